@@ -2,12 +2,16 @@
 //!
 //! They are stored without validation and, except for those listed here, without defaults.
 
+mod kept;
+mod plain;
+mod quantity;
 mod shape;
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
+pub(crate) use self::kept::check_kept_fields;
 use self::shape::known_shape;
 
 use crate::api::{
@@ -281,7 +285,8 @@ pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
     }
     for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let path = ["spec", key];
-        if let (None, Some(value)) = (object::at(new, &path), object::at(old, &path)) {
+        let is_given = object::at(new, &path).is_some_and(|value| value.as_str() != Some(""));
+        if let (false, Some(value)) = (is_given, object::at(old, &path)) {
             object::put(new, &path, value.clone());
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Door, Subresource};
 use crate::api::{
-    cel,
+    builtin, cel,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
@@ -84,6 +84,9 @@ fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut V
         rules::check_kept(old, object, causes);
         // A server runs this check twice and reports its errors twice.
         rules::check_kept(old, object, causes);
+        if door.subresource != Subresource::Status {
+            builtin::check_kept_fields(kind, old, object, causes);
+        }
     }
     let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
     let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));

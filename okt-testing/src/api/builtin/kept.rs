@@ -1,0 +1,493 @@
+//! This file checks that an update of a built-in kind keeps the fields that nobody may change.
+
+use serde_json::{Value, json};
+
+use super::{plain::plain, quantity};
+use crate::api::{
+    kind::Kind,
+    object::{at, put, text},
+    refusal::Cause,
+};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+const POD_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+const STATEFUL_SET_FIELDS: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+const CLAIM_FIELDS: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+/// Checks an update that is not one of the status.
+pub(crate) fn check_kept_fields(kind: &Kind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => check_pod(old, new, causes),
+        ("", "PersistentVolumeClaim") => check_claim(old, new, causes),
+        ("", "Service") => check_service(old, new, causes),
+        ("", "ConfigMap") => check_data(old, new, &["data", "binaryData"], causes),
+        ("", "Secret") => {
+            check_immutable(old, new, &["type"], causes);
+            check_data(old, new, &["data"], causes);
+        }
+        ("apps", "Deployment" | "ReplicaSet") => {
+            check_labels(old, new, causes);
+            check_selector(old, new, causes);
+        }
+        ("apps", "DaemonSet") => {
+            check_selector(old, new, causes);
+            check_labels(old, new, causes);
+        }
+        ("apps", "StatefulSet") => check_stateful_set(old, new, causes),
+        ("batch", "Job") => check_job(old, new, causes),
+        (RBAC, "RoleBinding" | "ClusterRoleBinding") => check_role(old, new, causes),
+        _ => {}
+    }
+}
+
+/// Checks that a field has the same value as before, apart from defaults.
+fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Vec<Cause>) {
+    let (before, after) = (at(old, path), at(new, path));
+    if is_same(before, after) {
+        return;
+    }
+    let shown = after.cloned().unwrap_or_default();
+    causes.push(Cause::invalid(path.join("."), &shown, "field is immutable"));
+}
+
+fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
+    before == after || {
+        // The name of the field may matter for its defaults, so the value is not compared alone.
+        let whole = |value: Option<&Value>| plain(&json!({ "value": value }));
+        whole(before) == whole(after)
+    }
+}
+
+fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+    let (before, mut after) = (spec(old), spec(new));
+    for key in ["containers", "initContainers"] {
+        let field = format!("spec.{key}");
+        let (were, are) = (items(&before, key), items(&after, key));
+        if were.len() != are.len() {
+            let detail = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(field, detail));
+            return;
+        }
+        for (index, (was, is)) in were.iter().zip(are).enumerate() {
+            if text(is, &["image"]).is_empty() && !text(was, &["image"]).is_empty() {
+                // A server checks the spec and the update, and reports both errors.
+                let cause = Cause::required(format!("{field}[{index}].image"), "");
+                causes.extend([cause.clone(), cause]);
+            }
+        }
+    }
+    let field = "spec.activeDeadlineSeconds";
+    let deadline = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_i64);
+    match (deadline(&before), deadline(&after)) {
+        (_, Some(now)) if !(1..=i64::from(i32::MAX)).contains(&now) => {
+            // A server checks the spec and the update, with different limits.
+            for least in [1, 0] {
+                if !(least..=i64::from(i32::MAX)).contains(&now) {
+                    let detail = format!("must be between {least} and 2147483647, inclusive");
+                    causes.push(Cause::invalid(field, &now.into(), &detail));
+                }
+            }
+            return;
+        }
+        (Some(was), Some(now)) if was < now => {
+            let detail = "must be less than or equal to previous value";
+            causes.push(Cause::invalid(field, &now.into(), detail));
+            return;
+        }
+        (Some(_), None) => {
+            let detail = "must not update from a positive integer to nil value";
+            causes.push(Cause::invalid(field, &Value::Null, detail));
+        }
+        _ => {}
+    }
+    check_tolerations(&before, &after, causes);
+    check_gates(&before, &after, causes);
+
+    for key in ["containers", "initContainers"] {
+        let images: Vec<_> = items(&before, key)
+            .iter()
+            .map(|container| container.get("image").cloned().unwrap_or_default())
+            .collect();
+        let containers = after.get_mut(key).and_then(Value::as_array_mut);
+        for (container, image) in containers.into_iter().flatten().zip(images) {
+            put(container, &["image"], image);
+        }
+    }
+    let mut kept = vec!["activeDeadlineSeconds", "schedulingGates", "tolerations"];
+    let grace = |spec: &Value| {
+        spec.get("terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+    };
+    if grace(&before).is_some_and(|seconds| seconds < 0) && grace(&after) == Some(1) {
+        kept.push("terminationGracePeriodSeconds");
+    }
+    for key in kept {
+        put(
+            &mut after,
+            &[key],
+            before.get(key).cloned().unwrap_or_default(),
+        );
+    }
+    if !items(&before, "schedulingGates").is_empty() {
+        keep_placement(&before, &mut after, causes);
+    }
+    forbid_changes(POD_FIELDS, &before, &after, causes);
+}
+
+/// A gated Pod may get a more precise placement.
+fn keep_placement(before: &Value, after: &mut Value, causes: &mut Vec<Cause>) {
+    let labels = |spec: &Value| spec.get("nodeSelector").cloned().unwrap_or_default();
+    let (was, is) = (labels(before), labels(after));
+    let is_kept = |(key, value): (&String, &Value)| is.get(key) == Some(value);
+    if !was.as_object().into_iter().flatten().all(is_kept) {
+        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        causes.push(Cause::invalid("spec.nodeSelector", &is, detail));
+    }
+    put(after, &["nodeSelector"], was);
+    let path = ["affinity", "nodeAffinity"];
+    let affinity = at(before, &path).cloned().unwrap_or_default();
+    put(after, &path, affinity);
+}
+
+fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+    let without_time = |toleration: &Value| {
+        let mut toleration = plain(toleration);
+        if let Some(fields) = toleration.as_object_mut() {
+            fields.remove("tolerationSeconds");
+        }
+        toleration
+    };
+    let now: Vec<_> = items(after, "tolerations")
+        .iter()
+        .map(without_time)
+        .collect();
+    let mut were = items(before, "tolerations").iter().map(without_time);
+    if were.any(|toleration| !now.contains(&toleration)) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", detail));
+    }
+}
+
+fn check_gates(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+    let were: Vec<_> = items(before, "schedulingGates").iter().collect();
+    for (index, gate) in items(after, "schedulingGates").iter().enumerate() {
+        if !were.contains(&gate) {
+            let name = text(gate, &["name"]);
+            causes.push(Cause::forbidden(
+                format!("spec.schedulingGates[{index}].name"),
+                &format!("only deletion is allowed, but found new scheduling gate '{name}'"),
+            ));
+        }
+    }
+}
+
+fn check_claim(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    const STORAGE: [&str; 3] = ["resources", "requests", "storage"];
+    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+    let (before, mut after) = (spec(old), spec(new));
+    let asked = |spec: &Value| at(spec, &STORAGE).and_then(quantity::parse);
+    let sizes = (asked(&before), asked(&after));
+    let capacity = at(new, &["status", "capacity", "storage"]).and_then(quantity::parse);
+    let mode = after.get("volumeMode").cloned();
+    // A controller sets the volume, and the default class.
+    for key in ["volumeName", "storageClassName"] {
+        let is_unset = before.get(key).is_none_or(Value::is_null);
+        if is_unset || (key == "volumeName" && text(&before, &[key]).is_empty()) {
+            put(&mut after, &[key], Value::Null);
+        }
+    }
+    if text(new, &["status", "phase"]) == "Bound" {
+        let asked = at(&before, &STORAGE).cloned().unwrap_or_default();
+        put(&mut after, &STORAGE, asked);
+        let class = before.get("volumeAttributesClassName").cloned();
+        put(
+            &mut after,
+            &["volumeAttributesClassName"],
+            class.unwrap_or_default(),
+        );
+    }
+    forbid_changes(CLAIM_FIELDS, &before, &after, causes);
+    if let (Some(was), Some(is)) = sizes
+        && is < was
+        && is <= capacity.unwrap_or(0)
+    {
+        let field = "spec.resources.requests.storage";
+        let detail = "field can not be less than status.capacity";
+        causes.push(Cause::forbidden(field, detail));
+    }
+    let whole = |mode: Option<&Value>| plain(&json!({ "volumeMode": mode }));
+    if whole(before.get("volumeMode")) != whole(mode.as_ref()) {
+        let shown = mode.unwrap_or_default();
+        causes.push(Cause::invalid("volumeMode", &shown, "field is immutable"));
+    }
+}
+
+/// Checks that a Service keeps its address. A real server has allocated one, even if this one has not.
+fn check_service(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let is_outside = |service: &Value| text(service, &["spec", "type"]) == "ExternalName";
+    let address = |service: &Value| text(service, &["spec", "clusterIP"]).to_owned();
+    let (was, is) = (address(old), address(new));
+    if !is.is_empty() && is != was && !is_outside(old) && !is_outside(new) {
+        let detail = "may not change once set";
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([is]), detail));
+    }
+}
+
+/// Checks the data of a `ConfigMap` or Secret that is immutable.
+fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<Cause>) {
+    let is_immutable = |object: &Value| object.get("immutable") == Some(&true.into());
+    if !is_immutable(old) {
+        return;
+    }
+    let mut forbid = |field: &str| {
+        let detail = "field is immutable when `immutable` is set";
+        causes.push(Cause::forbidden(field, detail));
+    };
+    if !is_immutable(new) {
+        forbid("immutable");
+    }
+    for part in parts {
+        if old.get(part) != new.get(part) {
+            forbid(part);
+        }
+    }
+}
+
+fn check_selector(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    // A real server stores no such object without a selector.
+    if at(old, &["spec", "selector"]).is_some_and(Value::is_object) {
+        check_immutable(old, new, &["spec", "selector"], causes);
+    }
+}
+
+/// Checks that the selector still selects the Pods of the template.
+fn check_labels(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    if selects_its_pods(old) && !selects_its_pods(new) {
+        let path = ["spec", "template", "metadata", "labels"];
+        let labels = at(new, &path).cloned().unwrap_or_default();
+        let detail = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid(path.join("."), &labels, detail));
+    }
+}
+
+fn selects_its_pods(workload: &Value) -> bool {
+    let Some(selector) = at(workload, &["spec", "selector"]) else {
+        return false;
+    };
+    let label = |key: &str| at(workload, &["spec", "template", "metadata", "labels", key]);
+    let pairs = selector.get("matchLabels").and_then(Value::as_object);
+    let mut pairs = pairs.into_iter().flatten();
+    let mut expressions = items(selector, "matchExpressions").iter();
+    pairs.all(|(key, value)| label(key) == Some(value))
+        && expressions.all(|expression| {
+            let found = label(text(expression, &["key"]));
+            let listed = found.is_some_and(|found| items(expression, "values").contains(found));
+            match text(expression, &["operator"]) {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => found.is_some(),
+                _ => found.is_none(),
+            }
+        })
+}
+
+fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    check_labels(old, new, causes);
+    let rest = |set: &Value| {
+        let mut spec = set.get("spec").cloned().unwrap_or_default();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.retain(|key, _| {
+                !matches!(
+                    key.as_str(),
+                    "replicas"
+                        | "ordinals"
+                        | "template"
+                        | "updateStrategy"
+                        | "revisionHistoryLimit"
+                        | "persistentVolumeClaimRetentionPolicy"
+                        | "minReadySeconds"
+                )
+            });
+        }
+        let claims = spec.get_mut("volumeClaimTemplates");
+        for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
+            // The server sets the phase.
+            put(claim, &["status"], Value::Null);
+        }
+        plain(&spec)
+    };
+    if rest(old) != rest(new) {
+        causes.push(Cause::forbidden("spec", STATEFUL_SET_FIELDS));
+    }
+}
+
+fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let number = |key: &str| at(new, &["spec", key]).and_then(Value::as_i64);
+    if text(new, &["spec", "completionMode"]) != "Indexed" {
+        check_completions(old, new, causes);
+    } else if let Some(completions) = number("completions")
+        && at(old, &["spec", "completions"]) != Some(&completions.into())
+        && completions != number("parallelism").unwrap_or(1)
+    {
+        causes.push(Cause::invalid(
+            "spec.completions",
+            &completions.into(),
+            "can only be modified in tandem with spec.parallelism",
+        ));
+    }
+    check_labels(old, new, causes);
+    check_immutable(old, new, &["spec", "selector"], causes);
+    check_job_template(old, new, causes);
+    let is_indexed = |job: &Value| text(job, &["spec", "completionMode"]) == "Indexed";
+    if is_indexed(old) != is_indexed(new) {
+        let mode = if is_indexed(new) {
+            "Indexed"
+        } else {
+            "NonIndexed"
+        };
+        let detail = "field is immutable";
+        causes.push(Cause::invalid("spec.completionMode", &mode.into(), detail));
+    }
+    for key in [
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
+        check_immutable(old, new, &["spec", key], causes);
+    }
+}
+
+/// Checks the completions of a Job that is not indexed. Their default is 1, unless the parallelism is set.
+fn check_completions(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let completions = |job: &Value| {
+        let set = |key: &str| at(job, &["spec", key]).filter(|value| !value.is_null());
+        match (set("completions"), set("parallelism")) {
+            (Some(completions), _) => completions.clone(),
+            (None, None) => 1.into(),
+            (None, Some(_)) => Value::Null,
+        }
+    };
+    // A real server has stored the default, which a change of the parallelism alone keeps.
+    let was = completions(old);
+    let is_unset = at(new, &["spec", "completions"]).is_none_or(Value::is_null);
+    if was != completions(new) && !(is_unset && at(old, &["spec", "completions"]).is_none()) {
+        let detail = "field is immutable";
+        causes.push(Cause::invalid(
+            "spec.completions",
+            &completions(new),
+            detail,
+        ));
+    }
+}
+
+/// Checks the template of a Job, of which a suspended Job may change the placement and the resources of its Pods.
+fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let template = |job: &Value| at(job, &["spec", "template"]).cloned().unwrap_or_default();
+    let (mut before, after) = (template(old), template(new));
+    let conditions = at(old, &["status", "conditions"]).and_then(Value::as_array);
+    let is_suspended = at(old, &["spec", "suspend"]) == Some(&true.into())
+        && conditions.into_iter().flatten().any(|condition| {
+            text(condition, &["type"]) == "Suspended" && text(condition, &["status"]) == "True"
+        })
+        && at(old, &["status", "active"]).is_none_or(|active| *active == 0);
+    if is_suspended {
+        for path in [
+            &["metadata", "annotations"][..],
+            &["metadata", "labels"],
+            &["spec", "affinity", "nodeAffinity"],
+            &["spec", "nodeSelector"],
+            &["spec", "schedulingGates"],
+            &["spec", "tolerations"],
+        ] {
+            put(
+                &mut before,
+                path,
+                at(&after, path).cloned().unwrap_or_default(),
+            );
+        }
+        for key in ["containers", "initContainers"] {
+            let containers = before.pointer_mut(&format!("/spec/{key}"));
+            let containers = containers.and_then(Value::as_array_mut);
+            let others = after.get("spec").map(|spec| items(spec, key));
+            let others = others.unwrap_or_default();
+            for (container, other) in containers.into_iter().flatten().zip(others) {
+                if container.get("name") == other.get("name") {
+                    let resources = other.get("resources").cloned().unwrap_or_default();
+                    put(container, &["resources"], resources);
+                }
+            }
+        }
+    }
+    if plain(&before) != plain(&after) {
+        let (field, shown) = if is_suspended {
+            ("spec.template.spec", after.get("spec"))
+        } else {
+            ("spec.template", Some(&after))
+        };
+        let shown = shown.cloned().unwrap_or_default();
+        causes.push(Cause::invalid(field, &shown, "field is immutable"));
+    }
+}
+
+fn check_role(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let role = |binding: &Value| {
+        let of = |key| text(binding, &["roleRef", key]).to_owned();
+        let group = Some(of("apiGroup")).filter(|group| !group.is_empty());
+        json!({ "APIGroup": group.as_deref().unwrap_or(RBAC), "Kind": of("kind"), "Name": of("name") })
+    };
+    if role(old) != role(new) {
+        causes.push(Cause::invalid(
+            "roleRef",
+            &role(new),
+            "cannot change roleRef",
+        ));
+    }
+}
+
+/// Adds an error that lists the fields in which two specs differ, if any.
+fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+    let mut lines = Vec::new();
+    compare(
+        Some(&plain(before)),
+        Some(&plain(after)),
+        "spec",
+        &mut lines,
+    );
+    if !lines.is_empty() {
+        let detail = format!("{detail}\n{}\n", lines.join("\n"));
+        causes.push(Cause::forbidden("spec", &detail));
+    }
+}
+
+/// Lists the fields that differ; a real server prints the difference of its own types instead.
+fn compare(before: Option<&Value>, after: Option<&Value>, path: &str, lines: &mut Vec<String>) {
+    match (before, after) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let added = after.keys().filter(|key| !before.contains_key(*key));
+            for key in before.keys().chain(added) {
+                let path = format!("{path}.{key}");
+                compare(before.get(key), after.get(key), &path, lines);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
+            for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                let path = format!("{path}[{index}]");
+                compare(Some(before), Some(after), &path, lines);
+            }
+        }
+        (before, after) if before != after => {
+            for (sign, value) in [("-", before), ("+", after)] {
+                lines.extend(value.map(|value| format!("{sign} {path}: {value}")));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn items<'a>(object: &'a Value, key: &str) -> &'a [Value] {
+    let items = object.get(key).and_then(Value::as_array);
+    items.map(Vec::as_slice).unwrap_or_default()
+}
