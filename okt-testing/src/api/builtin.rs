@@ -77,6 +77,11 @@ const LINES: &[Line] = &[
     line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
     line("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
     line("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
+    line("", "v1", "PersistentVolume", "persistentvolumes", "pv", &[Cluster, Status]),
+    line("", "v1", "ReplicationController", "replicationcontrollers", "rc", WORKLOAD),
+    line("", "v1", "Endpoints", "endpoints", "ep", &[Upsert]),
+    line("", "v1", "ResourceQuota", "resourcequotas", "quota", &[Status]),
+    line("", "v1", "LimitRange", "limitranges", "limits", &[Upsert]),
     line("", "v1", "Event", "events", "ev", &[Upsert]),
     line("events.k8s.io", "v1", "Event", "events", "ev", &[Upsert]),
     line("coordination.k8s.io", "v1", "Lease", "leases", "", &[Versioned, Upsert]),
@@ -86,6 +91,7 @@ const LINES: &[Line] = &[
     line("apps", "v1", "DaemonSet", "daemonsets", "ds", &[Status, Generation, All]),
     line("batch", "v1", "Job", "jobs", "", &[Status, Generation, All]),
     line("batch", "v1", "CronJob", "cronjobs", "cj", &[Status, Generation, All]),
+    line("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", &[Status, Generation]),
     line(RBAC, "v1", "Role", "roles", "", &[Upsert]),
     line(RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
     line(RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
@@ -133,7 +139,10 @@ fn kind(line: &'static Line) -> Kind {
         scale: has(Trait::Scale).then(|| Scale {
             spec_replicas: path(&["spec", "replicas"]),
             status_replicas: path(&["status", "replicas"]),
-            selector: Some(path(&["spec", "selector", "matchLabels"])),
+            selector: Some(match line.kind {
+                "ReplicationController" => path(&["spec", "selector"]),
+                _ => path(&["spec", "selector", "matchLabels"]),
+            }),
         }),
         has_generation: has(Generation),
         selectable: selectable(line.kind, line.group),
@@ -143,7 +152,9 @@ fn kind(line: &'static Line) -> Kind {
         was_changed: false,
         is_served: true,
         is_stored: true,
-        deprecation: None,
+        deprecation: (line.kind == "Endpoints").then(|| {
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+        }),
         siblings: Vec::new(),
     }
 }
@@ -216,7 +227,8 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
     }
     let always = match kind {
         "Lease" | "Role" | "ClusterRole" => blank(kind),
-        "Deployment" => json!({ "status": {} }),
+        "Deployment" | "ResourceQuota" => json!({ "status": {} }),
+        "Ingress" => json!({ "status": { "loadBalancer": {} } }),
         _ => json!({}),
     };
     for (key, value) in always.as_object().into_iter().flatten() {
@@ -306,7 +318,8 @@ pub(crate) fn blank(kind: &str) -> Value {
     match kind {
         "Lease" => json!({ "spec": {} }),
         "Role" | "ClusterRole" => json!({ "rules": null }),
-        "Service" => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
+        "Service" | "Ingress" => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
+        "ResourceQuota" => json!({ "spec": {}, "status": {} }),
         "Deployment" => json!({
             "spec": {
                 "selector": null,

@@ -4,6 +4,7 @@ mod builtin;
 mod cell;
 mod event;
 mod jsonpath;
+mod network;
 mod pod;
 mod workload;
 

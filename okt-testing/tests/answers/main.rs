@@ -4,6 +4,7 @@ mod cel_rules;
 mod columns;
 mod crd_rules;
 mod kept;
+mod kinds;
 mod limits;
 mod mutated;
 mod support;

@@ -24,6 +24,21 @@ pub(super) fn known_shape(kind: &str) -> Value {
             json!({ "spec": open(json!({ "jobTemplate": job })) })
         }
         "Service" => service(),
+        "ReplicationController" => {
+            let spec = open(json!({ "template": template(), "selector": atomic_map() }));
+            json!({ "spec": spec, "status": conditions() })
+        }
+        "PersistentVolume" => json!({ "spec": volume_spec(), "status": open(json!({})) }),
+        "ResourceQuota" => {
+            let limits = |key: &str| open(json!({ key: quantities(), "used": quantities() }));
+            json!({ "spec": limits("hard"), "status": limits("hard") })
+        }
+        "LimitRange" => json!({ "spec": open(json!({ "limits": list() })) }),
+        "Endpoints" => json!({ "subsets": subsets() }),
+        "Ingress" => json!({
+            "spec": open(json!({ "rules": list(), "tls": list(), "defaultBackend": open(json!({})) })),
+            "status": structs(&["loadBalancer"]),
+        }),
         "ConfigMap" => json!({
             "data": texts(), "binaryData": bytes(), "immutable": { "type": "boolean" },
         }),
@@ -65,6 +80,23 @@ fn service() -> Value {
         })),
         "status": status,
     })
+}
+
+fn volume_spec() -> Value {
+    let mut spec = fields(&["claimRef", "csi", "hostPath", "iscsi", "local", "nfs"]);
+    spec["accessModes"] = list();
+    spec["capacity"] = quantities();
+    spec["mountOptions"] = list();
+    spec["nodeAffinity"] = structs(&["required"]);
+    open(spec)
+}
+
+/// The addresses behind a Service; the list is atomic.
+fn subsets() -> Value {
+    let port = open(json!({ "protocol": { "type": "string", "default": "TCP" } }));
+    let ports = json!({ "type": "array", "items": port });
+    let subset = open(json!({ "ports": ports, "addresses": list() }));
+    json!({ "type": "array", "items": subset })
 }
 
 fn lease() -> Value {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     Column,
     cell::{NONE, count, each, integer, labels, number, or, plain},
-    event, pod, workload,
+    event, network, pod, workload,
 };
 use crate::api::object::{self, at, text};
 
@@ -27,8 +27,14 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
         ],
         "Service" => service(),
         "PersistentVolumeClaim" => claim(),
+        "PersistentVolume" => volume(),
+        "ResourceQuota" => quota(),
+        "Endpoints" => network::endpoints(),
+        "Ingress" => network::ingress(),
         "Pod" => pod::columns(),
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => workload::columns(kind),
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" | "ReplicationController" => {
+            workload::columns(kind)
+        }
         "Job" => workload::job(),
         "CronJob" => workload::cron_job(),
         "Lease" => vec![
@@ -36,7 +42,7 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
             Column::age(),
         ],
         "Event" => event::columns(),
-        "Role" | "ClusterRole" | "CustomResourceDefinition" => {
+        "Role" | "ClusterRole" | "CustomResourceDefinition" | "LimitRange" => {
             vec![Column::plain("Created At", ".metadata.creationTimestamp")]
         }
         "RoleBinding" | "ClusterRoleBinding" => binding(),
@@ -134,17 +140,7 @@ fn claim() -> Vec<Column> {
             if !bound(object) {
                 return "".into();
             }
-            let modes = each(object, &["status", "accessModes"], |mode| {
-                match mode.as_str().unwrap_or_default() {
-                    "ReadWriteOnce" => "RWO",
-                    "ReadOnlyMany" => "ROX",
-                    "ReadWriteMany" => "RWX",
-                    "ReadWriteOncePod" => "RWOP",
-                    other => other,
-                }
-                .to_owned()
-            });
-            modes.join(",").into()
+            access_modes(object, &["status", "accessModes"])
         }),
         Column::plain("StorageClass", ".spec.storageClassName"),
         Column::cell_of("VolumeAttributesClass", |object, _| {
@@ -156,6 +152,84 @@ fn claim() -> Vec<Column> {
             or(text(object, &["spec", "volumeMode"]), "Filesystem")
         })
         .wide(),
+    ]
+}
+
+fn volume() -> Vec<Column> {
+    vec![
+        Column::plain("Capacity", ".spec.capacity.storage"),
+        Column::cell_of("Access Modes", |object, _| {
+            access_modes(object, &["spec", "accessModes"])
+        }),
+        Column::cell_of("Reclaim Policy", |object, _| {
+            let policy = text(object, &["spec", "persistentVolumeReclaimPolicy"]);
+            or(policy, "Retain")
+        }),
+        Column::cell_of("Status", |object, _| {
+            if object::is_deleting(object) {
+                "Terminating".into()
+            } else {
+                or(text(object, &["status", "phase"]), "Pending")
+            }
+        }),
+        Column::cell_of("Claim", |object, _| {
+            match at(object, &["spec", "claimRef"]) {
+                Some(claim) => {
+                    format!("{}/{}", text(claim, &["namespace"]), text(claim, &["name"])).into()
+                }
+                None => "".into(),
+            }
+        }),
+        Column::cell_of("StorageClass", |object, _| {
+            text(object, &["spec", "storageClassName"]).into()
+        }),
+        Column::cell_of("VolumeAttributesClass", |object, _| {
+            let class = text(object, &["spec", "volumeAttributesClassName"]);
+            or(class, "<unset>")
+        }),
+        Column::cell_of("Reason", |object, _| {
+            text(object, &["status", "reason"]).into()
+        }),
+        Column::age(),
+        Column::cell_of("VolumeMode", |object, _| {
+            or(text(object, &["spec", "volumeMode"]), "Filesystem")
+        })
+        .wide(),
+    ]
+}
+
+fn access_modes(object: &Value, path: &[&str]) -> Value {
+    let modes = each(object, path, |mode| {
+        match mode.as_str().unwrap_or_default() {
+            "ReadWriteOnce" => "RWO",
+            "ReadOnlyMany" => "ROX",
+            "ReadWriteMany" => "RWX",
+            "ReadWriteOncePod" => "RWOP",
+            other => other,
+        }
+        .to_owned()
+    });
+    modes.join(",").into()
+}
+
+fn quota() -> Vec<Column> {
+    let column = |name, is_limit: bool| {
+        Column::cell_of(name, move |object, _| {
+            let hard = at(object, &["status", "hard"]).and_then(Value::as_object);
+            let mut hard: Vec<_> = hard.into_iter().flatten().collect();
+            hard.retain(|(resource, _)| resource.starts_with("limits.") == is_limit);
+            hard.sort_by_key(|(resource, _)| *resource);
+            let shown = hard.iter().map(|(resource, limit)| {
+                let used = at(object, &["status", "used", resource]).map_or("0".to_owned(), plain);
+                format!("{resource}: {used}/{}", plain(limit))
+            });
+            shown.collect::<Vec<_>>().join(", ").into()
+        })
+    };
+    vec![
+        column("Request", false),
+        column("Limit", true),
+        Column::age(),
     ]
 }
 

@@ -27,7 +27,7 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
             count("Available", &["status", "availableReplicas"]),
         ],
         "StatefulSet" => vec![ready],
-        "ReplicaSet" => vec![
+        "ReplicaSet" | "ReplicationController" => vec![
             wanted(),
             count("Current", &["status", "replicas"]),
             count("Ready", &["status", "readyReplicas"]),
@@ -46,8 +46,15 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
     };
     columns.push(Column::age());
     columns.extend(containers(template));
-    if kind != "StatefulSet" {
-        columns.push(selector_column(&["spec", "selector"]));
+    match kind {
+        "StatefulSet" => {}
+        "ReplicationController" => columns.push(
+            Column::cell_of("Selector", |object, _| {
+                or(&labels(at(object, &["spec", "selector"])), NONE)
+            })
+            .wide(),
+        ),
+        _ => columns.push(selector_column(&["spec", "selector"])),
     }
     columns
 }

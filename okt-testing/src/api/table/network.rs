@@ -1,0 +1,102 @@
+//! This file defines the columns of the kinds that lead to Pods.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Column,
+    cell::{NONE, count, each, number, or},
+};
+use crate::api::object::text;
+
+/// The number of hosts or addresses that a cell shows.
+const SHOWN: usize = 3;
+
+pub(super) fn ingress() -> Vec<Column> {
+    vec![
+        Column::cell_of("Class", |object, _| {
+            or(text(object, &["spec", "ingressClassName"]), NONE)
+        }),
+        Column::cell_of("Hosts", |object, _| {
+            let rules = each(object, &["spec", "rules"], |rule| {
+                text(rule, &["host"]).to_owned()
+            });
+            let hosts: Vec<_> = rules
+                .iter()
+                .take(SHOWN)
+                .filter(|host| !host.is_empty())
+                .collect();
+            let hosts: Vec<_> = hosts.iter().map(|host| host.as_str()).collect();
+            match rules.len().checked_sub(SHOWN) {
+                _ if hosts.is_empty() => "*".into(),
+                Some(more @ 1..) => format!("{} + {more} more...", hosts.join(",")).into(),
+                _ => hosts.join(",").into(),
+            }
+        }),
+        Column::cell_of("Address", |object, _| {
+            let path = ["status", "loadBalancer", "ingress"];
+            let addresses: BTreeSet<_> = each(object, &path, |ingress| {
+                match text(ingress, &["ip"]) {
+                    "" => text(ingress, &["hostname"]),
+                    ip => ip,
+                }
+                .to_owned()
+            })
+            .into_iter()
+            .filter(|address| !address.is_empty())
+            .collect();
+            Vec::from_iter(addresses).join(",").into()
+        }),
+        Column::cell_of("Ports", |object, _| {
+            if count(object, &["spec", "tls"]) > 0 {
+                "80, 443".into()
+            } else {
+                "80".into()
+            }
+        }),
+        Column::age(),
+    ]
+}
+
+pub(super) fn endpoints() -> Vec<Column> {
+    vec![
+        Column::cell_of("Endpoints", |object, _| addresses(object)),
+        Column::age(),
+    ]
+}
+
+fn addresses(endpoints: &Value) -> Value {
+    let subsets = endpoints.get("subsets").and_then(Value::as_array);
+    if subsets.is_none_or(Vec::is_empty) {
+        return NONE.into();
+    }
+    let mut all = Vec::new();
+    for subset in subsets.into_iter().flatten() {
+        let ips = each(subset, &["addresses"], |address| {
+            text(address, &["ip"]).to_owned()
+        });
+        let ports = each(subset, &["ports"], |port| number(port, &["port"]));
+        if ports.is_empty() {
+            all.extend(ips);
+            continue;
+        }
+        for port in ports {
+            all.extend(ips.iter().map(|ip| {
+                if ip.contains(':') {
+                    format!("[{ip}]:{port}")
+                } else {
+                    format!("{ip}:{port}")
+                }
+            }));
+        }
+    }
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    let shown = all.join(",");
+    if more == 0 {
+        shown.into()
+    } else {
+        format!("{shown} + {more} more...").into()
+    }
+}
