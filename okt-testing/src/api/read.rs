@@ -18,6 +18,9 @@ use crate::api::{
     table::{self, Include},
 };
 
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -35,7 +38,7 @@ impl Form {
             let kind = parts
                 .find_map(|part| part.strip_prefix("as="))
                 .unwrap_or_default();
-            if !matches!(media, "" | "*/*" | "application/*" | "application/json") {
+            if !matches!(media, "" | "*/*" | "application/*" | JSON | YAML) {
                 continue;
             }
             match kind {
@@ -55,8 +58,18 @@ impl Form {
         Err(Refusal::new(
             406,
             "NotAcceptable",
-            "only the following media types are accepted: application/json",
+            "only the following media types are accepted: application/json, application/yaml",
         ))
+    }
+
+    /// Whether the first supported format of an Accept header is YAML, which holds for errors too.
+    pub(crate) fn is_yaml(accept: &str) -> bool {
+        let media = accept
+            .split(',')
+            .map(|range| range.split(';').next().unwrap_or_default().trim());
+        let mut known =
+            media.filter(|media| matches!(*media, "*/*" | "application/*" | JSON | YAML));
+        known.next() == Some(YAML)
     }
 
     /// Formats one object.

@@ -34,7 +34,7 @@ use crate::api::{
     faults::{Delay, Doom, Due, Mishap, Verdict},
     options,
     path::{Query, Target},
-    read,
+    read::{self, Form},
     record::{RequestRecord, Verb},
     refusal::Refusal,
 };
@@ -109,7 +109,8 @@ where
     };
     // The outcome is recorded regardless of the fate of the answer.
     entry.note();
-    let mut response = answer::respond(answer);
+    let in_yaml = Form::is_yaml(&call.header(ACCEPT));
+    let mut response = answer::respond(answer, in_yaml);
     entry.wait(verdict.after).await;
     if let Some(doom) = late {
         if let Mishap::Cut(bytes) = doom.what.mishap {

@@ -3,6 +3,7 @@
 mod cel_rules;
 mod columns;
 mod crd_rules;
+mod formats;
 mod kept;
 mod kinds;
 mod limits;

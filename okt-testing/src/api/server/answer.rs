@@ -16,6 +16,8 @@ use crate::api::{
     watch::Watch,
 };
 
+const JSON: &str = "application/json";
+
 /// An answer before its conversion to an HTTP response.
 pub(crate) enum Answer {
     Object(Value),
@@ -84,14 +86,15 @@ impl Answer {
     }
 }
 
-pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
+/// Returns the response, in YAML if the client prefers it to JSON.
+pub(super) fn respond(answer: Result<Answer, Refusal>, in_yaml: bool) -> Response<Body> {
     let (code, content_type, body, warnings) = match answer {
-        Ok(Answer::Object(body)) => (200, "application/json", bytes_of(&body), Vec::new()),
+        Ok(Answer::Object(body)) => (200, JSON, bytes_of(&body), Vec::new()),
         Ok(Answer::Json {
             code,
             body,
             warnings,
-        }) => (code, "application/json", body, warnings),
+        }) => (code, JSON, body, warnings),
         Ok(Answer::Typed { content_type, body }) => {
             (200, content_type, bytes_of(&body), Vec::new())
         }
@@ -104,7 +107,7 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
         Ok(Answer::Watch { watch, warnings }) => {
             let body = StreamBody::new(watch.stream()).boxed_unsync();
             let mut response = Response::new(body);
-            let json = HeaderValue::from_static("application/json");
+            let json = HeaderValue::from_static(JSON);
             response.headers_mut().insert(CONTENT_TYPE, json);
             warn(response.headers_mut(), warnings);
             return response;
@@ -112,10 +115,14 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
         Err(refusal) => {
             let (content_type, body) = match refusal.plain_text() {
                 Some(text) => ("text/plain; charset=utf-8", Bytes::from(text)),
-                None => ("application/json", bytes_of(&refusal.body())),
+                None => (JSON, bytes_of(&refusal.body())),
             };
             (refusal.code, content_type, body, refusal.warnings)
         }
+    };
+    let (content_type, body) = match content_type {
+        JSON if in_yaml => to_yaml(body),
+        content_type => (content_type, body),
     };
     let mut response = Response::new(whole(body));
     *response.status_mut() =
@@ -124,6 +131,15 @@ pub(super) fn respond(answer: Result<Answer, Refusal>) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     warn(headers, warnings);
     response
+}
+
+/// Converts a body; one that cannot be converted stays as it is.
+fn to_yaml(json: Bytes) -> (&'static str, Bytes) {
+    let value = serde_json::from_slice::<Value>(&json).ok();
+    match value.and_then(|value| serde_saphyr::to_string(&value).ok()) {
+        Some(yaml) => ("application/yaml", Bytes::from(yaml)),
+        None => (JSON, json),
+    }
 }
 
 fn warn(headers: &mut HeaderMap, warnings: Vec<String>) {
@@ -155,7 +171,7 @@ pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body>
     *response.status_mut() =
         StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     if let Some(seconds) = failure.retry_after_seconds {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

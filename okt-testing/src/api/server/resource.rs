@@ -89,6 +89,13 @@ fn answer_of(
             return Ok(Answer::json(list));
         }
         Verb::Watch => {
+            if Form::is_yaml(&call.header(ACCEPT)) {
+                return Err(Refusal::new(
+                    406,
+                    "NotAcceptable",
+                    "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+                ));
+            }
             let audience = Audience {
                 shared: Arc::clone(shared),
                 sight: Arc::clone(sight),
