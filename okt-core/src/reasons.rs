@@ -103,6 +103,8 @@ pub mod resources {
         WAITING = "WaitingForResources";
         /// Another owner has an object with this name.
         NOT_OWNED = "NotOwned";
+        /// A declared field differs that cannot change.
+        IMMUTABLE = "ResourceImmutable";
         /// The declared object cannot belong to this owner.
         BAD_RESOURCE = "BadResource";
         /// A template does not render to an object.

@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, PostParams};
 use kube::runtime::conditions::is_job_completed;
 use kube::runtime::wait::await_condition;
-use kube::{CustomResource, ResourceExt};
+use kube::{Client, CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Resources, ResultExt, Status,
     Watches, Which, lifecycle_graph,
@@ -13,6 +13,8 @@ use okt::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::cluster::Served;
 
 /// The lifecycle of a web app.
 #[lifecycle_graph]
@@ -96,10 +98,13 @@ fn pod() -> Value {
     json!({ "restartPolicy": "Never", "containers": [{ "name": "web", "image": "web" }] })
 }
 
-fn job(name: &str) -> Result<Job, Failure> {
+/// The migration to the version of the spec: its template cannot change, so each version is another Job.
+fn job(name: &str, app: &WebApp) -> Result<Job, Failure> {
+    let mut pod = pod();
+    pod["containers"][0]["image"] = format!("web:{}", app.spec.version).into();
     parsed(json!({
         "metadata": { "name": name },
-        "spec": { "backoffLimit": 0, "template": { "spec": pod() } },
+        "spec": { "backoffLimit": 0, "template": { "spec": pod } },
     }))
 }
 
@@ -132,7 +137,9 @@ impl WebAppStateHandler for WebApps {
             };
             let namespace = cx.object().namespace().unwrap_or_default();
             let jobs: Api<Job> = Api::namespaced(cx.client().clone(), &namespace);
-            let created = jobs.create(&PostParams::default(), &job(&name)?).await;
+            let created = jobs
+                .create(&PostParams::default(), &job(&name, cx.object())?)
+                .await;
             created.permanent("NotCreated")?;
             let complete = await_condition(jobs, &name, is_job_completed());
             complete.await.retry("NotComplete")?;
@@ -157,12 +164,18 @@ impl Application for WebApps {
     ) -> Result<Resources, Failure> {
         let mut resources = Resources::new();
         if !self.creates() {
-            resources = resources.apply(job("schema")?);
+            resources = resources.apply(job("schema", cx.object())?);
         }
         Ok(match state {
             WebAppState::Migrating | WebAppState::Failed => resources,
             WebAppState::Serving => resources.apply_ready(deployment(cx.object())?),
             WebAppState::Gone => Resources::new(),
         })
+    }
+}
+
+impl Served for WebApps {
+    fn api(client: Client) -> Api<WebApp> {
+        Api::namespaced(client, "default")
     }
 }

@@ -139,7 +139,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 self.report.due_in(wait);
                 continue;
             }
-            match self.delete(key, there).await {
+            let why = match &self.object.meta().deletion_timestamp {
+                Some(_) => "it goes before its object",
+                None => "it is no longer declared",
+            };
+            match self.delete(key, there, why).await {
                 Ok(()) => {
                     self.report.operations.deleted += 1;
                     let wait = self.attempts.succeeded(key, &self.pace);
@@ -271,6 +275,17 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return Err(Failure::retry(reasons::NOT_WATCHED, why));
         }
         let is_recorded = !self.has_to_record(declared, key) || self.is_recorded(key);
+        let recreates = creates && (declared.recreate || self.kind(key).has_fixed_spec());
+        // A failed Pod or Job may be a result that the work of the state is about to read.
+        if creates
+            && declared.recreate
+            && let Some(there) = &there
+            && let Some(why) = self.failed(key, there)?
+        {
+            return self
+                .replace(index, key, there, reasons::NOT_READY, &why)
+                .await;
+        }
         let awaited = loop {
             let presence = self.presence(declared, applied, there.as_deref());
             let wait = self.attempts.wait(key, &self.pace).map(|(wait, _)| wait);
@@ -311,6 +326,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
                         {
                             there = Some(Arc::new(self.found(key, declared).await?));
                         }
+                        Err(failure) if recreates && failure.reason() == reasons::IMMUTABLE => {
+                            let Some(there) = existing else {
+                                return Err(failure);
+                            };
+                            let why = failure.message();
+                            return self
+                                .replace(index, key, there, reasons::IMMUTABLE, why)
+                                .await;
+                        }
                         Err(failure) => return Err(failure),
                     }
                 }
@@ -318,6 +342,45 @@ impl<K: LifecycleObject> Applying<'_, K> {
         };
         self.report.awaited.push((Some(index), awaited));
         Ok(())
+    }
+
+    /// Returns why an object has failed and does not recover; none if it has not, or is being deleted already.
+    fn failed(&self, key: &Key, there: &Kept) -> Result<Option<String>, Failure> {
+        if there.is_deleting() || self.cluster.is_bare(key.0) {
+            return Ok(None);
+        }
+        let what = self.describe(key);
+        let object = there.value().map_err(|why| unreadable(&what, &why))?;
+        Ok(match lack(self.kind(key), &object) {
+            Some(Lack::Failed(why)) => Some(format!("{what}: {why}")),
+            Some(Lack::Pending(_)) | None => None,
+        })
+    }
+
+    /// Deletes an object, so that the next reconciliations create it again.
+    ///
+    /// # Errors
+    ///
+    /// Always, with the reason for the deletion, so that the next attempt waits longer.
+    async fn replace(
+        &mut self,
+        index: usize,
+        key: &Key,
+        there: &Kept,
+        reason: &'static str,
+        why: &str,
+    ) -> Result<(), Failure> {
+        // It was created or changed a moment ago.
+        if let Some((wait, _)) = self.attempts.wait(key, &self.pace) {
+            self.report.due_in(wait);
+            let later = format!("{why}; it is deleted and created again after a backoff");
+            self.report.awaited.push((Some(index), later));
+            return Ok(());
+        }
+        self.delete(key, there, "it is created again").await?;
+        self.report.operations.deleted += 1;
+        let why = format!("{why}; it is deleted and created again");
+        Err(Failure::retry(reason, why))
     }
 
     fn presence(&self, declared: &Declared, applied: &Applied, there: Option<&Kept>) -> Presence {

@@ -137,6 +137,7 @@ pub struct Declared {
     pub(crate) owner: Owner,
     pub(crate) once: bool,
     pub(crate) ready: bool,
+    pub(crate) recreate: bool,
     pub(crate) prunable: bool,
     pub(crate) adopts: bool,
     pub(crate) wave: Option<u32>,
@@ -171,6 +172,7 @@ impl Declared {
             owner: Owner::Controller,
             once: false,
             ready: false,
+            recreate: false,
             prunable: false,
             adopts: false,
             wave: None,
@@ -209,6 +211,22 @@ impl Declared {
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
+        self
+    }
+
+    /// Deletes and creates the object again if a declared field differs that cannot change, or if the object has failed
+    /// (a Pod, a Job).
+    ///
+    /// For fields that cannot change this is the default of Pods and Jobs; [`once`](Self::once) turns it off. For other
+    /// kinds such a field stalls the object otherwise.
+    /// OKT deletes in the foreground: the new object comes when the old one and its dependents are gone. Each time OKT
+    /// waits longer. Meanwhile the work of the state waits, and the conditions say `ResourceImmutable` or
+    /// `ResourceNotReady`; give up with a trigger `after`.
+    ///
+    /// A volume claim that is deleted may take its data with it.
+    #[must_use]
+    pub fn recreate(mut self) -> Self {
+        self.recreate = true;
         self
     }
 

@@ -45,6 +45,11 @@ impl Kind {
         self.api.group.is_empty() && self.api.kind == "Secret"
     }
 
+    /// Returns whether the specs of its objects cannot change, and a new object does the same: Pods and Jobs.
+    pub(crate) fn has_fixed_spec(&self) -> bool {
+        self.is("v1", "Pod") || self.is("batch/v1", "Job")
+    }
+
     /// Returns whether its objects hold data that cannot be recreated.
     pub(crate) fn holds_data(&self) -> bool {
         matches!(

@@ -49,6 +49,19 @@ fn failed(group: &str, kind: &str, status: &Value) -> Option<String> {
             is("Progressing", "False").filter(|said| said.starts_with("ProgressDeadlineExceeded"))
         }
         ("batch", "Job") => is("Failed", "True"),
+        ("", "Pod") => (status["phase"] == "Failed").then(|| {
+            let said = [&status["reason"], &status["message"]];
+            let said = said
+                .iter()
+                .filter_map(|it| it.as_str())
+                .collect::<Vec<_>>()
+                .join(": ");
+            if said.is_empty() {
+                "it has failed".to_owned()
+            } else {
+                format!("it has failed: {said}")
+            }
+        }),
         ("", "PersistentVolumeClaim") => {
             (status["phase"] == "Lost").then(|| "its volume is lost".to_owned())
         }

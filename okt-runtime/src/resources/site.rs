@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::core::Request;
+use kube::core::{Request, Status};
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
 use serde_json::Value;
@@ -76,8 +76,8 @@ impl<K: LifecycleObject> Site<'_, K> {
         .collect()
     }
 
-    /// Deletes an object in the foreground: its dependents go first.
-    pub(crate) async fn delete(&self, key: &Key, there: &Kept) -> Result<(), Failure> {
+    /// Deletes an object in the foreground: its dependents go first. `why` is for the log.
+    pub(crate) async fn delete(&self, key: &Key, there: &Kept, why: &str) -> Result<(), Failure> {
         self.check_leader()?;
         let what = self.describe(key);
         let params = DeleteParams::foreground().preconditions(Preconditions {
@@ -86,10 +86,6 @@ impl<K: LifecycleObject> Site<'_, K> {
         });
         match answer(self.send_deletion(key, &params)).await {
             Ok(()) => {
-                let why = match &self.object.meta().deletion_timestamp {
-                    Some(_) => "it goes before its object",
-                    None => "it is no longer declared",
-                };
                 tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
             }
@@ -203,10 +199,61 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         format!("{what}: {}", said_by_api(error))
     };
     match status.code {
+        422 if is_immutable(status) => Failure::permanent(reasons::IMMUTABLE, message),
         400 | 422 => Failure::permanent(reasons::REFUSED, message),
         403 => Failure::retry(reasons::FORBIDDEN, message),
         404 => Failure::retry(reasons::NOT_FOUND, message),
         409 => Failure::retry(reasons::CONFLICT, message),
         _ => Failure::retry(reasons::FAILED, message),
+    }
+}
+
+/// Returns whether a request is refused only because fields cannot change.
+///
+/// Kubernetes has no code for it, so the messages decide, as the validation of the built-in kinds words them
+/// (k8s.io/kubernetes, `pkg/apis/*/validation` and `apimachinery/pkg/api/validation`).
+fn is_immutable(status: &Status) -> bool {
+    let causes = status.details.as_ref().map_or(&[][..], |it| &it.causes);
+    let is_fixed = |message: &str| {
+        let mut fixed = ["immutable", "may not change", "cannot change"].iter();
+        fixed.any(|words| message.contains(words))
+            || (message.contains("updates to") && message.contains("forbidden"))
+    };
+    !causes.is_empty() && causes.iter().all(|cause| is_fixed(&cause.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(messages: &[&str]) -> Status {
+        let causes: Vec<Value> = messages
+            .iter()
+            .map(|it| json!({ "reason": "FieldValueInvalid", "message": it, "field": "spec" }))
+            .collect();
+        serde_json::from_value(json!({
+            "status": "Failure", "code": 422, "reason": "Invalid", "message": "is invalid",
+            "details": { "causes": causes },
+        }))
+        .expect("a status")
+    }
+
+    #[test]
+    fn a_field_that_cannot_change_is_told_from_a_wrong_value() {
+        for message in [
+            "Forbidden: pod updates may not change fields other than `spec.containers[*].image`",
+            "Invalid value: {}: field is immutable",
+            "Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+            "Forbidden: spec is immutable after creation except resources.requests",
+            "Invalid value: {}: cannot change roleRef",
+        ] {
+            assert!(is_immutable(&refused(&[message])), "{message}");
+        }
+        let wrong = "Required value";
+        assert!(!is_immutable(&refused(&[wrong])));
+        assert!(!is_immutable(&refused(&["field is immutable", wrong])));
+        assert!(!is_immutable(&refused(&[])));
     }
 }

@@ -4,6 +4,7 @@ mod deleting;
 mod making;
 mod refused;
 mod repairing;
+mod replacing;
 mod templates;
 mod waiting;
 mod watching;

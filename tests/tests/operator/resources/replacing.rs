@@ -1,0 +1,126 @@
+//! Objects that are deleted and created again, because a field of them cannot change or because they failed.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use okt::{Declared, Resources};
+use okt_tests::{Rig, ShopState::Open, WebApps};
+use serde_json::json;
+
+use super::{Shop, deployment, of, open};
+
+/// A Deployment whose selector, which cannot change, is this label.
+fn selecting(label: &str) -> Deployment {
+    let mut all = serde_json::to_value(deployment("web")).expect("JSON");
+    all["spec"]["selector"]["matchLabels"] = json!({ "app": label });
+    all["spec"]["template"]["metadata"]["labels"] = json!({ "app": label });
+    of(all)
+}
+
+fn deployments(rig: &Shop) -> Api<Deployment> {
+    Api::namespaced(rig.client.clone(), "default")
+}
+
+async fn uid(rig: &Shop) -> String {
+    let web = deployments(rig).get("web").await.expect("it exists");
+    web.metadata.uid.expect("a uid")
+}
+
+async fn fail(rig: &Shop) {
+    let failed = json!({ "status": { "conditions": [{
+        "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
+    }] } });
+    let patch = Patch::Merge(failed);
+    (deployments(rig).patch_status("web", &PatchParams::default(), &patch))
+        .await
+        .expect("the patch is accepted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_cannot_change_stalls_the_object_or_replaces_the_resource_if_declared() {
+    let rig = open(Resources::new().apply(selecting("a"))).await;
+    let old = uid(&rig).await;
+    rig.app.declare(Resources::new().apply(selecting("b")));
+    rig.request("shop");
+    let stalled = rig
+        .until_reason("shop", "Stalled", "ResourceImmutable")
+        .await;
+    assert!(
+        stalled.message.contains("field is immutable"),
+        "{}",
+        stalled.message
+    );
+    assert_eq!(uid(&rig).await, old);
+
+    let declared = Declared::of(selecting("b")).recreate();
+    rig.app.declare(Resources::new().with(declared));
+    rig.patch("shop", json!({ "spec": { "key": "another" } }))
+        .await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_ne!(uid(&rig).await, old);
+    let web = deployments(&rig).get("web").await.expect("it exists");
+    let labels = web.spec.selector.match_labels;
+    assert_eq!(labels, Some([("app".to_owned(), "b".to_owned())].into()));
+    rig.until_ready("shop", Open).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_resource_is_replaced_if_declared_and_ever_more_slowly() {
+    let rig = open(Resources::new().with(Declared::of(deployment("web")).recreate())).await;
+    rig.pass(Duration::from_mins(1)).await;
+    let mut uids = vec![uid(&rig).await];
+    let mut said = Vec::new();
+    for _ in 0..600 {
+        let seen = deployments(&rig).get_opt("web").await.expect("a read");
+        if let Some(seen) = seen.filter(|it| it.metadata.deletion_timestamp.is_none()) {
+            let now = seen.metadata.uid.expect("a uid");
+            if uids.last() != Some(&now) {
+                uids.push(now);
+            }
+            fail(&rig).await;
+        }
+        said.push(rig.says("shop", "Ready").await);
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    assert!((4..=12).contains(&uids.len()), "{} in 10 min", uids.len());
+    assert!(
+        said.contains(&"False ResourceNotReady".to_owned()),
+        "{said:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_resource_stays_without_that_declaration() {
+    let rig = open(Resources::new().apply(deployment("web"))).await;
+    let old = uid(&rig).await;
+    fail(&rig).await;
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(uid(&rig).await, old);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
+    let rig = Rig::<WebApps>::of().await;
+    let app = |version: &str| {
+        json!({
+            "apiVersion": "demo.okt.dev/v1", "kind": "WebApp",
+            "metadata": { "name": "shop" }, "spec": { "version": version },
+        })
+    };
+    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
+    rig.create_raw(app("1")).await;
+    rig.pass(Duration::from_secs(5)).await;
+    let old = jobs.get("schema").await.expect("it exists");
+    rig.patch("shop", json!({ "spec": { "version": "2" } }))
+        .await;
+    rig.pass(Duration::from_mins(1)).await;
+    let new = jobs.get("schema").await.expect("it exists");
+    assert_ne!(new.metadata.uid, old.metadata.uid);
+    let template = new.spec.expect("a spec").template;
+    let pod = template.spec.expect("a spec");
+    assert_eq!(pod.containers[0].image.as_deref(), Some("web:2"));
+    assert_eq!(rig.says("shop", "Stalled").await, "");
+}
