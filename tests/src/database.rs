@@ -133,6 +133,8 @@ pub enum Sight {
     Unobserved,
     /// The database does not exist.
     Absent,
+    /// There is none, which counts after this time.
+    AbsentFor(Duration),
     /// The database is in this state.
     In(DatabaseState),
     /// The database is in this state, with an event.
@@ -409,6 +411,7 @@ impl Application for Databases {
         Ok(match sight {
             Sight::Unobserved => Observation::unobserved(),
             Sight::Absent => Observation::absent(),
+            Sight::AbsentFor(time) => Observation::absent_for(time),
             Sight::In(state) => Observation::in_state(state),
             Sight::Event(state, event) => Observation::in_state(state).event(event),
             Sight::Unreachable => Observation::unreachable("connection refused"),

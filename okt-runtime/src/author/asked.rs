@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use okt_core::backoff::Backoff;
-use okt_core::{StateId, reasons};
+use okt_core::{Lifecycle, StateId, reasons};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::author::observation::Observation;
 use crate::cache::cached::PlaceOf;
 use crate::clock::after;
 use crate::failure::Failure;
@@ -169,6 +170,10 @@ impl Silence {
 pub(crate) struct Sight {
     /// The number of observations in a row that failed.
     pub(crate) failed: u32,
+    /// Since when every observation that succeeded has found no application.
+    pub(crate) absent_since: Option<Instant>,
+    /// When an absence counts, if it does not yet.
+    pub(crate) absent_at: Option<Instant>,
     /// The backoff for observations.
     pub(crate) silence: Silence,
     /// The backoff for the extra status.
@@ -182,11 +187,51 @@ impl Sight {
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             failed,
+            absent_since,
+            // It is set only with the other.
+            absent_at: _,
             silence,
             extra_silence,
             refused_events,
         } = self;
-        *failed == 0 && silence.is_none() && extra_silence.is_none() && refused_events.is_empty()
+        *failed == 0
+            && absent_since.is_none()
+            && silence.is_none()
+            && extra_silence.is_none()
+            && refused_events.is_empty()
+    }
+
+    /// Returns the observation as it counts: without its state while an absence is tolerated. `in_state` is the time since
+    /// the object entered its state, in which an application may begin anew.
+    pub(crate) fn counted<S: Lifecycle>(
+        &mut self,
+        observation: Observation<S>,
+        in_state: Duration,
+    ) -> Observation<S> {
+        self.absent_at = None;
+        let Some(tolerance) = observation.absence() else {
+            if !observation.is_unreachable() {
+                self.absent_since = None;
+            }
+            return observation;
+        };
+        let since = *self.absent_since.get_or_insert_with(Instant::now);
+        let left = tolerance.saturating_sub(since.elapsed().min(in_state));
+        if left.is_zero() {
+            return observation;
+        }
+        self.absent_at = Some(after(left));
+        observation.without_state()
+    }
+
+    /// Returns the time until the application is observed again although nothing happened, if it is usually this one.
+    pub(crate) fn observe_after(&self, usual: Duration) -> Duration {
+        // The application is not called before its backoff ends.
+        let silence = self.silence.left().unwrap_or_default();
+        let absence = self
+            .absent_at
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        usual.min(absence.unwrap_or(usual)).max(silence)
     }
 
     /// Returns whether the application did not answer the last call.

@@ -1,6 +1,7 @@
 //! The result of observing an application.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use okt_core::Lifecycle;
 use okt_core::facts::Observed;
@@ -29,7 +30,8 @@ pub struct Observation<S> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Seen<S> {
     Unobserved,
-    Absent,
+    /// There is no application; it counts once it has been so for this time.
+    Absent(Duration),
     In(StateName<S>),
     Unreachable(String),
 }
@@ -52,11 +54,37 @@ impl<S: Lifecycle> Observation<S> {
         Self::of(Seen::In(StateName::of(state)))
     }
 
-    /// Reports that there is no application: the object moves to its entry.
+    /// Reports that there is no application: an object at rest moves to its entry at once.
     ///
+    /// If the application may only be starting, use [`absent_for`](Self::absent_for).
     /// If absence is right (a hibernated application), return [`in_state`](Self::in_state) instead.
     pub fn absent() -> Self {
-        Self::of(Seen::Absent)
+        Self::absent_for(Duration::ZERO)
+    }
+
+    /// Reports that there is no application: an object at rest moves to its entry once it has been in its state for this
+    /// time, and every observation of this time has reported so.
+    ///
+    /// Until then the observation counts as [`unobserved`](Self::unobserved). An observation that fails neither counts
+    /// nor interrupts. A restart of the operator begins the time anew.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use okt::{lifecycle_graph, Observation};
+    /// # #[lifecycle_graph]
+    /// # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    /// # pub enum AppState { #[entry] #[child(Up)] Start, #[rest] #[child(End)] Up, #[leaf(idle)] End }
+    /// # fn look(pods: usize) -> Observation<AppState> {
+    /// match pods {
+    ///     // A Pod that was evicted comes back within two minutes.
+    ///     0 => Observation::absent_for(Duration::from_mins(2)),
+    ///     _ => Observation::in_state(AppState::Up),
+    /// }
+    /// # }
+    /// # assert_ne!(look(0), look(1));
+    /// ```
+    pub fn absent_for(time: Duration) -> Self {
+        Self::of(Seen::Absent(time))
     }
 
     /// Reports that nothing was observed; OKT draws no conclusion from it.
@@ -82,7 +110,7 @@ impl<S: Lifecycle> Observation<S> {
     pub(crate) fn facts(&self, failures: u32) -> (Observed, String) {
         match &self.seen {
             Seen::Unobserved => (Observed::Unobserved, String::new()),
-            Seen::Absent => (Observed::Absent, String::new()),
+            Seen::Absent(_) => (Observed::Absent, String::new()),
             Seen::In(StateName::Known(state)) => {
                 (Observed::In(state.id()), state.name().to_owned())
             }
@@ -93,6 +121,22 @@ impl<S: Lifecycle> Observation<S> {
 
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self.seen, Seen::Unreachable(_))
+    }
+
+    /// Returns how long the application must have been absent, if it is.
+    pub(crate) fn absence(&self) -> Option<Duration> {
+        match self.seen {
+            Seen::Absent(time) => Some(time),
+            Seen::Unobserved | Seen::In(_) | Seen::Unreachable(_) => None,
+        }
+    }
+
+    /// Returns the events alone.
+    pub(crate) fn without_state(self) -> Self {
+        Self {
+            seen: Seen::Unobserved,
+            ..self
+        }
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = S> + '_ {

@@ -91,12 +91,10 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns how long until the application is observed again although nothing happened.
     fn observe_after(&self) -> Duration {
-        // The application is not called before its backoff ends.
-        let silence = self.memory.sight.silence.left().unwrap_or_default();
         let usual = self
             .state()
             .map(|it| self.shared.application.observe_every(it));
-        usual.unwrap_or_default().max(silence)
+        self.memory.sight.observe_after(usual.unwrap_or_default())
     }
 
     /// Returns the state on record, if this graph has it.

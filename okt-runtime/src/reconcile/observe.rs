@@ -100,7 +100,10 @@ pub(crate) async fn observe<A: Application>(
         0
     };
     match outcome {
-        Ok(observation) => Findings::at(&observation, sight.failed),
+        Ok(observation) => {
+            let in_state = cx.time_in_state().unwrap_or_default();
+            Findings::at(&sight.counted(observation, in_state), sight.failed)
+        }
         Err(failure) => {
             tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
             Findings {

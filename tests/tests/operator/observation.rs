@@ -69,6 +69,25 @@ async fn a_holding_state_does_not_follow_an_observation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tolerated_absence_counts_after_its_time_in_a_row() {
+    let rig = running().await;
+    let absent = Sight::AbsentFor(Duration::from_secs(100));
+    rig.app.sees("db", absent.clone());
+    rig.pass(Duration::from_secs(90)).await;
+    rig.app.sees("db", Sight::Unreachable);
+    rig.pass(Duration::from_secs(5)).await;
+    rig.app.sees("db", Sight::In(Running));
+    rig.request("db");
+    rig.pass(Duration::from_secs(1)).await;
+    rig.app.sees("db", absent);
+    rig.request("db");
+    rig.pass(Duration::from_secs(98)).await;
+    assert_eq!(rig.position("db").await.jumps, 0);
+    rig.pass(Duration::from_secs(4)).await;
+    assert_eq!(rig.position("db").await.jumps, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_absent_application_is_started_again() {
     let rig = running().await;
     rig.app.next_time(
