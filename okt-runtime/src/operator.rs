@@ -36,7 +36,8 @@ use crate::reconcile::permits::{ACTIONS, Permits};
 
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
-use crate::resources::{Cluster, Watches};
+use crate::resources::{Cluster, Watches, listed};
+use crate::texts::seconds;
 use crate::wire::read;
 
 /// The default number of concurrent reconciliations.
@@ -355,7 +356,7 @@ impl<A: Application> Operator<A> {
                 queue,
                 recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
             });
-            waits.push(drained(Arc::clone(&shared)));
+            waits.push(drained(Arc::clone(&shared), self.shutdown_limit));
             let settings = Settings {
                 namespace: namespace.clone(),
                 concurrency: self.concurrency,
@@ -396,6 +397,13 @@ impl<A: Application> Operator<A> {
         let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let left = self.shutdown_limit.saturating_sub(spent);
         let _ = tokio::time::timeout(left, drives).await;
+        let unfinished = tasks.unfinished();
+        if asked.is_some() && !unfinished.is_empty() {
+            tracing::warn!(
+                "stopping: aborting the work of {}; the next operator resumes it",
+                listed(&unfinished)
+            );
+        }
         // A task that blocks its thread does not end when it is aborted.
         let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
@@ -431,7 +439,7 @@ fn check_graphs(
 }
 
 /// Completes when no work runs and its results are recorded, or when the operator may not record them.
-async fn drained<A: Application>(shared: Arc<Shared<A>>) {
+async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
     let mut is_logged = false;
     loop {
         let working = shared.memory.under_way();
@@ -439,7 +447,12 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>) {
             return;
         }
         if !is_logged {
-            tracing::info!(working, "stopping: waiting for running actions");
+            tracing::info!(
+                working,
+                "stopping: waiting at most {} for the work of {}",
+                seconds(limit),
+                listed(&shared.tasks.unfinished())
+            );
             is_logged = true;
         }
         tokio::time::sleep(DRAIN_POLL).await;

@@ -263,8 +263,9 @@ impl Program {
     }
 
     async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
-        let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+            tracing_subscriber::EnvFilter::new("info,kube_runtime::watcher=error")
+        });
         // A program that has already set up logging keeps its own.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)

@@ -65,6 +65,26 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     text[..text.floor_char_boundary(room)].to_owned()
 }
 
+/// The last error of something that is retried for as long as it fails: the same error is logged once.
+#[derive(Debug, Default)]
+pub(crate) struct LastError(Option<String>);
+
+impl LastError {
+    /// Notes an error, and returns whether it differs from the last one.
+    pub(crate) fn is_news(&mut self, error: &str) -> bool {
+        let is_news = self.0.as_deref() != Some(error);
+        if is_news {
+            self.0 = Some(error.to_owned());
+        }
+        is_news
+    }
+
+    /// Forgets the error: it is over.
+    pub(crate) fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,12 +18,13 @@ use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf, reference};
 use crate::cache::guarded::api;
 use crate::cache::queue::{Queue, Urgency};
+use crate::crd::readiness::Readiness;
 use crate::operator::requeues::Requeues;
 use crate::operator::wakes::Wakes;
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::{Name, PAGE, name_of};
-use crate::texts::{chain, panic_text};
+use crate::texts::{LastError, chain, panic_text};
 
 /// The objects of an application that are due.
 type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
@@ -58,14 +59,18 @@ pub(crate) async fn drive<A: Application>(
             let _ = requests.send(QueueRequest::External(object));
         }
     });
+    let mut readiness = shared.readiness.clone();
     let watched = async {
+        // Without its CRD there is nothing to watch, and each attempt would be an error. The sender is never gone.
+        let _ = readiness.wait_for(Readiness::is_fit).await;
         loop {
             let events = watcher(api.clone(), config.clone()).default_backoff();
+            let mut last_error = LastError::default();
             let objects = events.for_each(|event| {
                 if let Ok(event) = &event {
                     writer.apply_watcher_event(event);
                 }
-                heed(&shared, &store, &queue, event);
+                heed(&shared, &store, &queue, &mut last_error, event);
                 std::future::ready(())
             });
             let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
@@ -166,6 +171,7 @@ fn heed<A: Application>(
     shared: &Shared<A>,
     store: &Store<Cached<A::Resource>>,
     queue: &QueueOf<A>,
+    last_error: &mut LastError,
     event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
 ) {
     if let Ok(
@@ -187,6 +193,7 @@ fn heed<A: Application>(
             shared.cluster.forget(&name_of(&object), uid);
         }
         Ok(watcher::Event::InitDone) => {
+            last_error.end();
             let all = store.state();
             let alive: HashSet<&str> = (all.iter())
                 .filter_map(|object| object.meta().uid.as_deref())
@@ -204,7 +211,12 @@ fn heed<A: Application>(
                 queue.push(object.reference(), urgency);
             }
         }
-        Err(error) => tracing::warn!("cannot watch the objects: {}", chain(&error)),
+        Err(error) => {
+            let why = chain(&error);
+            if last_error.is_news(&why) {
+                tracing::warn!(kind = %A::Resource::kind(&()), "cannot watch the objects: {why}");
+            }
+        }
     }
 }
 

@@ -72,6 +72,20 @@ impl Tasks {
         last.get(name).filter(|over| !over.is_cancelled()).cloned()
     }
 
+    /// Returns the names of the objects whose tasks have not ended, sorted.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let last = self.last();
+        let unfinished = last.iter().filter(|(_, over)| !over.is_cancelled());
+        let mut names: Vec<String> = unfinished
+            .map(|((namespace, name), _)| match namespace {
+                Some(namespace) => format!("{namespace}/{name}"),
+                None => name.clone(),
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
     fn last(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

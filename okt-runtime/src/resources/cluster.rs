@@ -17,7 +17,7 @@ use super::kind::Kind;
 use super::names::{Key, Misnamed, Name, placed};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
-use crate::texts::chain;
+use crate::texts::{LastError, chain};
 use crate::wire::object::LifecycleObject;
 
 /// The page size of a list, in objects.
@@ -295,6 +295,7 @@ impl<K: LifecycleObject> Cluster<K> {
         let mut events = self.events(client, &mapped.kind, mapped.config.clone(), false);
         // All objects are reconciled at the start anyway.
         let mut was_listed = false;
+        let mut last_error = LastError::default();
         while let Some(event) = events.next().await {
             match event {
                 Ok(watcher::Event::Apply(kept) | watcher::Event::Delete(kept)) => {
@@ -304,9 +305,15 @@ impl<K: LifecycleObject> Cluster<K> {
                     mapped.concerned(&kept).into_iter().for_each(wake);
                 }
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
-                Ok(watcher::Event::InitDone) => was_listed = true,
+                Ok(watcher::Event::InitDone) => {
+                    last_error.end();
+                    was_listed = true;
+                }
                 Err(error) => {
-                    tracing::warn!(kind = %mapped.kind, "cannot watch: {}", chain(&error));
+                    let why = chain(&error);
+                    if last_error.is_news(&why) {
+                        tracing::warn!(kind = %mapped.kind, "cannot watch: {why}");
+                    }
                 }
             }
         }
@@ -326,6 +333,7 @@ impl<K: LifecycleObject> Cluster<K> {
         };
         let mut fresh = Vec::new();
         let mut was_listed = false;
+        let mut last_error = LastError::default();
         while let Some(event) = events.next().await {
             let woken = match event {
                 Ok(watcher::Event::Init) => {
@@ -338,6 +346,7 @@ impl<K: LifecycleObject> Cluster<K> {
                     continue;
                 }
                 Ok(watcher::Event::InitDone) => {
+                    last_error.end();
                     let woken = self.index().replace(side, std::mem::take(&mut fresh));
                     if !was_listed {
                         was_listed = true;
@@ -348,7 +357,10 @@ impl<K: LifecycleObject> Cluster<K> {
                 Ok(watcher::Event::Apply(kept)) => self.index().put(side, kept),
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
-                    tracing::warn!(kind = %kind, "cannot watch: {}", chain(&error));
+                    let why = chain(&error);
+                    if last_error.is_news(&why) {
+                        tracing::warn!(kind = %kind, "cannot watch: {why}");
+                    }
                     // A kind that does not exist or may not be read does not block the others.
                     let is_known = match side {
                         Side::Owned(number) => self.index().unlisted.contains_key(&number),

@@ -1,5 +1,7 @@
 //! The CRD: its content, and the writes that it accepts and refuses.
 
+use std::time::Duration;
+
 use expect_test::expect_file;
 use kube::CustomResource;
 use okt::{CrdError, Desired, Lifecycle, LifecycleSpec, StateOf, Status, crd};
@@ -224,4 +226,19 @@ fn generated_crds_break_no_rule_for_schemas() {
     }
     assert_eq!(of::<Databases>(), [""; 0]);
     assert_eq!(of::<Sites>(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_definition_an_operator_asks_for_no_object_and_begins_when_it_comes() {
+    let rig = Rig::<Databases>::bare();
+    rig.start();
+    rig.pass(Duration::from_mins(10)).await;
+    let asked = rig.server.requests().into_iter();
+    let asked: Vec<String> = (asked.filter(|request| request.path.contains("/databases")))
+        .map(|request| request.to_string())
+        .collect();
+    assert_eq!(asked, [""; 0]);
+    rig.define(crd::<Database>().expect("a CRD")).await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", DatabaseState::Running).await;
 }
