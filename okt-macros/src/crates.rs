@@ -3,8 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{DeriveInput, LitStr, Path, Token, parse_quote};
+use syn::{DeriveInput, LitStr, Path, parse_quote};
+
+use crate::resource::{self, derives};
 
 /// The crates that the code of kube's derives names, by their names there, and their paths in `okt`.
 const OF_KUBE: [(&str, &str); 6] = [
@@ -27,10 +28,14 @@ const OF_KUBE_SCHEMA: [(&str, &str); 4] = [
 /// Adds the attributes to an item with derives; on a mistake, returns the item and the error.
 pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     match (krate(args), syn::parse2::<DeriveInput>(item.clone())) {
-        (Ok(krate), Ok(mut input)) => match add(&krate, &mut input) {
-            Ok(()) => input.into_token_stream(),
-            Err(error) => refused(&error, item),
-        },
+        (Ok(krate), Ok(mut input)) => {
+            let mistakes = resource::complete(&krate, &mut input);
+            let errors = mistakes.iter().map(syn::Error::to_compile_error);
+            match add(&krate, &mut input) {
+                Ok(()) => quote!(#(#errors)* #input),
+                Err(error) => refused(&error, item),
+            }
+        }
         (Err(error), _) | (_, Err(error)) => refused(&error, item),
     }
 }
@@ -93,21 +98,6 @@ fn add(krate: &Path, input: &mut DeriveInput) -> syn::Result<()> {
     ))
 }
 
-/// Returns the last words of all derives below the attribute.
-fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
-    let mut names = Vec::new();
-    for attr in input
-        .attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("derive"))
-    {
-        let list = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
-        let last = |path: Path| Some(path.segments.last()?.ident.clone());
-        names.extend(list.into_iter().filter_map(last));
-    }
-    Ok(names)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +131,35 @@ mod tests {
             part,
             r#"#[derive(Serialize)]#[serde(crate="my::okt::serde")]structPart;"#
         );
+    }
+
+    #[test]
+    fn what_the_spec_of_a_resource_lacks_is_reported_and_added() {
+        let spec = quote! {
+            #[derive(CustomResource, Serialize, Deserialize)]
+            #[kube(group = "example.com", kind = "Server")]
+            struct ServerSpec { lifecycle: Desired<ServerState> }
+        };
+        let code = expanded(TokenStream::new(), &spec);
+        assert_eq!(code.matches("compile_error!").count(), 2, "{code}");
+        for added in [
+            "#[derive(::okt::LifecycleSpec,Clone,Debug,::okt::schemars::JsonSchema)]",
+            r#"status="::okt::Status<ServerState>""#,
+        ] {
+            assert!(code.contains(added), "{added}: {code}");
+        }
+    }
+
+    #[test]
+    fn a_custom_resource_that_okt_does_not_reconcile_stays_as_it_is() {
+        let spec = quote! {
+            #[derive(CustomResource, Serialize, Deserialize)]
+            #[kube(group = "example.com", kind = "Server")]
+            struct ServerSpec { size: u32 }
+        };
+        let code = expanded(TokenStream::new(), &spec);
+        assert!(!code.contains("compile_error!"), "{code}");
+        assert!(!code.contains("LifecycleSpec"), "{code}");
     }
 
     #[test]

@@ -143,6 +143,8 @@ mod spec;
 
 mod report;
 
+mod resource;
+
 #[cfg(test)]
 mod tests;
 

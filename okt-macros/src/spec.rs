@@ -2,8 +2,12 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, GenericArgument, Member, Path, PathArguments, Type, parse_quote};
+use syn::{
+    Attribute, Data, DeriveInput, Expr, ExprLit, GenericArgument, Lit, Member, Meta, Path,
+    PathArguments, Token, Type, parse_quote,
+};
 
 use crate::items;
 use crate::report::Report;
@@ -19,6 +23,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
         Data::Enum(data) => return refuse(report, data.enum_token.span),
         Data::Union(data) => return refuse(report, data.union_token.span),
     };
+    names_its_crates(report, input, &krate);
     let mut desired_fields = fields
         .members()
         .zip(fields)
@@ -45,7 +50,7 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
                 items::name(&input.ident)
             ),
         );
-        return TokenStream::new();
+        return in_place_of_the_field(&krate, input);
     };
     for (_, _, (word, _)) in desired_fields {
         let spot = report.spot(word.span());
@@ -94,8 +99,110 @@ fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
     }
 }
 
+/// Reports a resource whose other derives cannot find their crates, because only `okt` is a dependency.
+fn names_its_crates(report: &mut Report, input: &DeriveInput, krate: &Path) {
+    let is_resource = input.attrs.iter().any(|attr| attr.path().is_ident("kube"));
+    // `#[okt::crates]` adds `#[kube(crates(..))]`.
+    let is_named = options_in_kube(&input.attrs).any(|option| option.path().is_ident("crates"));
+    if is_resource && !is_named && !depends_on("kube") {
+        let krate = quote!(#krate).to_string().replace([' ', ':'], "");
+        let spot = report.spot(input.ident.span());
+        report.say(
+            spot,
+            format!("the derives of serde, schemars and kube look for these crates in Cargo.toml, which has `{krate}`; write `#[{krate}::crates]` above the derives"),
+        );
+    }
+}
+
+/// Returns whether the manifest of the crate that is compiled has a dependency of this name; yes if it cannot be read.
+fn depends_on(name: &str) -> bool {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").and_then(|directory| {
+        std::fs::read_to_string(std::path::Path::new(&directory).join("Cargo.toml")).ok()
+    });
+    manifest.is_none_or(|manifest| {
+        manifest.lines().any(|line| {
+            let line = line.trim_start();
+            let key = line.split(['=', '.', ' ', '\t']).next().unwrap_or_default();
+            key.trim_matches('"') == name || line.ends_with(&format!("dependencies.{name}]"))
+        })
+    })
+}
+
+/// Generates an `impl` for a spec that lacks its field, if the type of its status names the states: the missing field is
+/// then the only error.
+fn in_place_of_the_field(krate: &Path, input: &DeriveInput) -> TokenStream {
+    let Some(state) = status_in_kube(&input.attrs) else {
+        return TokenStream::new();
+    };
+    let ident = &input.ident;
+    let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::LifecycleSpec for #ident #generics #where_clause {
+            type State = #state;
+
+            fn lifecycle(&self) -> &#krate::Desired<#state> {
+                ::core::unreachable!()
+            }
+
+            fn forget_lifecycle(&mut self) {}
+        }
+    }
+}
+
+/// Returns the options of all attributes `#[kube(..)]` that can be read.
+pub(crate) fn options_in_kube(attrs: &[Attribute]) -> impl Iterator<Item = Meta> {
+    let lists = attrs.iter().filter(|attr| attr.path().is_ident("kube"));
+    let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
+    let options = lists.filter_map(move |attr| attr.parse_args_with(parse).ok());
+    options.flatten()
+}
+
+/// Returns the states in `#[kube(.., status = "Status<DatabaseState>")]`.
+fn status_in_kube(attrs: &[Attribute]) -> Option<Type> {
+    let mut found = options_in_kube(attrs).filter_map(|option| match option {
+        Meta::NameValue(pair) if pair.path.is_ident("status") => match pair.value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => status_of(&text.parse().ok()?),
+            _ => None,
+        },
+        _ => None,
+    });
+    found.next()
+}
+
+/// Returns the states of a type `Status<DatabaseState, ..>`, by any path.
+pub(crate) fn status_of(ty: &Type) -> Option<Type> {
+    let (word, state) = generic(ty)?;
+    (word == "Status").then(|| state.clone())
+}
+
+/// Returns the state enum of the first field of type `Desired<DatabaseState>`.
+pub(crate) fn desired_in(input: &DeriveInput) -> Option<Type> {
+    let Data::Struct(data) = &input.data else {
+        return None;
+    };
+    let mut fields = data.fields.iter();
+    fields.find_map(|field| Some(desired(&field.ty)?.1.clone()))
+}
+
+/// Returns whether the spec says `#[lifecycle(none)]`.
+pub(crate) fn is_without_lifecycle(input: &DeriveInput) -> bool {
+    let mut report = Report::new();
+    let options = options(&mut report, input);
+    report.leave();
+    options.none.is_some()
+}
+
 /// Returns the name and the state enum of a type `Desired<DatabaseState>`, by any path.
 fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
+    generic(ty).filter(|(word, _)| *word == "Desired")
+}
+
+/// Returns the name of a type and its first argument.
+fn generic(ty: &Type) -> Option<(&Ident, &Type)> {
     let Type::Path(path) = ty else {
         return None;
     };
@@ -104,7 +211,7 @@ fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
         return None;
     };
     match arguments.args.first() {
-        Some(GenericArgument::Type(state)) if last.ident == "Desired" => Some((&last.ident, state)),
+        Some(GenericArgument::Type(state)) => Some((&last.ident, state)),
         _ => None,
     }
 }

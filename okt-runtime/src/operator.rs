@@ -397,13 +397,7 @@ impl<A: Application> Operator<A> {
         let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let left = self.shutdown_limit.saturating_sub(spent);
         let _ = tokio::time::timeout(left, drives).await;
-        let unfinished = tasks.unfinished();
-        if asked.is_some() && !unfinished.is_empty() {
-            tracing::warn!(
-                "stopping: aborting the work of {}; the next operator resumes it",
-                listed(&unfinished)
-            );
-        }
+        log_unfinished(&tasks);
         // A task that blocks its thread does not end when it is aborted.
         let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
@@ -456,6 +450,16 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
             is_logged = true;
         }
         tokio::time::sleep(DRAIN_POLL).await;
+    }
+}
+
+fn log_unfinished(tasks: &Tasks) {
+    let unfinished = tasks.unfinished();
+    if !unfinished.is_empty() {
+        tracing::warn!(
+            "stopping: aborting the work of {}; the next operator resumes it",
+            listed(&unfinished)
+        );
     }
 }
 

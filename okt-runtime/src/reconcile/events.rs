@@ -79,7 +79,7 @@ impl<A: Application> Shared<A> {
     /// Publishes an event for each trouble.
     pub(super) fn warn_of_troubles(&self, object: &ObjectMeta, troubles: Vec<Trouble>) {
         for Trouble { reason, note } in troubles {
-            self.warn(object, reason, "Reconcile", note);
+            self.warn(object, reason, "Reconcile", &note);
         }
     }
 
@@ -93,7 +93,7 @@ impl<A: Application> Shared<A> {
                 format!("was in {from} by the record, is in {to}; no edge leads there")
             };
             // Events are merged whatever their notes are, so the reason contains the state.
-            self.warn(object, format!("JumpedTo{to}"), "Transition", note);
+            self.warn(object, format!("JumpedTo{to}"), "Transition", &note);
         }
     }
 
@@ -104,14 +104,14 @@ impl<A: Application> Shared<A> {
             state => format!(" in {state}"),
         };
         let note = format!("abandoned{place}; nothing cleans up what is left of the application");
-        self.warn(object, "Abandoned".to_owned(), "Release", note);
+        self.warn(object, "Abandoned".to_owned(), "Release", &note);
     }
 
-    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: String) {
+    fn warn(&self, object: &ObjectMeta, reason: String, action: &str, note: &str) {
         let event = Event {
             type_: EventType::Warning,
             reason,
-            note: Some(cut(&note, NOTE_LIMIT)),
+            note: Some(cut(note, NOTE_LIMIT)),
             action: action.to_owned(),
             secondary: None,
         };

@@ -27,6 +27,11 @@ use crate::wire::status::Status;
 ///     size: u32,
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the spec of a resource of OKT",
+    label = "no `LifecycleSpec`",
+    note = "add `LifecycleSpec` to its derives, and a field `pub lifecycle: Desired<..>`; or `#[lifecycle(none)]` for a pass"
+)]
 pub trait LifecycleSpec {
     /// The states.
     type State: Lifecycle;
@@ -41,6 +46,11 @@ pub trait LifecycleSpec {
 /// A custom resource whose spec has a lifecycle field and whose status is a [`Status`] of the same states.
 ///
 /// OKT implements it for every such type; `#[derive(CustomResource, LifecycleSpec)]` generates one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource that OKT can reconcile",
+    label = "not a custom resource with a lifecycle",
+    note = "it is the type that `#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]` generates, with `#[kube(.., status = \"Status<..>\")]`"
+)]
 pub trait LifecycleObject:
     Resource<DynamicType = ()>
     + CustomResourceExt

@@ -1,0 +1,151 @@
+//! What the spec of a resource lacks: reported once, and added, so that it is no error anywhere else.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, DeriveInput, Expr, ExprLit, Lit, LitStr, Meta, Path, Token, Type};
+
+use crate::spec;
+
+/// The derives of a spec: the word, its path in `okt` if it is there, and another word that does the same.
+const DERIVES: [(&str, Option<&str>, &str); 7] = [
+    ("CustomResource", Some("kube::CustomResource"), ""),
+    ("LifecycleSpec", Some("LifecycleSpec"), ""),
+    ("Clone", None, ""),
+    ("Debug", None, ""),
+    ("Serialize", Some("serde::Serialize"), ""),
+    ("Deserialize", Some("serde::Deserialize"), ""),
+    ("JsonSchema", Some("schemars::JsonSchema"), "KubeSchema"),
+];
+
+/// Adds what the spec of a resource lacks, and returns an error for each addition.
+///
+/// Any other item stays as it is, also the spec of a custom resource that OKT does not reconcile.
+pub(crate) fn complete(krate: &Path, input: &mut DeriveInput) -> Vec<syn::Error> {
+    let Ok(derived) = derives(input) else {
+        return Vec::new();
+    };
+    let has = |name: &str| derived.iter().any(|it| it == name);
+    let state = spec::desired_in(input);
+    let options = options_of_kube(&input.attrs);
+    let is_resource = has("CustomResource") || options.is_some();
+    let is_of_okt = has("LifecycleSpec") || state.is_some();
+    if !(is_resource && is_of_okt) {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    let mut wrong = |why: String| errors.push(syn::Error::new(input.ident.span(), why));
+    let options = options.unwrap_or_default();
+    let has_schema = option(&options, "schema").is_some();
+    let missing: Vec<_> = (DERIVES.iter())
+        .filter(|(name, _, other)| {
+            !(has(name) || has(other) || (has_schema && *name == "JsonSchema"))
+        })
+        .collect();
+    if !missing.is_empty() {
+        let words: Vec<&str> = missing.iter().map(|(name, _, _)| *name).collect();
+        wrong(format!(
+            "the spec of a resource derives {}; add it: `#[derive({0}, ..)]`",
+            words.join(", ")
+        ));
+        let paths = missing.iter().map(|(name, path, _)| -> TokenStream {
+            let name: TokenStream = name.parse().unwrap_or_default();
+            match path.map(str::parse::<TokenStream>) {
+                Some(Ok(path)) => quote!(#krate::#path),
+                Some(Err(_)) | None => name,
+            }
+        });
+        let derive = quote!(#[derive(#(#paths),*)]);
+        let item = input.clone();
+        if let Ok(whole) = syn::parse2(quote!(#derive #item)) {
+            *input = whole;
+        }
+    }
+    let status = option(&options, "status");
+    let wanted = match &state {
+        Some(state) => format!("Status<{}>", spelled(state)),
+        None if spec::is_without_lifecycle(input) => "PassStatus".to_owned(),
+        None => return errors,
+    };
+    let ident = input.ident.span();
+    match status {
+        None => {
+            errors.push(syn::Error::new(
+                ident,
+                format!("a resource has a status, which OKT writes; add it: `#[kube(.., status = \"{wanted}\")]`"),
+            ));
+            set_status(input, krate, &wanted);
+        }
+        Some(status) => {
+            let is = syn::parse_str(&status.value())
+                .ok()
+                .and_then(|it| spec::status_of(&it));
+            if let (Some(is), Some(state)) = (is, state)
+                && spelled(&is) != spelled(&state)
+            {
+                errors.push(syn::Error::new(
+                    status.span(),
+                    format!("the status is that of `{}`, and the spec desires a `{}`; write `status = \"{wanted}\"`", spelled(&is), spelled(&state)),
+                ));
+                set_status(input, krate, &wanted);
+            }
+        }
+    }
+    errors
+}
+
+/// Returns the options of all attributes `#[kube(..)]`; none if there is no such attribute.
+fn options_of_kube(attrs: &[Attribute]) -> Option<Vec<Meta>> {
+    let is_there = attrs.iter().any(|attr| attr.path().is_ident("kube"));
+    is_there.then(|| spec::options_in_kube(attrs).collect())
+}
+
+/// Returns the text of an option.
+fn option(options: &[Meta], name: &str) -> Option<LitStr> {
+    options.iter().find_map(|option| match option {
+        Meta::NameValue(pair) if pair.path.is_ident(name) => match &pair.value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Replaces the option `status`, or adds it.
+fn set_status(input: &mut DeriveInput, krate: &Path, status: &str) {
+    let krate = quote!(#krate).to_string().replace(' ', "");
+    let status = LitStr::new(&format!("{krate}::{status}"), Span::call_site());
+    for attr in &mut input.attrs {
+        if let Some(options) = options_of_kube(std::slice::from_ref(attr))
+            && let Meta::List(list) = &mut attr.meta
+        {
+            let others = options
+                .iter()
+                .filter(|option| !option.path().is_ident("status"));
+            list.tokens = quote!(#(#others,)* status = #status);
+            return;
+        }
+    }
+}
+
+fn spelled(ty: &Type) -> String {
+    quote!(#ty).to_string().replace(' ', "")
+}
+
+/// Returns the last words of all derives below the attribute.
+pub(crate) fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
+    let mut names = Vec::new();
+    for attr in input
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("derive"))
+    {
+        let list = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
+        let last = |path: Path| Some(path.segments.last()?.ident.clone());
+        names.extend(list.into_iter().filter_map(last));
+    }
+    Ok(names)
+}

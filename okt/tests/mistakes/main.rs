@@ -1,0 +1,189 @@
+//! Mistakes in an operator: how many errors each one is, and what the compiler says first.
+//!
+//! Each mistake changes one place of `operator.rs`. All of them are compiled by one `cargo check`, and `said.md` has the
+//! result: run with `UPDATE_EXPECT=1` to write it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use serde_json::Value;
+
+/// No mistake may be more errors than this.
+const MOST: usize = 3;
+
+/// The mistakes that are more errors, with their number and the reason.
+const MORE: [(&str, usize, &str); 10] = [
+    (
+        "no okt::crates on the spec",
+        76,
+        "other derives do not find their crates; the first error says what to do",
+    ),
+    ("okt::crates below the derives", 18, "the same"),
+    (
+        "the lifecycle field without Desired",
+        8,
+        "serde and schemars report each trait that the states lack",
+    ),
+    (
+        "no lifecycle_graph on the enum",
+        34,
+        "the compiler reports each attribute of a state",
+    ),
+    (
+        "no Copy on the enum",
+        6,
+        "each use of a state needs it, and the macro does not see derives above itself",
+    ),
+    ("no PartialEq on the enum", 5, "the same"),
+    ("no derives on the enum", 20, "the same"),
+    (
+        "the context of another resource",
+        8,
+        "each handler has the type that the trait does not",
+    ),
+    ("an error that is no Failure", 4, "the same"),
+    (
+        "the spec as the resource",
+        11,
+        "each trait of a resource, and each method that names it",
+    ),
+];
+
+/// A mistake: its description, what stands in the operator, and what stands there instead.
+struct Mistake(&'static str, &'static str, &'static str);
+
+mod list;
+
+use list::MISTAKES;
+
+const OPERATOR: &str = include_str!("operator.rs");
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Writes a package with one binary for each mistake, and one without.
+fn write_package(at: &Path) {
+    let binaries = at.join("src/bin");
+    let _ = fs::remove_dir_all(at.join("src"));
+    fs::create_dir_all(&binaries).expect("a directory");
+    let okt = repository().join("okt").canonicalize().expect("a path");
+    let manifest = format!(
+        "[package]\nname = \"mistakes\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\nokt = {{ path = \"{}\", features = [\"latest\"] }}\ntokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n",
+        okt.display(),
+    );
+    fs::write(at.join("Cargo.toml"), manifest).expect("written");
+    // The versions of the workspace, so that nothing is looked up or downloaded.
+    fs::copy(repository().join("Cargo.lock"), at.join("Cargo.lock")).expect("a copy");
+    fs::write(binaries.join("none.rs"), OPERATOR).expect("written");
+    for (number, Mistake(what, from, to)) in MISTAKES.iter().enumerate() {
+        assert_eq!(OPERATOR.matches(from).count(), 1, "{what}: {from}");
+        let code = OPERATOR.replace(from, to);
+        fs::write(binaries.join(format!("{}.rs", binary(number))), code).expect("written");
+    }
+}
+
+fn binary(number: usize) -> String {
+    format!("mistake_{:02}", number + 1)
+}
+
+/// Returns the errors of each binary, rendered as the compiler shows them.
+fn errors(at: &Path) -> BTreeMap<String, Vec<String>> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let checked = Command::new(cargo)
+        .args([
+            "check",
+            "--offline",
+            "--bins",
+            "--keep-going",
+            "--message-format=json",
+        ])
+        .current_dir(at)
+        .env("CARGO_TARGET_DIR", at.join("target"))
+        .env("RUSTFLAGS", "")
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo runs");
+    let lines = String::from_utf8(checked.stdout).expect("UTF-8");
+    let mut errors: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut finished = false;
+    for line in lines.lines() {
+        let message: Value = serde_json::from_str(line).expect("JSON");
+        finished |= message["reason"] == "build-finished";
+        let said = &message["message"];
+        // The last message of a binary counts the others, and names no place.
+        let has_place = said["spans"]
+            .as_array()
+            .is_some_and(|spans| !spans.is_empty());
+        if message["reason"] == "compiler-message" && said["level"] == "error" && has_place {
+            let name = message["target"]["name"]
+                .as_str()
+                .expect("a name")
+                .to_owned();
+            let rendered = said["rendered"].as_str().expect("a text").to_owned();
+            errors.entry(name).or_default().push(rendered);
+        }
+    }
+    assert!(finished, "cargo check did not end");
+    errors
+}
+
+#[test]
+#[ignore = "builds kube once more; run with --include-ignored"]
+fn each_mistake_is_at_most_three_errors_and_the_first_says_what_to_do() {
+    let at = repository().join("target/mistakes");
+    write_package(&at);
+    let errors = errors(&at);
+    assert_eq!(errors.get("none"), None, "the operator without a mistake");
+    let mut page = String::from(
+        "# Mistakes\n\nThe first thing that the compiler says about each mistake in an operator; written by `UPDATE_EXPECT=1 cargo test -p okt --test mistakes -- --include-ignored`.\n",
+    );
+    let mut too_many = Vec::new();
+    for (number, Mistake(what, from, to)) in MISTAKES.iter().enumerate() {
+        let said = errors.get(&binary(number)).cloned().unwrap_or_default();
+        println!("{:2} errors: {what}", said.len());
+        let most = MORE
+            .iter()
+            .find(|(of, ..)| of == what)
+            .map_or(MOST, |(_, most, _)| *most);
+        if said.len() > most {
+            too_many.push(format!("{what}: {}", said.len()));
+        }
+        page += &format!("\n## {}. {what}\n\n```diff\n", number + 1);
+        for (sign, lines) in [('-', from), ('+', to)] {
+            for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+                page += &format!("{sign}{line}\n");
+            }
+        }
+        page += &format!("```\n\nErrors: {}\n", said.len());
+        if said.is_empty() {
+            continue;
+        }
+        page += "\n```text\n";
+        page += said[0].trim_end();
+        page += "\n```\n";
+    }
+    expect_test::expect_file!["said.md"].assert_eq(&without_foreign_places(&page));
+    assert_eq!(too_many, [""; 0]);
+}
+
+/// Leaves out the lines of files of the registry, of OKT and of the compiler, which differ between versions.
+fn without_foreign_places(page: &str) -> String {
+    let mut kept = String::new();
+    let mut is_foreign = false;
+    for line in page.lines() {
+        let place = line.find("--> /").or_else(|| line.find("::: /"));
+        let is_code = line
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit() || "|.".contains(c));
+        is_foreign = place.is_some() || (is_foreign && is_code);
+        match place {
+            Some(place) => kept += &format!("{}..\n", &line[..place + 4]),
+            None if is_foreign => {}
+            None => kept += &format!("{line}\n"),
+        }
+    }
+    kept
+}
