@@ -154,6 +154,7 @@ pub(crate) fn list(
     form: Form,
 ) -> Result<Bytes, Refusal> {
     let id = stored_id(kind);
+    let next = next_page(query)?;
     let wanted = requested_version(store, query)?;
     let limit = query
         .number("limit")
@@ -161,13 +162,10 @@ pub(crate) fn list(
         .filter(|&limit| limit > 0)
         .unwrap_or(usize::MAX);
     let from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
-    let (version, after) = match query.text("continue") {
-        "" if from_cache => (seen, None),
-        "" => (wanted.unwrap_or(store.version()), None),
-        token => {
-            let (version, key) = read_token(token)?;
-            (version, Some(key))
-        }
+    let (version, after) = match next {
+        Some((version, key)) => (version, Some(key)),
+        None if from_cache => (seen, None),
+        None => (wanted.unwrap_or(store.version()), None),
     };
     let snapshot = if version == store.version() {
         None
@@ -240,6 +238,21 @@ pub(crate) fn list(
             whole_list(&head, page.iter().map(|object| item(kind, object)))
         }
     })
+}
+
+/// Returns the version and the last object of the page before, if the list continues one.
+fn next_page(query: &Query) -> Result<Option<(u64, Key)>, Refusal> {
+    let token = query.text("continue");
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let page = read_token(token)?;
+    match query.text("resourceVersion") {
+        "" | "0" => Ok(Some(page)),
+        _ => Err(Refusal::bad_request(
+            "specifying resource version is not allowed when using continue",
+        )),
+    }
 }
 
 /// Builds the list as text from items that are texts already.

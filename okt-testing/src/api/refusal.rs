@@ -226,6 +226,13 @@ impl Refusal {
         )
     }
 
+    /// A creation at a path where nothing can be created.
+    pub(crate) fn cannot_create(subject: Subject<'_>) -> Self {
+        let resource = subject.resource();
+        let message = format!("create is not supported on resources of kind \"{resource}\"");
+        Self::new(405, "MethodNotAllowed", message).about(subject.details(subject.plural))
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         Self::new(
             415,

@@ -86,7 +86,7 @@ where
         headers: parts.headers,
         body: body.as_ref().cloned().unwrap_or_default(),
     };
-    let target = Target::parse(&call.path);
+    let target = resource::without_name(&endpoint.shared, &call, Target::parse(&call.path));
     let (mut record, verb) = call.record(endpoint, &target);
     let verdict = judge(endpoint, &call, &mut record);
     let mut entry = Entry::make(endpoint, record);

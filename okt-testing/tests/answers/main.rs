@@ -8,4 +8,5 @@ mod kept;
 mod kinds;
 mod limits;
 mod mutated;
+mod requests;
 mod support;

@@ -148,6 +148,12 @@ impl Call {
 
     /// Parses an object of a kind.
     pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
+        if self.body.is_empty() {
+            return Err(Refusal::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+                kind.kind
+            )));
+        }
         let mut body = self.parse(&["application/json", "application/yaml"])?;
         if kind.origin == Origin::BuiltIn {
             fill_in_kind(kind, &mut body);

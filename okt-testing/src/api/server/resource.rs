@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, header::ACCEPT};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Answer,
@@ -15,7 +15,7 @@ use crate::api::{
     builtin, convert,
     kind::{Kind, KindId, Origin},
     object, patch,
-    path::ResourcePath,
+    path::{ResourcePath, Target},
     read::{self, Form},
     record::{RequestRecord, Verb},
     refusal::{Cause, Refusal, Subject},
@@ -141,7 +141,7 @@ fn answer_of(
             let door = call.door(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 let body = call.parse(&["application/json", "application/yaml"])?;
-                return rescale(store, &door, &key, |scale| {
+                return scale::write(store, call, &door, &key, |scale| {
                     scale.clone_from(&body);
                     Ok(())
                 });
@@ -153,7 +153,8 @@ fn answer_of(
             let key = scope.key(kind)?;
             let door = call.door(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
-                return rescale(store, &door, &key, |scale| apply_patch(call, None, scale));
+                let edit = |scale: &mut Value| apply_patch(call, None, scale);
+                return scale::write(store, call, &door, &key, edit);
             }
             change(store, call, &door, &key)?
         }
@@ -242,6 +243,23 @@ fn read_apply(
     Ok((door, config))
 }
 
+/// Removes the name from the path of a creation: a real server creates a custom resource at the path of any object.
+pub(super) fn without_name(shared: &Shared, call: &Call, target: Target) -> Target {
+    match target {
+        Target::Resource(path)
+            if call.method == Method::POST
+                && path.name.is_some()
+                && path.subresource.is_none()
+                && find(&shared.lock(), &path).is_ok_and(|kind| {
+                    kind.origin == Origin::Crd && kind.namespaced == path.namespace.is_some()
+                }) =>
+        {
+            Target::Resource(ResourcePath { name: None, ..path })
+        }
+        target => target,
+    }
+}
+
 /// Returns the error of a server for a method that the path does not support.
 pub(super) fn misuse(store: &Store, call: &Call, path: &ResourcePath) -> Refusal {
     let found = find(store, path).and_then(|kind| subresource(&kind, path).map(|_| kind));
@@ -253,6 +271,7 @@ pub(super) fn misuse(store: &Store, call: &Call, path: &ResourcePath) -> Refusal
     match kind.origin {
         Origin::Crd if kind.namespaced && path.namespace.is_none() => Refusal::unknown_path(),
         Origin::Crd if wants_a_name => Refusal::bad_request("name must be provided"),
+        Origin::Crd if call.method == Method::POST => Refusal::cannot_create(kind.subject("")),
         Origin::Crd | Origin::BuiltIn => Refusal::method_not_allowed(),
     }
 }
@@ -455,37 +474,4 @@ fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(
         ))),
         _ => Err(Refusal::not_served("server-side apply of a scale")),
     }
-}
-
-/// Writes the replicas of an object through its scale.
-fn rescale(
-    store: &mut Store,
-    door: &Door,
-    key: &Key,
-    edit: impl FnOnce(&mut Value) -> Result<(), Refusal>,
-) -> Result<Answer, Refusal> {
-    let kind = &*door.kind;
-    let Some(scale) = &kind.scale else {
-        return Err(Refusal::unknown_path());
-    };
-    let Some(old) = convert::current(store, kind, key) else {
-        return Err(Refusal::not_found(kind.subject(&key.name)));
-    };
-    let old = old.read();
-    let mut shown = scale.of(&old);
-    edit(&mut shown)?;
-    object::whole_numbers(&mut shown);
-    Precondition::of(&shown).check_version(kind, &old)?;
-    let replicas = object::at(&shown, &["spec", "replicas"]).cloned();
-    let replicas = replicas.unwrap_or_else(|| json!(0));
-    if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
-        return Err(Refusal::bad_request(
-            "spec.replicas must be an integer that is not negative",
-        ));
-    }
-    let path: Vec<_> = scale.spec_replicas.iter().map(String::as_str).collect();
-    let mut new = old.clone();
-    object::put(&mut new, &path, replicas);
-    let written = write::update(store, door, &old, new)?;
-    Ok(Answer::ok(scale.of(&written.object.read())))
 }

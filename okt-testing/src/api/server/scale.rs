@@ -1,4 +1,4 @@
-//! This file answers a server-side apply of a scale.
+//! This file writes the replicas of an object through its scale.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::api::{
     patch,
     refusal::{Cause, Refusal, Subject},
     store::{Key, Store},
-    write::{self, Precondition, Subresource},
+    write::{self, Door, Precondition, Subresource},
 };
 
 /// Applies a scale that sets the number of replicas and nothing else.
@@ -72,19 +72,88 @@ pub(super) fn apply(
     }
     let old = old.read();
     Precondition::of(&config).check_version(kind, &old)?;
-    if replicas < 0 {
-        let detail = "must be greater than or equal to 0";
-        let cause = Cause::invalid("spec.replicas", &replicas.into(), detail);
-        let subject = Subject {
-            group: "autoscaling",
-            kind: "Scale",
-            plural: "scales",
-            name: &key.name,
-        };
-        return Err(Refusal::invalid(subject, &[cause]));
-    }
+    check_replicas(key, replicas)?;
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
     let written = write::apply_scale(store, &door, &old, replicas, force)?;
     Ok(Answer::ok(scale.of(&written.read())))
+}
+
+/// Writes the replicas by any method but server-side apply.
+pub(super) fn write(
+    store: &mut Store,
+    call: &Call,
+    door: &Door,
+    key: &Key,
+    edit: impl FnOnce(&mut Value) -> Result<(), Refusal>,
+) -> Result<Answer, Refusal> {
+    let kind = &*door.kind;
+    let Some(scale) = &kind.scale else {
+        return Err(Refusal::unknown_path());
+    };
+    let Some(old) = convert::current(store, kind, key) else {
+        return Err(Refusal::not_found(kind.subject(&key.name)));
+    };
+    let old = old.read();
+    let mut shown = scale.of(&old);
+    edit(&mut shown)?;
+    if call.media() == patch::STRATEGIC || call.media().ends_with("yaml") {
+        // These formats do not tell `1.0` from `1`.
+        object::whole_numbers(&mut shown);
+    }
+    let replicas = read_replicas(door, &shown)?;
+    write::check_address(kind, key, &shown)?;
+    Precondition::of(&shown).check_version(kind, &old)?;
+    if kind.origin == Origin::BuiltIn {
+        // Those of a custom resource are checked with the resource.
+        check_replicas(key, replicas)?;
+    }
+    let path: Vec<_> = scale.spec_replicas.iter().map(String::as_str).collect();
+    let mut new = old.clone();
+    object::put(&mut new, &path, replicas.into());
+    let written = write::update(store, door, &old, new)?;
+    Ok(Answer::ok(scale.of(&written.object.read())))
+}
+
+fn read_replicas(door: &Door, scale: &Value) -> Result<i64, Refusal> {
+    let replicas = object::at(scale, &["spec", "replicas"]).unwrap_or(&Value::Null);
+    if replicas.is_null() {
+        return Ok(0);
+    }
+    if let Some(number) = replicas.as_i64()
+        && i32::try_from(number).is_ok()
+    {
+        return Ok(number);
+    }
+    let found = match replicas {
+        Value::Number(number) => format!("number {number}"),
+        other => object::json_type(other).to_owned(),
+    };
+    let why = format!(
+        "json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"
+    );
+    Err(match door.kind.origin {
+        _ if door.is_patch => Refusal::undecodable_patch(scale, &why),
+        Origin::BuiltIn => Refusal::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {why}"
+        )),
+        Origin::Crd => Refusal::bad_request(
+            "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+    })
+}
+
+fn check_replicas(key: &Key, replicas: i64) -> Result<(), Refusal> {
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let detail = "must be greater than or equal to 0";
+    let cause = Cause::invalid("spec.replicas", &replicas.into(), detail);
+    let subject = Subject {
+        group: "autoscaling",
+        kind: "Scale",
+        plural: "scales",
+        name: &key.name,
+    };
+    Err(Refusal::invalid(subject, &[cause]))
 }
