@@ -3,6 +3,7 @@
 //! They are stored without validation and, except for those listed here, without defaults.
 
 mod kept;
+mod numbers;
 mod plain;
 mod quantity;
 mod shape;
@@ -11,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-pub(crate) use self::kept::check_kept_fields;
 use self::shape::known_shape;
+pub(crate) use self::{kept::check_kept_fields, numbers::check_integers};
 
 use crate::api::{
     kind::{Kind, Origin, Scale},

@@ -183,16 +183,24 @@ impl Scale {
                     let detail = "should be a non-negative integer";
                     causes.push(Cause::invalid(field, found, detail));
                 }
-                None => {
-                    let kind = type_in_go(found);
-                    let shown = in_go(found);
-                    let detail = format!(
-                        "{field} accessor error: {shown} is of the type {kind}, expected int64"
-                    );
-                    causes.push(Cause::invalid(field, &0.into(), &detail));
-                }
+                None => causes.push(mistyped(field, found)),
             }
         }
+    }
+
+    /// Checks that an endpoint does not write numbers such as `1.0`, which a server takes for other integers.
+    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Vec<Cause> {
+        let written = [&self.spec_replicas, &self.status_replicas]
+            .into_iter()
+            .filter(|path| path.first().is_some_and(|key| key == "status") == is_status);
+        let found = written.filter_map(|path| Some((path, walk(object, path)?)));
+        let is_whole = |value: &Value| {
+            value.is_f64() && value.as_f64().is_some_and(|float| float.fract() == 0.0)
+        };
+        found
+            .filter(|(_, value)| is_whole(value))
+            .map(|(path, value)| mistyped(format!(".{}", path.join(".")), value))
+            .collect()
     }
 
     /// Checks the selector of an object.
@@ -273,6 +281,13 @@ impl Scale {
     }
 }
 
+/// Returns the error of a server for replicas that are no integer.
+fn mistyped(field: String, found: &Value) -> Cause {
+    let (shown, kind) = (in_go(found), type_in_go(found));
+    let detail = format!("{field} accessor error: {shown} is of the type {kind}, expected int64");
+    Cause::invalid(field, &0.into(), &detail)
+}
+
 /// Returns the error of a server if a value on the path is no object.
 fn blocked(object: &Value, path: &[String]) -> Option<String> {
     let (_, parents) = path.split_last()?;
@@ -308,6 +323,10 @@ pub(crate) fn type_in_go(value: &Value) -> &'static str {
 pub(crate) fn in_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
+        // Go prints 1.0 as 1, like Rust.
+        Value::Number(number) if number.is_f64() => number
+            .as_f64()
+            .map_or_else(String::new, |float| float.to_string()),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => text.clone(),
         Value::Array(items) => {

@@ -60,6 +60,7 @@ pub(crate) fn create(
         metadata.insert("name".to_owned(), name.into());
     }
     let warnings = clean(door, &mut body)?;
+    check_floats(door, &body)?;
     object::whole_numbers(&mut body);
     let now = store.clock.text();
     apply::account(
@@ -138,6 +139,7 @@ pub(crate) fn update(
         Subresource::Scale => Vec::new(),
         Subresource::None | Subresource::Status => clean(door, &mut new)?,
     };
+    check_floats(door, &new)?;
     let mut rewritten = false;
     for (key, value) in object::fields(&mut new) {
         // A value written as `1.0` is stored as `1`, so it counts as a change each time.
@@ -163,6 +165,20 @@ pub(crate) fn update(
         created: false,
         warnings,
     })
+}
+
+/// Refuses replicas such as `1.0`, which a server accepts in any other field.
+fn check_floats(door: &Door, object: &Value) -> Result<(), Refusal> {
+    let kind = &*door.kind;
+    let Some(scale) = kind.scale.as_ref().filter(|_| kind.origin == Origin::Crd) else {
+        return Ok(());
+    };
+    let causes = scale.check_floats(object, door.subresource == Subresource::Status);
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let name = object::name(object);
+    Err(Refusal::invalid(kind.subject(name), &causes))
 }
 
 fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {

@@ -168,3 +168,103 @@ async fn a_scale_has_a_whole_number_of_replicas_that_is_not_negative() {
     .await;
     assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(2)));
 }
+
+#[tokio::test]
+async fn a_whole_number_with_a_decimal_point_is_no_number_of_replicas() {
+    let server = server().await;
+    let refusal = |field: &str, number: u8| {
+        format!(
+            "Thing.rules.okt.dev \"d\" is invalid: .{field}.n: Invalid value: 0: .{field}.n accessor error: {number} is of the type float64, expected int64"
+        )
+    };
+    let path = format!("{THINGS}/d");
+    let status = format!("{path}/status");
+    let json_patch = "application/json-patch+json";
+    let merge = |field: &str| format!("{{\"{field}\":{{\"n\":2.0}}}}");
+    let add = "[{\"op\":\"add\",\"path\":\"/spec/n\",\"value\":2.0}]".to_owned();
+    for (path, media, body, field) in [
+        (&path, MERGE, merge("spec"), "spec"),
+        (&path, json_patch, add, "spec"),
+        (&status, MERGE, merge("status"), "status"),
+    ] {
+        let (code, answer) = raw(&server, "PATCH", path, media, &body).await;
+        assert_eq!((code, &answer["message"]), (422, &json!(refusal(field, 2))));
+    }
+    let made = thing("e", &json!({ "n": 77, "m": 88 })).to_string();
+    let floats = made.replace("77", "1.0").replace("88", "1.0");
+    let (code, answer) = raw(&server, "POST", THINGS, JSON, &floats).await;
+    let expected = refusal("spec", 1).replace("\"d\"", "\"e\"");
+    assert_eq!((code, &answer["message"]), (422, &json!(expected)));
+    // YAML has no such difference, nor has any other field.
+    let yaml = "application/yaml";
+    let (code, answer) = raw(&server, "POST", THINGS, yaml, &floats).await;
+    assert_eq!((code, &answer["spec"]), (201, &json!({ "n": 1, "m": 1 })));
+    let (code, _) = raw(&server, "PATCH", &path, MERGE, "{\"spec\":{\"m\":2.0}}").await;
+    assert_eq!(code, 200);
+    let (code, _) = raw(&server, "PATCH", &status, MERGE, "{\"status\":{\"m\":2.0}}").await;
+    assert_eq!(code, 200);
+    let apply = json!({ "apiVersion": "rules.okt.dev/v1", "kind": "Thing", "spec": { "n": 77 } });
+    let forced = format!("{path}?fieldManager=a&force=true");
+    let body = apply.to_string().replace("77", "2.0");
+    let (code, answer) = raw(
+        &server,
+        "PATCH",
+        &forced,
+        "application/apply-patch+yaml",
+        &body,
+    )
+    .await;
+    assert_eq!((code, &answer["spec"]["n"]), (200, &json!(2)));
+}
+
+#[tokio::test]
+async fn a_whole_number_with_a_decimal_point_is_no_integer_of_a_built_in_kind() {
+    let server = server().await;
+    let go = |number: &str, field: &str| {
+        format!("json: cannot unmarshal number {number} into Go struct field {field} of type int32")
+    };
+    for (path, kind, body, number, field) in [
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            "Lease",
+            "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"leaseDurationSeconds\":15.0}}",
+            "15.0",
+            "LeaseSpec.spec.leaseDurationSeconds",
+        ),
+        (
+            "/api/v1/namespaces/default/services",
+            "Service",
+            "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"ports\":[{\"port\":80.0}]}}",
+            "80.0",
+            "ServicePort.spec.ports.port",
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            "Pod",
+            "{\"metadata\":{\"name\":\"r\"},\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":1.0}},\"readinessProbe\":{\"periodSeconds\":1.0}}]}}",
+            "1.0",
+            "Probe.spec.containers.readinessProbe.periodSeconds",
+        ),
+    ] {
+        let (code, answer) = raw(&server, "POST", path, JSON, body).await;
+        let expected = format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {}",
+            go(number, field)
+        );
+        assert_eq!((code, &answer["message"]), (400, &json!(expected)));
+        let (code, _) = raw(&server, "POST", path, "application/yaml", body).await;
+        assert_eq!(code, 201, "{path}");
+    }
+    let path = format!("{DEPLOYMENTS}/d");
+    let patch = "{\"spec\":{\"replicas\":2.0}}";
+    let (code, answer) = raw(&server, "PATCH", &path, MERGE, patch).await;
+    let message = answer["message"].as_str().unwrap();
+    let expected = go("2.0", "DeploymentSpec.spec.replicas");
+    assert!(
+        code == 422 && message.ends_with(&expected),
+        "{code}: {message}"
+    );
+    let strategic = "application/strategic-merge-patch+json";
+    let (code, answer) = raw(&server, "PATCH", &path, strategic, patch).await;
+    assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(2)));
+}

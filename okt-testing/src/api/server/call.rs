@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::api::{
     apply::{Manager, Operation},
+    builtin,
     endpoint::Endpoint,
     kind::{Kind, Origin},
     object, patch,
@@ -133,13 +134,14 @@ impl Call {
             return Err(Refusal::unsupported_media_type(accepted));
         }
         match serde_json::from_slice(&self.body) {
-            Ok(value) => Ok(value),
-            Err(_) if media.ends_with("yaml") => serde_saphyr::from_slice(&self.body)
+            parsed if media.ends_with("yaml") => parsed
+                .or_else(|_| serde_saphyr::from_slice(&self.body))
                 .map(|mut value| {
                     object::whole_numbers(&mut value);
                     value
                 })
                 .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
+            Ok(value) => Ok(value),
             Err(error) => Err(Refusal::bad_request(format!(
                 "the object provided is unrecognized (must be of type JSON): {error}"
             ))),
@@ -159,6 +161,15 @@ impl Call {
             fill_in_kind(kind, &mut body);
         }
         check_object(kind, &body)?;
+        if kind.origin == Origin::BuiltIn
+            && !self.media().ends_with("yaml")
+            && let Some(why) = builtin::check_integers(&kind.kind, &body)
+        {
+            return Err(Refusal::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: {why}",
+                kind.kind, kind.version, kind.kind
+            )));
+        }
         Ok(body)
     }
 

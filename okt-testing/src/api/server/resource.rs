@@ -402,6 +402,12 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
         let why = format!("{}: {}", cause.field, cause.message);
         return Err(Refusal::undecodable_patch(&new, &why));
     }
+    if kind.origin == Origin::BuiltIn
+        && !strategic
+        && let Some(why) = builtin::check_integers(&kind.kind, &new)
+    {
+        return Err(Refusal::undecodable_patch(&new, &why));
+    }
     let another = another_version(kind, &new);
     if another.is_none() {
         check_object(kind, &new)?;
