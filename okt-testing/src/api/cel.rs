@@ -65,7 +65,7 @@ impl Rule {
             Ok(CelValue::Bool(true)) => return Ok(()),
             // A false result is tolerated for an unchanged value; an evaluation error is not.
             Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
-            Ok(CelValue::Bool(false)) => self.say(&scope),
+            Ok(CelValue::Bool(false)) => self.say(value, old),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
             Err(Failed::NotKnown(name)) => {
                 return Err(Refusal::not_served(format!(
@@ -106,13 +106,17 @@ impl Rule {
         Ok(())
     }
 
-    fn say(&self, scope: &Context<'_>) -> String {
+    fn say(&self, value: &CelValue, old: Option<&CelValue>) -> String {
+        let mut scope = FUNCTIONS.new_inner_scope();
+        scope.add_variable_from_value("self", value.clone());
+        // Here the server has no optional, so with `optionalOldSelf` an expression that uses the old value fails.
+        if let Some(old) = old {
+            scope.add_variable_from_value("oldSelf", old.clone());
+        }
         let said = self
             .message_expression
             .as_ref()
-            // The server does not evaluate it if the old value is optional.
-            .filter(|_| !self.is_optional)
-            .and_then(|expression| match evaluate(expression, scope) {
+            .and_then(|expression| match evaluate(expression, &scope) {
                 Ok(CelValue::String(text)) => Some(text.trim().to_owned()),
                 _ => None,
             })

@@ -7,7 +7,7 @@
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
-use crate::support::{CRDS, Comparison, crd, post, without_reason};
+use crate::support::{CRDS, Comparison, crd, post, send, without_reason};
 
 /// The features in rules of the tables that the `cel` crate does not have.
 const NOT_SERVED: [&str; 4] = [
@@ -151,4 +151,58 @@ async fn an_expression_of_more_than_100_000_characters_is_refused() {
     assert_eq!(code, 422);
     let expected = "compilation failed: ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100010, limit 100000";
     assert!(answer.ends_with(expected), "{answer}");
+}
+
+#[tokio::test]
+async fn a_message_beside_an_optional_old_value_is_evaluated_without_it() {
+    let rules = json!([
+        { "rule": "oldSelf.hasValue() || self.n < 5", "optionalOldSelf": true, "message": "m",
+          "messageExpression": "'new without old: ' + self.s" },
+        { "rule": "self.n != 7 || oldSelf.hasValue()", "optionalOldSelf": true, "message": "fallback",
+          "messageExpression": "'seven, had ' + oldSelf.value().s" },
+        { "rule": "!oldSelf.hasValue() || self.n >= oldSelf.value().n", "optionalOldSelf": true,
+          "messageExpression": "'smaller than ' + oldSelf.value().s" },
+        { "rule": "self.n != 10 || (oldSelf.hasValue() && oldSelf.value().n == 10)", "optionalOldSelf": true,
+          "messageExpression": "self.s == '' ? oldSelf.value().s : 'ten ' + self.s" },
+    ]);
+    let schema = json!({ "type": "object", "properties": { "spec": {
+        "type": "object",
+        "properties": { "n": { "type": "integer" }, "s": { "type": "string", "maxLength": 20 } },
+        "x-kubernetes-validations": rules,
+    } } });
+    let server = ApiServer::new();
+    assert_eq!(post(&server, CRDS, &crd(&schema)).await.0, 201);
+    let path = "/apis/rules.okt.dev/v1/namespaces/default/things";
+    let thing = |name: &str, n: i64, s: &str| {
+        json!({
+            "apiVersion": "rules.okt.dev/v1", "kind": "Thing",
+            "metadata": { "name": name }, "spec": { "n": n, "s": s },
+        })
+    };
+    for (n, expected) in [
+        (6, "spec: Invalid value: new without old: x"),
+        (
+            7,
+            "[spec: Invalid value: new without old: x, spec: Invalid value: fallback]",
+        ),
+        (
+            10,
+            "[spec: Invalid value: new without old: x, spec: Invalid value: ten x]",
+        ),
+    ] {
+        let answer = post(&server, path, &thing("a", n, "x")).await;
+        assert_eq!(answer, (422, expected.to_owned()));
+    }
+    assert_eq!(post(&server, path, &thing("b", 4, "bb")).await.0, 201);
+    for (n, expected) in [
+        (
+            2,
+            "spec: Invalid value: failed rule: !oldSelf.hasValue() || self.n >= oldSelf.value().n",
+        ),
+        (10, "spec: Invalid value: ten bb"),
+    ] {
+        let patch = json!({ "spec": { "n": n } });
+        let answer = send(&server, "PATCH", &format!("{path}/b"), &patch).await;
+        assert_eq!(answer, Err((422, expected.to_owned())));
+    }
 }
