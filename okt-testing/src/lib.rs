@@ -106,7 +106,7 @@
 //!   can be written. A change of its spec ends the watches of its kind at once, not a second
 //!   later. A CRD that is deleted in the foreground gets the finalizer and is nevertheless removed
 //!   with its objects. `kubectl explain` knows the fields below `spec` and `status`, and not all of
-//!   the rest.
+//!   the rest. kubectl checks custom resources in a List itself, and built-in kinds not at all.
 //! - A kind in several versions is converted by name alone (`strategy: None`), with the consequences
 //!   that this has on a real server: fields that the storage version does not have are lost.
 //! - A watch cache is never behind unless a test makes it so. A list without a version is answered

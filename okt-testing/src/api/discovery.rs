@@ -1,6 +1,7 @@
 //! This file answers discovery requests: versions, groups, resources, health.
 
 mod openapi;
+mod protobuf;
 
 use std::collections::BTreeMap;
 
@@ -244,14 +245,15 @@ fn aggregate(store: &Store, core: bool) -> Answer {
             json!({ "metadata": metadata, "versions": versions })
         })
         .collect();
+    let body = json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    });
     Answer::Typed {
         content_type: AGGREGATED,
-        body: json!({
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
-        }),
+        body: body.to_string().into(),
     }
 }
 

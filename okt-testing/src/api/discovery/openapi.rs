@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::protobuf;
 use crate::api::{kind::Kind, refusal::Refusal, server::Answer, store::Store};
+
+/// The media type that a real server answers with.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Returns the index of the `OpenAPI` v3 documents, by group and version.
 pub(crate) fn index(store: &Store) -> Value {
@@ -63,11 +67,19 @@ pub(crate) fn v3(
 
 /// Returns the document of `OpenAPI` v2.
 pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
-    refuse_protobuf(accept)?;
     let mut definitions = Map::new();
     for kind in store.kinds() {
         definitions.insert(definition_name(kind), definition(kind));
     }
+    if !takes_json(accept) && accept.contains("application/com.github.proto-openapi.spec.v2") {
+        let definitions = definitions.iter();
+        let definitions = definitions.map(|(name, definition)| (name.clone(), definition));
+        return Ok(Answer::Typed {
+            content_type: PROTOBUF,
+            body: protobuf::document(definitions).into(),
+        });
+    }
+    refuse_protobuf(accept)?;
     Ok(Answer::ok(json!({
         "swagger": "2.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
@@ -76,10 +88,13 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     })))
 }
 
-/// Refuses a client that does not accept JSON, the only supported format.
+fn takes_json(accept: &str) -> bool {
+    accept.is_empty() || accept.contains("json") || accept.contains("*/*")
+}
+
+/// Refuses a client that does not accept JSON.
 fn refuse_protobuf(accept: &str) -> Result<(), Refusal> {
-    let takes_json = accept.is_empty() || accept.contains("json") || accept.contains("*/*");
-    if takes_json {
+    if takes_json(accept) {
         Ok(())
     } else {
         Err(Refusal::new(

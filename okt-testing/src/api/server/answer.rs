@@ -30,7 +30,7 @@ pub(crate) enum Answer {
     Text(&'static str),
     Typed {
         content_type: &'static str,
-        body: Value,
+        body: Bytes,
     },
     Watch {
         watch: Box<Watch>,
@@ -95,9 +95,7 @@ pub(super) fn respond(answer: Result<Answer, Refusal>, in_yaml: bool) -> Respons
             body,
             warnings,
         }) => (code, JSON, body, warnings),
-        Ok(Answer::Typed { content_type, body }) => {
-            (200, content_type, bytes_of(&body), Vec::new())
-        }
+        Ok(Answer::Typed { content_type, body }) => (200, content_type, body, Vec::new()),
         Ok(Answer::Text(text)) => (
             200,
             "text/plain; charset=utf-8",
