@@ -38,6 +38,10 @@ fn pattern(inner: &str) -> Regex {
 
 /// Checks the metadata of an object.
 pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    let prefix = object::text(object, &["metadata", "generateName"]);
+    if !prefix.is_empty() {
+        check_name(kind, "metadata.generateName", prefix, causes);
+    }
     let name = object::name(object);
     if name.is_empty() {
         causes.push(Cause::required(
@@ -45,7 +49,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
             "name or generateName is required",
         ));
     } else {
-        check_name(kind, name, causes);
+        check_name(kind, "metadata.name", name, causes);
     }
     for (key, value) in map(object, "labels") {
         let field = "metadata.labels";
@@ -111,15 +115,19 @@ fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
+/// Checks a name, or the beginning of a generated one.
+fn check_name(kind: &Kind, field: &str, name: &str, causes: &mut Vec<Cause>) {
+    let mut complain = |detail: &str| causes.push(Cause::invalid(field, &name.into(), detail));
+    let is_prefix = field == "metadata.generateName";
     if kind.group.starts_with("rbac.") {
         // The names of roles are not restricted to subdomains (e.g. `system:node`).
-        if name.contains(['/', '%']) || matches!(name, "." | "..") {
-            causes.push(Cause::invalid(
-                "metadata.name",
-                &name.into(),
-                "may not contain '/' or '%', nor be '.' or '..'",
-            ));
+        if !is_prefix && matches!(name, "." | "..") {
+            complain(&format!("may not be '{name}'"));
+        }
+        for illegal in ['/', '%'] {
+            if name.contains(illegal) {
+                complain(&format!("may not contain '{illegal}'"));
+            }
         }
         return;
     }
@@ -127,17 +135,25 @@ fn check_name(kind: &Kind, name: &str, causes: &mut Vec<Cause>) {
         kind.group.is_empty() && matches!(kind.plural.as_str(), "namespaces" | "services");
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
+    // A server tolerates a final dash, and with it the character before.
+    let masked = name
+        .strip_suffix('-')
+        .filter(|rest| is_prefix && !rest.is_empty())
+        .map(|rest| {
+            let end = rest.char_indices().next_back().map_or(0, |(at, _)| at);
+            format!("{}a", &rest[..end])
+        });
+    let checked = masked.as_deref().unwrap_or(name);
     let (limit, holds, what) = if is_label {
-        (63, LABEL_NAME.is_match(name), label)
+        (63, LABEL_NAME.is_match(checked), label)
     } else {
-        (253, NAME.is_match(name), SUBDOMAIN_SYNTAX)
+        (253, NAME.is_match(checked), SUBDOMAIN_SYNTAX)
     };
-    if name.len() > limit {
-        let detail = format!("must be no more than {limit} characters");
-        causes.push(Cause::invalid("metadata.name", &name.into(), &detail));
+    if checked.len() > limit {
+        complain(&format!("must be no more than {limit} characters"));
     }
     if !holds {
-        causes.push(Cause::invalid("metadata.name", &name.into(), what));
+        complain(what);
     }
 }
 

@@ -34,6 +34,9 @@ use crate::api::{
     stored::Stored,
 };
 
+/// The number of bytes of `generateName` that a generated name begins with.
+const GENERATED_START: usize = 58;
+
 /// The result of a write.
 #[derive(Debug)]
 pub(crate) struct Written {
@@ -54,8 +57,12 @@ pub(crate) fn create(
     check_namespace(kind, namespace, &body).map_err(|refusal| warn(door, &body, refusal))?;
     place(kind, namespace, &mut body);
     let metadata = object::metadata(&mut body);
-    let generate = object::text(&json!(metadata), &["generateName"]).to_owned();
-    if !metadata.contains_key("name") && !generate.is_empty() {
+    let text = |key: &str| metadata.get(key).and_then(Value::as_str);
+    let mut generate = text("generateName").unwrap_or_default().to_owned();
+    if text("name").unwrap_or_default().is_empty() && !generate.is_empty() {
+        while generate.len() > GENERATED_START {
+            generate.pop();
+        }
         let name = format!("{generate}{}", store.new_suffix());
         metadata.insert("name".to_owned(), name.into());
     }

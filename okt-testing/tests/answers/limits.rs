@@ -4,7 +4,7 @@
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
-use crate::support::post;
+use crate::support::{CRDS, crd, post, send};
 
 /// Creates an object and returns the code and the refusal.
 async fn create(plural: &str, kind: &str, object: Value) -> (u16, String) {
@@ -133,4 +133,82 @@ async fn a_body_too_large_for_etcd_is_500_and_a_larger_one_is_413() {
     let expected = "Request entity too large: limit is 3145728";
     let answer = create("services", "Service", of(4 * 1024 * 1024)).await;
     assert_eq!(answer, (413, expected.to_owned()));
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_generated_name_is_checked_too() {
+    let syntax = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let long = "x".repeat(300);
+    for (start, expected) in [
+        (
+            "-a",
+            format!(
+                "[metadata.generateName: Invalid value: \"-a\": {syntax}, metadata.name: Invalid value: \"-a"
+            ),
+        ),
+        (
+            "a_",
+            format!(
+                "[metadata.generateName: Invalid value: \"a_\": {syntax}, metadata.name: Invalid value: \"a_"
+            ),
+        ),
+        // A server tolerates a final dash, and with it the character before.
+        ("A-", "metadata.name: Invalid value: \"A-".to_owned()),
+        (
+            &long,
+            format!(
+                "metadata.generateName: Invalid value: \"{long}\": must be no more than 253 characters"
+            ),
+        ),
+    ] {
+        let object = json!({ "metadata": { "generateName": start, "name": null } });
+        let (code, answer) = create("configmaps", "ConfigMap", object).await;
+        assert_eq!(code, 422);
+        assert!(answer.starts_with(&expected), "{answer}");
+    }
+    let object = json!({ "metadata": { "generateName": "A-" } });
+    assert_eq!(
+        create("configmaps", "ConfigMap", object).await.0,
+        201,
+        "it has a name"
+    );
+
+    let map = json!({ "metadata": { "generateName": "x".repeat(60) } });
+    let path = "/api/v1/namespaces/default/configmaps";
+    let made = send(&ApiServer::new(), "POST", path, &map)
+        .await
+        .expect("an object");
+    let name = made["metadata"]["name"].as_str().expect("a name");
+    assert_eq!(name.len(), 63, "{name}");
+    let role = json!({ "metadata": { "name": "a%b/c" } });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let expected = "[metadata.name: Invalid value: \"a%b/c\": may not contain '/', metadata.name: Invalid value: \"a%b/c\": may not contain '%']";
+    let answer = post(&ApiServer::new(), path, &role).await;
+    assert_eq!(answer, (422, expected.to_owned()));
+}
+
+#[tokio::test]
+async fn only_the_first_error_of_a_text_is_reported() {
+    let text = json!({ "type": "string", "minLength": 2, "maxLength": 3, "pattern": "^a+$" });
+    let schema = json!({ "type": "object", "properties": { "s": text } });
+    let server = ApiServer::new();
+    assert_eq!(post(&server, CRDS, &crd(&schema)).await.0, 201);
+    for (text, expected) in [
+        ("bbbb", "s: Too long: may not be more than 3 bytes"),
+        (
+            "b",
+            "s: Invalid value: \"b\": s in body should be at least 2 chars long",
+        ),
+        (
+            "bbb",
+            "s: Invalid value: \"bbb\": s in body should match '^a+$'",
+        ),
+    ] {
+        let thing = json!({
+            "apiVersion": "rules.okt.dev/v1", "kind": "Thing", "metadata": { "name": "a" }, "s": text,
+        });
+        let path = "/apis/rules.okt.dev/v1/namespaces/default/things";
+        let answer = post(&server, path, &thing).await;
+        assert_eq!(answer, (422, expected.to_owned()));
+    }
 }

@@ -9,21 +9,16 @@ use crate::api::{refusal::Cause, schema::Schema};
 pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<Cause>) {
     let value = || Value::from(text);
     let length = text.chars().count() as u64;
-    if let Some(limit) = schema.max_length
-        && length > limit
-    {
+    // A server reports only the first of these errors.
+    if let Some(limit) = schema.max_length.filter(|limit| length > *limit) {
         causes.push(Cause::too_long(path, limit));
-    }
-    if let Some(limit) = schema.min_length
-        && length < limit
-    {
+    } else if let Some(limit) = schema.min_length.filter(|limit| length < *limit) {
         let detail = format!(
             "{} in body should be at least {limit} chars long",
             subject(path)
         );
         causes.push(Cause::invalid(path, &value(), &detail));
-    }
-    if let Some((pattern, regex)) = &schema.pattern
+    } else if let Some((pattern, regex)) = &schema.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{} in body should match '{pattern}'", subject(path));
