@@ -1,5 +1,6 @@
-//! `cargo okt`: commands for operator projects. `cargo okt new` creates a project.
+//! `cargo okt`: commands for operator projects. `cargo okt new` creates a project, `cargo okt api` serves an API.
 
+mod api;
 mod name;
 mod project;
 mod source;
@@ -22,7 +23,7 @@ enum Line {
     Okt(Okt),
 }
 
-/// Creates projects of Kubernetes operators.
+/// Commands for the authors of Kubernetes operators.
 #[derive(Args)]
 #[command(version)]
 struct Okt {
@@ -33,6 +34,7 @@ struct Okt {
 #[derive(Subcommand)]
 enum Command {
     New(New),
+    Api(api::Serve),
 }
 
 /// Create a new operator that builds, runs, and passes its tests without a cluster.
@@ -53,20 +55,29 @@ struct New {
 }
 
 fn main() -> ExitCode {
-    let Line::Okt(Okt {
-        command: Command::New(new),
-    }) = Line::parse();
-    match make(new) {
-        Ok(report) => {
-            // The project exists even if the report cannot be printed.
+    let Line::Okt(Okt { command }) = Line::parse();
+    let done = match command {
+        // The project exists even if the report cannot be printed.
+        Command::New(new) => make(new).map(|report| {
             let _ = writeln!(std::io::stdout(), "{report}");
-            ExitCode::SUCCESS
-        }
+        }),
+        Command::Api(serve) => serve_api(serve),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn serve_api(serve: api::Serve) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(serve.run())
 }
 
 /// Creates the project and returns a report with the next steps.

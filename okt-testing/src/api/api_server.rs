@@ -138,6 +138,14 @@ impl ApiServer {
         self.endpoint().serve().await
     }
 
+    /// Does the same on this port of 127.0.0.1; 0 is a free one.
+    ///
+    /// # Errors
+    /// The port cannot be opened: another program may listen on it.
+    pub async fn serve_on(&self, port: u16) -> io::Result<Served> {
+        self.endpoint().serve_on(port).await
+    }
+
     /// Plans a fault: from now on it strikes what matches its limits.
     ///
     /// # Example

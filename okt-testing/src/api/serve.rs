@@ -28,7 +28,15 @@ impl Endpoint {
     /// # Errors
     /// The port cannot be opened.
     pub async fn serve(&self) -> io::Result<Served> {
-        Served::start(self.clone()).await
+        self.serve_on(0).await
+    }
+
+    /// Serves the API over HTTP on this port of 127.0.0.1; 0 is a free one.
+    ///
+    /// # Errors
+    /// The port cannot be opened.
+    pub async fn serve_on(&self, port: u16) -> io::Result<Served> {
+        Served::start(self.clone(), port).await
     }
 }
 
@@ -40,8 +48,8 @@ pub struct Served {
 }
 
 impl Served {
-    pub(crate) async fn start(endpoint: Endpoint) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    async fn start(endpoint: Endpoint, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let serving = tokio::spawn(accept(listener, endpoint));
         Ok(Self { address, serving })
