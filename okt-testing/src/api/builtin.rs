@@ -218,6 +218,10 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
         }
     }
     match kind {
+        "Secret" if object::text(object, &["type"]).is_empty() => {
+            // An empty type is none, for which there is a default.
+            object::fields(object).remove("type");
+        }
         "Service" => {
             fill_service(object);
             let texts = ["type", "status", "reason", "message"];

@@ -93,6 +93,14 @@ async fn a_pod_keeps_its_spec_except_for_a_few_fields() {
     let two = json!([{ "name": "a", "image": "y" }, { "name": "b", "image": "z" }]);
     let added = "spec.containers: Forbidden: pod updates may not add or remove containers";
     pod.refuses(spec("containers", two), added).await;
+    // A server stores whether a struct is empty or missing.
+    let empty = json!({ "name": "a", "image": "y", "securityContext": {} });
+    pod.refuses_with(container(empty), FIELDS).await;
+    pod.accepts(spec("securityContext", json!({}))).await;
+    pod.accepts(spec("enableServiceLinks", json!(true))).await;
+    let space = "spec.containers[0].image: Invalid value: \" y\": must not have leading or trailing whitespace";
+    pod.refuses(container(json!({ "name": "a", "image": " y" })), space)
+        .await;
     let image = "spec.containers[0].image: Required value";
     pod.refuses(container(json!({ "name": "a" })), image).await;
 
@@ -238,6 +246,9 @@ async fn a_job_keeps_its_template_and_its_completions() {
     let policy = json!({ "spec": { "restartPolicy": "OnFailure" } });
     job.refuses_with(spec("template", policy), "spec.template: Invalid value: {")
         .await;
+    let links = json!({ "spec": { "enableServiceLinks": true } });
+    job.refuses_with(spec("template", links), "spec.template: Invalid value: {")
+        .await;
     job.accepts(json!({ "spec": {
         "parallelism": 3, "suspend": true, "backoffLimit": 2,
         "activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 4,
@@ -325,6 +336,7 @@ async fn immutable_data_stays_as_it_is() {
     let secret = Changes::of(&format!("{CORE}/secrets"), json!({})).await;
     let expected = "type: Invalid value: \"a/b\": field is immutable";
     secret.refuses(json!({ "type": "a/b" }), expected).await;
+    secret.accepts(json!({ "type": "" })).await;
 }
 
 #[tokio::test]

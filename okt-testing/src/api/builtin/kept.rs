@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{plain::plain, quantity};
+use super::{
+    plain::{plain, plain_pod},
+    quantity,
+};
 use crate::api::{
     kind::Kind,
-    object::{at, put, text},
+    object::{self, at, put, text},
     refusal::Cause,
 };
 
@@ -27,6 +30,7 @@ pub(crate) fn check_kept_fields(kind: &Kind, old: &Value, new: &Value, causes: &
             check_data(old, new, &["data"], causes);
         }
         ("apps", "Deployment" | "ReplicaSet") => {
+            require_selector(old, new, causes);
             check_labels(old, new, causes);
             check_selector(old, new, causes);
         }
@@ -71,10 +75,15 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             return;
         }
         for (index, (was, is)) in were.iter().zip(are).enumerate() {
-            if text(is, &["image"]).is_empty() && !text(was, &["image"]).is_empty() {
+            let (was, is) = (text(was, &["image"]), text(is, &["image"]));
+            let field = format!("{field}[{index}].image");
+            if is.is_empty() && !was.is_empty() {
                 // A server checks the spec and the update, and reports both errors.
-                let cause = Cause::required(format!("{field}[{index}].image"), "");
+                let cause = Cause::required(field, "");
                 causes.extend([cause.clone(), cause]);
+            } else if is.trim() != is {
+                let detail = "must not have leading or trailing whitespace";
+                causes.push(Cause::invalid(field, &is.into(), detail));
             }
         }
     }
@@ -133,7 +142,7 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if !items(&before, "schedulingGates").is_empty() {
         keep_placement(&before, &mut after, causes);
     }
-    forbid_changes(POD_FIELDS, &before, &after, causes);
+    forbid_changes(POD_FIELDS, &plain_pod(&before), &plain_pod(&after), causes);
 }
 
 /// A gated Pod may get a more precise placement.
@@ -146,9 +155,7 @@ fn keep_placement(before: &Value, after: &mut Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("spec.nodeSelector", &is, detail));
     }
     put(after, &["nodeSelector"], was);
-    let path = ["affinity", "nodeAffinity"];
-    let affinity = at(before, &path).cloned().unwrap_or_default();
-    put(after, &path, affinity);
+    carry(Some(before), after, &["affinity", "nodeAffinity"]);
 }
 
 fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
@@ -208,7 +215,7 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             class.unwrap_or_default(),
         );
     }
-    forbid_changes(CLAIM_FIELDS, &before, &after, causes);
+    forbid_changes(CLAIM_FIELDS, &plain(&before), &plain(&after), causes);
     if let (Some(was), Some(is)) = sizes
         && is < was
         && is <= capacity.unwrap_or(0)
@@ -262,6 +269,13 @@ fn check_selector(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+fn require_selector(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let has = |workload: &Value| at(workload, &["spec", "selector"]).is_some_and(Value::is_object);
+    if has(old) && !has(new) {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+}
+
 /// Checks that the selector still selects the Pods of the template.
 fn check_labels(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if selects_its_pods(old) && !selects_its_pods(new) {
@@ -294,6 +308,7 @@ fn selects_its_pods(workload: &Value) -> bool {
 }
 
 fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    require_selector(old, new, causes);
     check_labels(old, new, causes);
     let rest = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();
@@ -338,7 +353,10 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         ));
     }
     check_labels(old, new, causes);
-    check_immutable(old, new, &["spec", "selector"], causes);
+    // A real server has generated a selector, which an empty patch does not change.
+    if at(new, &["spec", "selector"]) != Some(&json!({})) {
+        check_immutable(old, new, &["spec", "selector"], causes);
+    }
     check_job_template(old, new, causes);
     let is_indexed = |job: &Value| text(job, &["spec", "completionMode"]) == "Indexed";
     if is_indexed(old) != is_indexed(new) {
@@ -402,11 +420,7 @@ fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             &["spec", "schedulingGates"],
             &["spec", "tolerations"],
         ] {
-            put(
-                &mut before,
-                path,
-                at(&after, path).cloned().unwrap_or_default(),
-            );
+            carry(Some(&after), &mut before, path);
         }
         for key in ["containers", "initContainers"] {
             let containers = before.pointer_mut(&format!("/spec/{key}"));
@@ -447,15 +461,10 @@ fn check_role(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Adds an error that lists the fields in which two specs differ, if any.
+/// Adds an error that lists the fields in which two plain specs differ, if any.
 fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Vec<Cause>) {
     let mut lines = Vec::new();
-    compare(
-        Some(&plain(before)),
-        Some(&plain(after)),
-        "spec",
-        &mut lines,
-    );
+    compare(Some(before), Some(after), "spec", &mut lines);
     if !lines.is_empty() {
         let detail = format!("{detail}\n{}\n", lines.join("\n"));
         causes.push(Cause::forbidden("spec", &detail));
@@ -484,6 +493,21 @@ fn compare(before: Option<&Value>, after: Option<&Value>, path: &str, lines: &mu
             }
         }
         _ => {}
+    }
+}
+
+/// Copies a field to another object, or removes it there if there is none.
+fn carry(from: Option<&Value>, to: &mut Value, path: &[&str]) {
+    let [key, rest @ ..] = path else { return };
+    let below = from.and_then(|from| from.get(key));
+    if rest.is_empty() || (below.is_none() && to.get(key).is_none()) {
+        object::set(object::fields(to), key, below.cloned());
+        return;
+    }
+    let next = object::fields(to).entry(*key).or_insert(Value::Null);
+    carry(below, next, rest);
+    if below.is_none() && *next == json!({}) {
+        object::fields(to).remove(*key);
     }
 }
 

@@ -15,7 +15,6 @@ const TEXTS: &[(&str, &str)] = &[
     ("kind", "PersistentVolumeClaim"),
     ("path", "/"),
     ("podManagementPolicy", "OrderedReady"),
-    ("preemptionPolicy", "PreemptLowerPriority"),
     ("protocol", "TCP"),
     ("schedulerName", "default-scheduler"),
     ("scheme", "HTTP"),
@@ -29,20 +28,32 @@ const NUMBERS: &[(&str, i64)] = &[
     ("hostPort", 0),
     ("initialDelaySeconds", 0),
     ("periodSeconds", 10),
-    ("priority", 0),
     ("successThreshold", 1),
     ("terminationGracePeriodSeconds", 30),
     ("timeoutSeconds", 1),
 ];
-const FLAGS: &[(&str, bool)] = &[
-    ("enableServiceLinks", true),
-    ("hostIPC", false),
-    ("hostNetwork", false),
-    ("hostPID", false),
-    ("readOnly", false),
-    ("stdin", false),
-    ("stdinOnce", false),
-    ("tty", false),
+/// The flags of which a server does not tell `false` from nothing.
+const FLAGS: &[&str] = &[
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+];
+/// The maps and structs of which a server does not tell an empty one from none.
+const MAPS: &[&str] = &[
+    "annotations",
+    "emptyDir",
+    "labels",
+    "limits",
+    "matchLabels",
+    "metadata",
+    "nodeSelector",
+    "overhead",
+    "requests",
+    "resources",
 ];
 
 /// Returns the plain form of a part of an object (e.g. of the spec of a Pod).
@@ -59,7 +70,11 @@ pub(super) fn plain(value: &Value) -> Value {
             });
             let mut fields: Map<_, _> = fields.collect();
             drop_dependent(&mut fields);
-            fields.retain(|_, value| !is_empty(value));
+            fields.retain(|key, value| match value {
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(fields) => !fields.is_empty() || !MAPS.contains(&key.as_str()),
+                _ => true,
+            });
             fields.into()
         }
         Value::Array(items) => items.iter().map(plain).collect(),
@@ -67,10 +82,49 @@ pub(super) fn plain(value: &Value) -> Value {
     }
 }
 
+/// Returns the plain form of the spec of a Pod, which has more defaults than that of a template.
+pub(super) fn plain_pod(spec: &Value) -> Value {
+    let mut spec = plain(spec);
+    let Some(fields) = spec.as_object_mut() else {
+        return spec;
+    };
+    fields.retain(|key, value| match key.as_str() {
+        "enableServiceLinks" => *value != true,
+        "preemptionPolicy" => *value != "PreemptLowerPriority",
+        "priority" => *value != 0,
+        _ => true,
+    });
+    for key in ["containers", "initContainers"] {
+        let containers = fields.get_mut(key).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            drop_limited_requests(container);
+        }
+    }
+    spec
+}
+
+/// Removes the requests that equal their limits, which is their default.
+fn drop_limited_requests(container: &mut Value) {
+    let Some(resources) = container
+        .get_mut("resources")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    let limits = resources.get("limits").cloned().unwrap_or_default();
+    let requests = resources.get_mut("requests").and_then(Value::as_object_mut);
+    if let Some(requests) = requests {
+        requests.retain(|key, value| limits.get(key) != Some(value));
+        if requests.is_empty() {
+            resources.remove("requests");
+        }
+    }
+}
+
 fn is_default(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Bool(value) => FLAGS.contains(&(key, *value)),
+        Value::Bool(value) => !value && FLAGS.contains(&key),
         Value::Number(value) => value
             .as_i64()
             .is_some_and(|value| NUMBERS.contains(&(key, value))),
@@ -78,14 +132,6 @@ fn is_default(key: &str, value: &Value) -> bool {
         Value::String(text) if text.is_empty() => key != "storageClassName",
         Value::String(text) => TEXTS.contains(&(key, text)),
         Value::Array(_) | Value::Object(_) => false,
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        _ => false,
     }
 }
 
@@ -106,6 +152,10 @@ fn drop_dependent(fields: &mut Map<String, Value>) {
         if fields.get("restartPolicy") == Some(&"Always".into()) {
             fields.remove("restartPolicy");
         }
+        let context = fields.get("securityContext");
+        if context.is_some_and(|context| context.as_object().is_some_and(Map::is_empty)) {
+            fields.remove("securityContext");
+        }
         // The old name of the field.
         if let Some(account) = fields.remove("serviceAccount") {
             fields.entry("serviceAccountName").or_insert(account);
@@ -115,12 +165,6 @@ fn drop_dependent(fields: &mut Map<String, Value>) {
         && fields.get("imagePullPolicy") == Some(&pull_policy(image).into())
     {
         fields.remove("imagePullPolicy");
-    }
-    // A request defaults to its limit.
-    if let Some(Value::Object(limits)) = fields.get("limits").cloned()
-        && let Some(Value::Object(requests)) = fields.get_mut("requests")
-    {
-        requests.retain(|key, value| limits.get(key) != Some(value));
     }
 }
 
