@@ -85,7 +85,8 @@
 //! - Built-in kinds are stored as they are: only metadata is validated, and unknown fields are kept.
 //!   An update is refused if it changes a field that is immutable (e.g. of the spec of a Pod, the
 //!   template of a Job, a selector, the address of a Service); the message lists these fields under
-//!   their JSON names, and a real server prints a difference of its own types.
+//!   their JSON names, and a real server prints a difference of its own types. A Pod whose pull
+//!   policy is left out accepts any tag, although the default policy depends on the tag.
 //!   The only defaults are the type of Secrets, the protocol of ports, and the type, affinity,
 //!   traffic policies and target ports of Services (no address, families, node ports or health
 //!   checks are allocated). Deployments and other workloads get no defaults (e.g. replicas,

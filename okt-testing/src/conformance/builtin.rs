@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    batch::v1::Job,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Event, Namespace, ObjectReference, Secret, Service},
     events::v1::Event as NewEvent,
@@ -138,6 +139,63 @@ async fn a_deployment_has_a_scale_and_a_status_of_its_own(world: &World) -> Outc
         .await?;
     ensure_eq!(patched.spec.replicas, Some(2));
     ensure_eq!(patched.status.given()?.ready_replicas, Some(2));
+    Ok(())
+}
+
+async fn the_selector_of_a_deployment_is_immutable(world: &World) -> Outcome {
+    make::<Deployment>(world, deployment()).await?;
+    let api: Api<Deployment> = world.namespaced();
+    let labels = json!({ "a": "c" });
+    let patch = Patch::Merge(json!({ "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels } },
+    } }));
+    let status = refusal(api.patch("d", &PatchParams::default(), &patch).await)?;
+    ensure_eq!(status.code, 422);
+    ensure_eq!(
+        status.message,
+        "Deployment.apps \"d\" is invalid: spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable"
+    );
+    Ok(())
+}
+
+async fn the_template_of_a_job_is_immutable(world: &World) -> Outcome {
+    let containers = |image: &str| json!([{ "name": "one", "image": image }]);
+    let template = json!({ "spec": { "containers": containers("x"), "restartPolicy": "Never" } });
+    let job =
+        json!({ "metadata": { "name": "j" }, "spec": { "suspend": true, "template": template } });
+    make::<Job>(world, job).await?;
+    let api: Api<Job> = world.namespaced();
+    let params = PatchParams::default();
+    let image = json!({ "spec": { "template": { "spec": { "containers": containers("y") } } } });
+    let status = refusal(api.patch("j", &params, &Patch::Strategic(image)).await)?;
+    ensure_eq!(status.code, 422);
+    let message = status.message;
+    let begin = "Job.batch \"j\" is invalid: spec.template: Invalid value: {";
+    ensure!(
+        message.starts_with(begin) && message.ends_with("}: field is immutable"),
+        "{message}"
+    );
+    let more = json!({ "spec": { "parallelism": 2 } });
+    let job = api.patch("j", &params, &Patch::Merge(more)).await?;
+    ensure_eq!(job.spec.given()?.parallelism, Some(2));
+    Ok(())
+}
+
+async fn an_immutable_config_map_keeps_its_data(world: &World) -> Outcome {
+    let map = json!({ "metadata": { "name": "a" }, "data": { "k": "v" }, "immutable": true });
+    make::<ConfigMap>(world, map).await?;
+    let api: Api<ConfigMap> = world.namespaced();
+    let params = PatchParams::default();
+    let data = Patch::Merge(json!({ "data": { "k": "w" } }));
+    let status = refusal(api.patch("a", &params, &data).await)?;
+    ensure_eq!(status.code, 422);
+    ensure_eq!(
+        status.message,
+        "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set"
+    );
+    let labels = Patch::Merge(json!({ "metadata": { "labels": { "l": "x" } } }));
+    api.patch("a", &params, &labels).await?;
     Ok(())
 }
 
@@ -283,6 +341,9 @@ behaviours! { "builtin":
     further ports_of_a_service_are_merged_by_port_and_protocol,
     further a_strategic_merge_patch_merges_containers_by_name,
     further a_deployment_has_a_scale_and_a_status_of_its_own,
+    further the_selector_of_a_deployment_is_immutable,
+    further the_template_of_a_job_is_immutable,
+    further an_immutable_config_map_keeps_its_data,
     further an_applied_scale_of_a_deployment_owns_the_replicas,
     further an_applied_scale_of_no_replicas_is_in_the_way_of_another,
     further items_of_a_built_in_list_do_not_say_what_they_are,

@@ -194,6 +194,23 @@ async fn what_cannot_be_shown_as_it_is_wanted_is_406(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_client_that_accepts_yaml_gets_it(world: &World) -> Outcome {
+    world.create("a", json!({})).await?;
+    let headers = [("accept", "application/yaml")];
+    for (path, code, line) in [
+        (format!("{}/a", world.path()), 200, "kind: Widget"),
+        (world.path(), 200, "kind: WidgetList"),
+        (format!("{}/b", world.path()), 404, "reason: NotFound"),
+    ] {
+        let reply = world.send("GET", &path, &headers, "").await?;
+        ensure_eq!(reply.code, code, "{path}");
+        ensure_eq!(reply.header("content-type"), "application/yaml", "{path}");
+        let text = reply.text();
+        ensure!(text.lines().any(|found| found == line), "{text}");
+    }
+    Ok(())
+}
+
 behaviours! { "discovery":
     further a_server_is_ready_and_has_a_version,
     further a_kind_is_discovered_with_its_verbs_and_subresources,
@@ -206,4 +223,5 @@ behaviours! { "discovery":
     further a_cell_without_a_value_is_empty,
     further built_in_kinds_have_tables_too,
     further what_cannot_be_shown_as_it_is_wanted_is_406,
+    further a_client_that_accepts_yaml_gets_it,
 }

@@ -264,6 +264,26 @@ async fn a_list_of_all_namespaces_has_all(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_continued_list_at_a_version_is_400(world: &World) -> Outcome {
+    for name in ["a", "b"] {
+        world.create(name, json!({})).await?;
+    }
+    let page = ListParams::default().limit(1);
+    let list = world.widgets().list(&page).await?;
+    let token = list.metadata.continue_.given()?;
+    let path = format!(
+        "{}?limit=1&continue={token}&resourceVersion=1",
+        world.path()
+    );
+    let reply = world.send("GET", &path, &[], "").await?;
+    ensure_eq!(reply.code, 400);
+    ensure_eq!(
+        reply.message()?,
+        "specifying resource version is not allowed when using continue"
+    );
+    Ok(())
+}
+
 behaviours! { "lists":
     28 label_selectors_select,
     further labels_that_are_numbers_can_be_compared,
@@ -272,6 +292,7 @@ behaviours! { "lists":
     further any_word_but_false_and_0_sets_a_flag,
     27 field_selectors_know_name_namespace_and_what_the_crd_declares,
     32 pages_are_of_one_version,
+    further a_continued_list_at_a_version_is_400,
     further a_list_of_an_exact_version_is_as_it_was,
     further a_list_not_older_than_a_version_may_be_newer,
     further how_a_version_matches_is_checked,

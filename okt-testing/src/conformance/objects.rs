@@ -309,6 +309,15 @@ async fn the_scale_reads_and_writes_the_replicas(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn a_scale_below_zero_is_422(world: &World) -> Outcome {
+    world.create("a", json!({ "replicas": 2 })).await?;
+    let patch = Patch::Merge(json!({ "spec": { "replicas": -1 } }));
+    let params = PatchParams::default();
+    let status = refusal(world.widgets().patch_scale("a", &params, &patch).await)?;
+    ensure_eq!(status.code, 422);
+    Ok(())
+}
+
 behaviours! { "objects":
     2 a_created_object_has_identity_and_generation_one,
     3 creating_twice_is_409_already_exists,
@@ -330,4 +339,5 @@ behaviours! { "objects":
     further a_resource_version_on_create_is_500,
     36 metadata_alone_is_served_where_it_is_asked_for,
     29 the_scale_reads_and_writes_the_replicas,
+    further a_scale_below_zero_is_422,
 }

@@ -29,6 +29,10 @@ impl Reply {
         Ok(serde_json::from_slice(&self.body)?)
     }
 
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     pub(super) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value
