@@ -1,14 +1,17 @@
 //! This module is the operator of `notes`: the lifecycle of a document server and its handlers.
 //!
 //! The server itself is [`notes`](crate::notes), which knows nothing of Kubernetes: the operator starts and ends its
-//! process, and the agent in that process does the rest.
+//! process, and the agent in that process does the rest. `tests/rehearsal.rs` rehearses this operator with a model of the
+//! servers.
+
+mod processes;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::{Client, CustomResource, ResourceExt};
-use okt::sidecar::{Agents, id_at_agent};
+use kube::{Client, CustomResource};
+use okt::sidecar::id_at_agent;
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, StateOnRecord,
     Status, lifecycle_graph,
@@ -16,7 +19,8 @@ use okt::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::notes::{Error, Instance, Program, endpoint};
+pub use self::processes::{HOME_VARIABLE, Processes};
+use crate::notes::{Error, Instance, Program};
 
 /// The life of a notes server.
 #[lifecycle_graph]
@@ -106,33 +110,49 @@ pub struct NotesExtra {
     pub documents: u64,
 }
 
-/// The operator of notebooks.
-#[derive(Clone, Debug)]
-pub struct Keeper {
-    home: PathBuf,
-    server: Program,
-    agents: Agents<Notes>,
+/// The servers of notebooks: processes on this machine ([`Processes`]), or a model of them in a test.
+///
+/// Every method can be called again after it was dropped, or its caller killed, at any point. The failures say whether a
+/// retry helps.
+pub trait Servers: Send + Sync + 'static {
+    /// Creates the data directory of a server, if it does not exist.
+    fn prepare(&self, notes: &Notes) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Starts a server, if it does not run.
+    fn start(&self, notes: &Notes) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Lets the agent in the server do the work of a state, once for each id.
+    fn perform(&self, cx: &Action<Notes>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Does the same for the last work of a server, which is done as well when the server ends.
+    fn drain(&self, cx: &Action<Notes>) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Stops a server, if it runs.
+    fn stop(&self, notes: &Notes) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Moves the documents of a server to the archive, if there are any.
+    fn archive(&self, notes: &Notes, id: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Returns whether the process of a server exists.
+    fn runs(&self, notes: &Notes) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Returns the observation of the agent in the server.
+    fn observe(&self, cx: &Context<Notes>) -> impl Future<Output = Observation<NotesState>> + Send;
+
+    /// Returns how many documents a server holds; none if it does not answer.
+    fn count(&self, notes: &Notes) -> impl Future<Output = Option<u64>> + Send;
 }
 
-/// The environment variable that names the directory of all data.
-pub const HOME_VARIABLE: &str = "NOTES_HOME";
+/// The operator of notebooks.
+#[derive(Clone, Debug)]
+pub struct Keeper<S = Processes> {
+    servers: S,
+}
 
 impl Keeper {
     /// Creates an operator that keeps its servers below a directory and starts them by this command.
     pub fn new(home: impl Into<PathBuf>, server: Program) -> Self {
-        let home = home.into();
-        let agents = Agents::at({
-            let home = home.clone();
-            move |notes: &Notes| {
-                let namespace = notes.namespace().unwrap_or_default();
-                Ok(endpoint(&data(&home, &namespace, &notes.name_any())))
-            }
-        });
-        Self {
-            home,
-            server,
-            agents,
-        }
+        Self::of(Processes::new(home.into(), server))
     }
 
     /// Creates the operator from the environment: data below `NOTES_HOME`, servers by `<this program> serve`.
@@ -159,108 +179,76 @@ impl Keeper {
     ///
     /// When the name of the object cannot be part of a file name; a retry does not help.
     pub fn instance(&self, namespace: &str, name: &str) -> Result<Instance, Error> {
-        let data = data(&self.home, namespace, name);
-        Instance::new(name, data, self.server.clone())
+        self.servers.instance(namespace, name)
     }
 
     /// Returns the directory with the documents of servers that ended.
     pub fn archive(&self) -> PathBuf {
-        self.home.join("archive")
-    }
-
-    fn of(&self, cx: &Context<Notes>) -> Result<Instance, Failure> {
-        let namespace = cx.object().namespace().unwrap_or_default();
-        self.instance(&namespace, &cx.object().name_any())
-            .map_err(|error| failure(&error))
-    }
-
-    /// Lets the agent do the work of a state; restarts a server that ends meanwhile, and its agent continues.
-    async fn perform(&self, cx: &Action<Notes>) -> Result<(), Failure> {
-        let server = self.of(cx)?;
-        tokio::select! {
-            performed = self.agents.perform(cx) => {
-                cx.progress(performed?.message);
-                Ok(())
-            }
-            error = server.keep() => Err(failure(&error)),
-        }
+        self.servers.archive()
     }
 }
 
-/// Returns the data directory of a server.
-fn data(home: &Path, namespace: &str, name: &str) -> PathBuf {
-    home.join("data").join(namespace).join(name)
-}
+impl<S: Servers> Keeper<S> {
+    /// Creates an operator of these servers.
+    pub fn of(servers: S) -> Self {
+        Self { servers }
+    }
 
-/// Converts an error, which states whether a retry helps.
-fn failure(error: &Error) -> Failure {
-    // A killed server is started again, by the next attempt or after an observation.
-    if error.is_transient() || matches!(error, Error::NotRunning { .. }) {
-        Failure::retry("ServerTrouble", error.to_string())
-    } else {
-        Failure::permanent("ServerBroken", error.to_string())
+    /// Returns the servers.
+    pub fn servers(&self) -> &S {
+        &self.servers
     }
 }
 
-impl NotesStateHandler for Keeper {
+impl<S: Servers> NotesStateHandler for Keeper<S> {
     type Context = Action<Notes>;
     type Error = Failure;
 
     async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
-        let server = self.of(cx)?;
-        server.prepare().await.map_err(|error| failure(&error))?;
-        server.start().await.map_err(|error| failure(&error))?;
+        self.servers.prepare(cx.object()).await?;
+        self.servers.start(cx.object()).await?;
         Ok(notes_state::AfterStart::Running)
     }
 
     async fn running(&self, cx: &Action<Notes>) -> Result<notes_state::AfterRunning, Failure> {
-        self.perform(cx).await?;
+        self.servers.perform(cx).await?;
         Ok(notes_state::AfterRunning::Stay)
     }
 
     async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
         // The agent in the server makes the backup, once for this action, even if a process is restarted meanwhile.
-        self.perform(cx).await?;
+        self.servers.perform(cx).await?;
         Ok(notes_state::AfterServicing::Next)
     }
 
     async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
-        self.perform(cx).await?;
+        self.servers.perform(cx).await?;
         Ok(notes_state::AfterReadOnly::Stay)
     }
 
     async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
-        let server = self.of(cx)?;
-        if server.runs().await.map_err(|error| failure(&error))? {
-            tokio::select! {
-                performed = self.agents.perform(cx) => drop(performed?),
-                // Every acknowledged document is on the disk, however its server ended.
-                gone = server.gone() => gone.map_err(|error| failure(&error))?,
-            }
+        if self.servers.runs(cx.object()).await? {
+            self.servers.drain(cx).await?;
         }
-        server.stop().await.map_err(|error| failure(&error))?;
+        self.servers.stop(cx.object()).await?;
         Ok(notes_state::AfterStopping::End)
     }
 
     async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
-        let server = self.of(cx)?;
         // A server that a killed operator started may have come up late.
-        server.stop().await.map_err(|error| failure(&error))?;
-        match server.archive(&id_at_agent(cx.id()), self.archive()).await {
-            // Without a preparation nothing was ever created.
-            Ok(_) | Err(Error::NotPrepared { .. }) => Ok(()),
-            Err(error) => Err(failure(&error)),
-        }
+        self.servers.stop(cx.object()).await?;
+        self.servers
+            .archive(cx.object(), &id_at_agent(cx.id()))
+            .await
     }
 }
 
-impl Application for Keeper {
+impl<S: Servers> Application for Keeper<S> {
     type Resource = Notes;
 
     async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
-        let runs = self.of(cx)?.runs().await;
-        if runs.map_err(|error| failure(&error))? {
-            return Ok(self.agents.observe(cx).await);
+        if self.servers.runs(cx.object()).await? {
+            return Ok(self.servers.observe(cx).await);
         }
         // No agent can answer, and there is no doubt: the kernel shows that no server runs.
         Ok(match cx.state() {
@@ -276,11 +264,10 @@ impl Application for Keeper {
     }
 
     async fn extra(&self, cx: &Context<Notes>) -> Result<NotesExtra, Failure> {
-        let server = self.of(cx)?;
-        Ok(match server.count().await {
-            Ok(documents) => NotesExtra { documents },
+        Ok(match self.servers.count(cx.object()).await {
+            Some(documents) => NotesExtra { documents },
             // The last known number.
-            Err(_) => (cx.object().status.as_ref())
+            None => (cx.object().status.as_ref())
                 .map(|status| status.extra.clone())
                 .unwrap_or_default(),
         })
@@ -289,18 +276,5 @@ impl Application for Keeper {
     /// An observation is a call on loopback, cheap enough for every second.
     fn observe_every(&self, _: NotesState) -> Duration {
         Duration::from_secs(1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Error, failure};
-
-    #[test]
-    fn a_killed_server_is_not_broken() {
-        let data = "data".into();
-        assert!(!failure(&Error::NotRunning { data }).is_permanent());
-        let data = "data".into();
-        assert!(failure(&Error::NotPrepared { data }).is_permanent());
     }
 }

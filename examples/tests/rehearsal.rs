@@ -1,46 +1,40 @@
-//! A rehearsal of the notes operator with injected faults; the server is a model of the real one.
+//! A rehearsal of the operator of notebooks with injected faults; only the servers are a model.
 //!
-//! The tour runs real servers through the same lifecycle; this test is about the operator.
+//! The tour and `kills` run the same operator with real servers, by the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::ResourceExt;
-use okt::{Action, Application, Context, Failure, Observation, StateOnRecord};
-use okt_examples::notes_operator::{Notes, NotesExtra, NotesState, NotesStateHandler, notes_state};
+use okt::{Action, Context, Failure, Observation};
+use okt_examples::notes_operator::{Keeper, Notes, NotesState, Servers};
 use okt_testing::Rehearsal;
 use serde_json::json;
 
 /// The servers of one run; clones share them.
 #[derive(Clone, Default)]
-struct Servers(Arc<Mutex<BTreeMap<String, Server>>>);
+struct Model(Arc<Mutex<BTreeMap<String, Server>>>);
 
 /// A server as its operator observes it.
 #[derive(Default)]
 struct Server {
+    is_prepared: bool,
     runs: bool,
+    /// The state in which the agent put the server.
+    at: Option<NotesState>,
     /// The ids of finished work: a repeated request has no second effect.
     done: BTreeSet<String>,
     effects: Vec<String>,
 }
 
-impl Servers {
-    fn of<T>(&self, cx: &Context<Notes>, act: impl FnOnce(&mut Server) -> T) -> T {
-        self.named(&cx.object().name_any(), act)
+impl Model {
+    fn of<T>(&self, notes: &Notes, act: impl FnOnce(&mut Server) -> T) -> T {
+        self.named(&notes.name_any(), act)
     }
 
     fn named<T>(&self, name: &str, act: impl FnOnce(&mut Server) -> T) -> T {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         act(servers.entry(name.to_owned()).or_default())
-    }
-
-    /// Runs an effect once per id.
-    fn once(&self, cx: &Action<Notes>, effect: &str) {
-        self.of(cx, |server| {
-            if server.done.insert(cx.id().to_owned()) {
-                server.effects.push(effect.to_owned());
-            }
-        });
     }
 
     /// Ends the process on its own.
@@ -50,79 +44,95 @@ impl Servers {
 
     fn effects(&self) -> Vec<String> {
         let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        servers
-            .values()
-            .flat_map(|server| server.effects.clone())
-            .collect()
+        let effects = servers.values().flat_map(|server| server.effects.clone());
+        effects.collect()
     }
 }
 
-impl NotesStateHandler for Servers {
-    type Context = Action<Notes>;
-    type Error = Failure;
-
-    async fn start(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStart, Failure> {
-        self.once(cx, "prepared");
-        self.of(cx, |server| server.runs = true);
-        Ok(notes_state::AfterStart::Running)
-    }
-
-    async fn running(&self, cx: &Action<Notes>) -> Result<notes_state::AfterRunning, Failure> {
-        self.once(cx, "configured");
-        Ok(notes_state::AfterRunning::Stay)
-    }
-
-    async fn servicing(&self, cx: &Action<Notes>) -> Result<notes_state::AfterServicing, Failure> {
-        self.of(cx, |server| server.runs = true);
-        self.once(cx, "backed up");
-        Ok(notes_state::AfterServicing::Next)
-    }
-
-    async fn read_only(&self, cx: &Action<Notes>) -> Result<notes_state::AfterReadOnly, Failure> {
-        self.once(cx, "closed");
-        Ok(notes_state::AfterReadOnly::Stay)
-    }
-
-    async fn stopping(&self, cx: &Action<Notes>) -> Result<notes_state::AfterStopping, Failure> {
-        self.once(cx, "drained");
-        self.of(cx, |server| server.runs = false);
-        Ok(notes_state::AfterStopping::End)
-    }
-
-    async fn end(&self, cx: &Action<Notes>) -> Result<(), Failure> {
-        self.once(cx, "archived");
+impl Servers for Model {
+    async fn prepare(&self, notes: &Notes) -> Result<(), Failure> {
+        self.of(notes, |server| server.is_prepared = true);
         Ok(())
     }
-}
 
-impl Application for Servers {
-    type Resource = Notes;
-
-    async fn observe(&self, cx: &Context<Notes>) -> Result<Observation<NotesState>, Failure> {
-        let runs = self.of(cx, |server| server.runs);
-        Ok(match cx.state() {
-            StateOnRecord::New | StateOnRecord::Unknown(_) if runs => {
-                Observation::in_state(NotesState::Running)
+    async fn start(&self, notes: &Notes) -> Result<(), Failure> {
+        self.of(notes, |server| {
+            if !server.is_prepared {
+                return Err(Failure::permanent(
+                    "ServerBroken",
+                    "there is no data directory",
+                ));
             }
-            StateOnRecord::New => Observation::absent(),
-            StateOnRecord::Unknown(_) => Observation::unobserved(),
-            StateOnRecord::Known(NotesState::Running) if !runs => {
-                Observation::in_state(NotesState::Running).event(NotesState::Start)
-            }
-            StateOnRecord::Known(recorded) => Observation::in_state(recorded),
+            server.runs = true;
+            Ok(())
         })
     }
 
-    async fn extra(&self, cx: &Context<Notes>) -> Result<NotesExtra, Failure> {
-        let documents = self.of(cx, |server| server.done.len() as u64);
-        Ok(NotesExtra { documents })
+    async fn perform(&self, cx: &Action<Notes>) -> Result<(), Failure> {
+        let Some(state) = cx.state().known() else {
+            return Err(Failure::permanent("ServerBroken", "there is no such work"));
+        };
+        self.of(cx.object(), |server| {
+            if !server.is_prepared {
+                return Err(Failure::permanent(
+                    "ServerBroken",
+                    "there is no data directory",
+                ));
+            }
+            // A server that ended meanwhile is restarted.
+            server.runs = true;
+            server.at = Some(state);
+            if server.done.insert(cx.id().to_owned()) {
+                server.effects.push(format!("the work of {state:?}"));
+            }
+            Ok(())
+        })
+    }
+
+    async fn drain(&self, cx: &Action<Notes>) -> Result<(), Failure> {
+        self.perform(cx).await
+    }
+
+    async fn stop(&self, notes: &Notes) -> Result<(), Failure> {
+        self.of(notes, |server| server.runs = false);
+        Ok(())
+    }
+
+    async fn archive(&self, notes: &Notes, _: &str) -> Result<(), Failure> {
+        self.of(notes, |server| {
+            if server.runs {
+                return Err(Failure::permanent(
+                    "ServerBroken",
+                    "a process serves the directory",
+                ));
+            }
+            if std::mem::take(&mut server.is_prepared) {
+                server.effects.push("archived".to_owned());
+            }
+            Ok(())
+        })
+    }
+
+    async fn runs(&self, notes: &Notes) -> Result<bool, Failure> {
+        Ok(self.of(notes, |server| server.runs))
+    }
+
+    async fn observe(&self, cx: &Context<Notes>) -> Observation<NotesState> {
+        let at = self.of(cx.object(), |server| server.at);
+        at.map_or_else(Observation::unobserved, Observation::in_state)
+    }
+
+    async fn count(&self, notes: &Notes) -> Option<u64> {
+        self.of(notes, |server| {
+            server.runs.then_some(server.done.len() as u64)
+        })
     }
 }
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
 fn a_notebook_reaches_the_same_end_despite_every_fault() {
-    Rehearsal::of(Servers::default)
+    Rehearsal::of(|| Keeper::of(Model::default()))
         .object(json!({
             "apiVersion": "demo.okt.dev/v1",
             "kind": "Notes",
@@ -131,10 +141,12 @@ fn a_notebook_reaches_the_same_end_despite_every_fault() {
         }))
         .ask_for(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
         .patch(json!({ "spec": { "maximumBodyBytes": 4096 } }))
-        .happens("a crash of the server", |servers| servers.crash("diary"))
+        .happens("a crash of the server", |keeper| {
+            keeper.servers().crash("diary")
+        })
         .ask_for(json!({ "state": "ReadOnly" }))
         .delete()
         .ends_in(NotesState::End)
-        .effects(Servers::effects)
+        .effects(|keeper| keeper.servers().effects())
         .check();
 }
