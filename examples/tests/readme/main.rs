@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use okt::Lifecycle;
+use serde_json::Value;
 
 use okt_examples::notes_operator::NotesState;
 
@@ -74,6 +75,37 @@ fn the_code_of_the_docs_compiles() {
     is_shown("docs/lifecycles.md", "examples/tests/readme/lifecycle.rs");
     is_shown("docs/observing.md", "examples/tests/readme/databases.rs");
     is_shown("docs/from-kube-rs.md", "examples/tests/readme/site.rs");
+}
+
+/// Returns the paths of all fields of a value.
+fn fields(value: &Value, path: &str) -> Vec<String> {
+    match value {
+        Value::Object(all) => (all.iter())
+            .flat_map(|(name, value)| {
+                let path = format!("{path}.{name}");
+                let below = fields(value, &path);
+                std::iter::once(path).chain(below)
+            })
+            .collect(),
+        Value::Array(all) => all.iter().flat_map(|it| fields(it, path)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_status_in_the_docs_has_the_fields_of_a_status() {
+    let page = read("docs/lifecycles.md");
+    let shown = page.rsplit("```yaml\n").next().expect("a block");
+    let shown = shown.split("```").next().expect("its end");
+    let shown: Value = serde_saphyr::from_str(shown).expect("YAML");
+    let status: okt::Status<lifecycle::DatabaseState> =
+        serde_json::from_value(shown["status"].clone()).expect("a status");
+    let stored = serde_json::to_value(&status).expect("JSON");
+    let stored: BTreeSet<String> = fields(&stored, "").into_iter().collect();
+    let shown: BTreeSet<String> = fields(&shown["status"], "").into_iter().collect();
+    let unknown: Vec<_> = shown.difference(&stored).collect();
+    assert_eq!(unknown, [""; 0]);
+    assert!(shown.contains(".lifecycle.history.cause"), "{shown:?}");
 }
 
 #[test]
