@@ -3,7 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, DeriveInput, Expr, ExprLit, Lit, LitStr, Meta, Path, Token, Type};
+use syn::{
+    Attribute, Data, DeriveInput, Expr, ExprLit, Lit, LitStr, Meta, Path, Token, Type, parse_quote,
+};
 
 use crate::spec;
 
@@ -26,72 +28,106 @@ pub(crate) fn complete(krate: &Path, input: &mut DeriveInput) -> Vec<syn::Error>
         return Vec::new();
     };
     let has = |name: &str| derived.iter().any(|it| it == name);
-    let state = spec::desired_in(input);
     let options = options_of_kube(&input.attrs);
     let is_resource = has("CustomResource") || options.is_some();
-    let is_of_okt = has("LifecycleSpec") || state.is_some();
+    let is_of_okt = has("LifecycleSpec") || spec::desired_in(input).is_some();
     if !(is_resource && is_of_okt) {
         return Vec::new();
     }
-    let mut errors = Vec::new();
-    let mut wrong = |why: String| errors.push(syn::Error::new(input.ident.span(), why));
     let options = options.unwrap_or_default();
-    let has_schema = option(&options, "schema").is_some();
+    let mut errors = Vec::new();
+    errors.extend(wrap_state(krate, input, &options));
+    errors.extend(add_derives(krate, input, &derived, &options));
+    errors.extend(mend_status(krate, input, &options));
+    errors
+}
+
+/// Adds the derives that are missing.
+fn add_derives(
+    krate: &Path,
+    input: &mut DeriveInput,
+    derived: &[syn::Ident],
+    options: &[Meta],
+) -> Option<syn::Error> {
+    let has = |name: &str| derived.iter().any(|it| it == name);
+    let has_schema = option(options, "schema").is_some();
     let missing: Vec<_> = (DERIVES.iter())
         .filter(|(name, _, other)| {
             !(has(name) || has(other) || (has_schema && *name == "JsonSchema"))
         })
         .collect();
-    if !missing.is_empty() {
-        let words: Vec<&str> = missing.iter().map(|(name, _, _)| *name).collect();
-        wrong(format!(
-            "the spec of a resource derives {}; add it: `#[derive({0}, ..)]`",
-            words.join(", ")
-        ));
-        let paths = missing.iter().map(|(name, path, _)| -> TokenStream {
-            let name: TokenStream = name.parse().unwrap_or_default();
-            match path.map(str::parse::<TokenStream>) {
-                Some(Ok(path)) => quote!(#krate::#path),
-                Some(Err(_)) | None => name,
-            }
-        });
-        let derive = quote!(#[derive(#(#paths),*)]);
-        let item = input.clone();
-        if let Ok(whole) = syn::parse2(quote!(#derive #item)) {
-            *input = whole;
-        }
+    if missing.is_empty() {
+        return None;
     }
-    let status = option(&options, "status");
+    let words: Vec<&str> = missing.iter().map(|(name, _, _)| *name).collect();
+    let why = format!(
+        "the spec of a resource derives {}; add it: `#[derive({0}, ..)]`",
+        words.join(", ")
+    );
+    let error = syn::Error::new(input.ident.span(), why);
+    let paths = missing.iter().map(|(name, path, _)| -> TokenStream {
+        let name: TokenStream = name.parse().unwrap_or_default();
+        match path.map(str::parse::<TokenStream>) {
+            Some(Ok(path)) => quote!(#krate::#path),
+            Some(Err(_)) | None => name,
+        }
+    });
+    let derive: Attribute = parse_quote!(#[derive(#(#paths),*)]);
+    input.attrs.insert(0, derive);
+    Some(error)
+}
+
+/// Wraps a field that has the type of a state in `Desired`, if there is no other desired state.
+fn wrap_state(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Option<syn::Error> {
+    if spec::desired_in(input).is_some() {
+        return None;
+    }
+    let status = option(options, "status")?;
+    let state = spec::status_of(&syn::parse_str(&status.value()).ok()?)?;
+    let Data::Struct(data) = &mut input.data else {
+        return None;
+    };
+    let mut fields = data.fields.iter_mut();
+    let field = fields.find(|field| spelled(&field.ty) == spelled(&state))?;
+    let why = format!(
+        "this field is the desired state; write `Desired<{}>`",
+        spelled(&state)
+    );
+    let error = syn::Error::new_spanned(&field.ty, why);
+    field.ty = parse_quote!(#krate::Desired<#state>);
+    Some(error)
+}
+
+/// Adds the status, or replaces one of other states than the spec desires.
+fn mend_status(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Option<syn::Error> {
+    let state = spec::desired_in(input);
     let wanted = match &state {
         Some(state) => format!("Status<{}>", spelled(state)),
         None if spec::is_without_lifecycle(input) => "PassStatus".to_owned(),
-        None => return errors,
+        None => return None,
     };
-    let ident = input.ident.span();
-    match status {
-        None => {
-            errors.push(syn::Error::new(
-                ident,
-                format!("a resource has a status, which OKT writes; add it: `#[kube(.., status = \"{wanted}\")]`"),
-            ));
-            set_status(input, krate, &wanted);
-        }
+    let (span, why) = match option(options, "status") {
+        None => (
+            input.ident.span(),
+            format!(
+                "a resource has a status, which OKT writes; add it: `#[kube(.., status = \"{wanted}\")]`"
+            ),
+        ),
         Some(status) => {
-            let is = syn::parse_str(&status.value())
-                .ok()
-                .and_then(|it| spec::status_of(&it));
-            if let (Some(is), Some(state)) = (is, state)
-                && spelled(&is) != spelled(&state)
-            {
-                errors.push(syn::Error::new(
-                    status.span(),
-                    format!("the status is that of `{}`, and the spec desires a `{}`; write `status = \"{wanted}\"`", spelled(&is), spelled(&state)),
-                ));
-                set_status(input, krate, &wanted);
-            }
+            let is = spec::status_of(&syn::parse_str(&status.value()).ok()?)?;
+            let state = state.filter(|state| spelled(state) != spelled(&is))?;
+            (
+                status.span(),
+                format!(
+                    "the status is that of `{}`, and the spec desires a `{}`; write `status = \"{wanted}\"`",
+                    spelled(&is),
+                    spelled(&state)
+                ),
+            )
         }
-    }
-    errors
+    };
+    set_status(input, krate, &wanted);
+    Some(syn::Error::new(span, why))
 }
 
 /// Returns the options of all attributes `#[kube(..)]`; none if there is no such attribute.

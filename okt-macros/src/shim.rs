@@ -6,10 +6,12 @@
 use okt_core::check::Rule;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::{Data, DeriveInput};
 
 use crate::model::OPTIONS;
 use crate::options::Options;
 use crate::report::Report;
+use crate::resource::derives;
 
 /// Adds the derive, and the options that it reads, before the item.
 pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
@@ -21,8 +23,10 @@ pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
             report.leave();
             let hidden = Ident::new(OPTIONS, Span::call_site());
             let options = (!args.is_empty()).then(|| quote!(#[#hidden(#args)]));
+            let (missing, errors) = missing_derives(item);
             quote! {
-                #[derive(#derive)]
+                #errors
+                #[derive(#derive, #(#missing),*)]
                 #options
                 #item
             }
@@ -39,6 +43,33 @@ pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
             quote!(#item #errors)
         }
     }
+}
+
+/// Returns the derives that an enum of states lacks, and an error about them.
+///
+/// Derives above the attribute are not seen, so an enum whose derives below have none of them may have them all.
+fn missing_derives(item: &TokenStream) -> (Vec<Ident>, TokenStream) {
+    const ALL: [&str; 5] = ["Clone", "Copy", "Debug", "PartialEq", "Eq"];
+    let nothing = || (Vec::new(), TokenStream::new());
+    let Ok(input) = syn::parse2::<DeriveInput>(item.clone()) else {
+        return nothing();
+    };
+    let derived = derives(&input).unwrap_or_default();
+    let has = |name: &str| derived.iter().any(|it| it == name);
+    let missing: Vec<&str> = ALL.into_iter().filter(|name| !has(name)).collect();
+    if missing.is_empty() || missing.len() == ALL.len() || !matches!(input.data, Data::Enum(_)) {
+        return nothing();
+    }
+    let why = format!(
+        "{}: a state is a plain value, which derives Clone, Copy, Debug, PartialEq and Eq; add {} to the derives below `#[lifecycle_graph]`",
+        Rule::Shape,
+        missing.join(" and ")
+    );
+    let error = syn::Error::new(input.ident.span(), why).to_compile_error();
+    let missing = missing
+        .iter()
+        .map(|name| Ident::new(name, Span::call_site()));
+    (missing.collect(), error)
 }
 
 /// Returns the keyword of an item: the first word after its attributes and its visibility.

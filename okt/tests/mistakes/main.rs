@@ -14,7 +14,7 @@ use serde_json::Value;
 const MOST: usize = 3;
 
 /// The mistakes that are more errors, with their number and the reason.
-const MORE: [(&str, usize, &str); 10] = [
+const MORE: [(&str, usize, &str); 7] = [
     (
         "no okt::crates on the spec",
         76,
@@ -22,22 +22,15 @@ const MORE: [(&str, usize, &str); 10] = [
     ),
     ("okt::crates below the derives", 18, "the same"),
     (
-        "the lifecycle field without Desired",
-        8,
-        "serde and schemars report each trait that the states lack",
-    ),
-    (
         "no lifecycle_graph on the enum",
         34,
         "the compiler reports each attribute of a state",
     ),
     (
-        "no Copy on the enum",
-        6,
-        "each use of a state needs it, and the macro does not see derives above itself",
+        "no derives on the enum",
+        20,
+        "each use of a state needs them, and there may be some above the attribute, which the macro does not see",
     ),
-    ("no PartialEq on the enum", 5, "the same"),
-    ("no derives on the enum", 20, "the same"),
     (
         "the context of another resource",
         8,
