@@ -29,7 +29,7 @@ pub(crate) struct Serve {
     /// The kubeconfig to write; it is removed at the end.
     #[arg(long, default_value = "okt-api.kubeconfig", value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// Bring Pods, Deployments, StatefulSets, Jobs and volume claims to ready, as the controllers of a cluster do.
+    /// Bring workloads (Pods, Deployments, Jobs, ..) and volume claims to ready, as the controllers of a cluster do.
     #[arg(long)]
     controllers: bool,
 }

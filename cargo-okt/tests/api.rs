@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-const WIDGETS: &str = r#"
+const WIDGETS: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: { name: widgets.example.com }
@@ -24,9 +24,9 @@ spec:
     schema: { openAPIV3Schema: { type: object, properties: {
       spec: { type: object, required: [size], properties: { size: { type: integer } } },
       status: { type: object, properties: { seen: { type: boolean } } } } } }
-"#;
+";
 
-const OBJECTS: &str = r#"
+const OBJECTS: &str = r"
 # The CRD is in a file that comes later.
 apiVersion: v1
 kind: List
@@ -42,7 +42,7 @@ spec: { size: 2 }
 apiVersion: v1
 kind: Namespace
 metadata: { name: team }
-"#;
+";
 
 fn api(place: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));

@@ -142,7 +142,7 @@ fn a_notebook_reaches_the_same_end_despite_every_fault() {
         .ask_for(json!({ "visit": { "state": "Servicing", "request": "nightly-1" } }))
         .patch(json!({ "spec": { "maximumBodyBytes": 4096 } }))
         .happens("a crash of the server", |keeper| {
-            keeper.servers().crash("diary")
+            keeper.servers().crash("diary");
         })
         .ask_for(json!({ "state": "ReadOnly" }))
         .delete()

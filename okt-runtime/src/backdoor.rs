@@ -15,6 +15,8 @@ pub struct Attempt {
     pub state: &'static str,
     /// Whether another operator process may have begun the work before.
     pub resumed: bool,
+    /// Whether the handler has answered `Wait` in this attempt, and is called again.
+    pub continues: bool,
 }
 
 /// The fate of an attempt.

@@ -1,5 +1,7 @@
 //! This file is the application of web apps, which own a Job that migrates a schema, and a Deployment.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, PostParams};
@@ -144,7 +146,11 @@ impl WebAppStateHandler for WebApps {
             let complete = await_condition(jobs, &name, is_job_completed());
             complete.await.retry("NotComplete")?;
         } else if !self.has(Mistake::DoesNotWait) {
-            cx.wait_ready(&[Which::of::<Job>()]).await?;
+            // `wait_ready` would wait within one call.
+            if let Some(job) = cx.unready(&[Which::of::<Job>()]).first() {
+                cx.progress(job.to_string());
+                return Ok(web_app_state::AfterMigrating::Wait(Duration::from_secs(5)));
+            }
         }
         Ok(web_app_state::AfterMigrating::Serving)
     }

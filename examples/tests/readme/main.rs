@@ -6,6 +6,7 @@ mod databases;
 mod lifecycle;
 #[expect(dead_code, unreachable_pub, reason = "as the docs show it")]
 mod site;
+#[expect(clippy::unused_async, reason = "clients of services that do not exist")]
 mod surroundings;
 
 use std::collections::BTreeSet;

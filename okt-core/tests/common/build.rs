@@ -78,29 +78,23 @@ fn state(line: &'static str, id: &impl Fn(&str) -> StateId) -> State<'static> {
 }
 
 fn cause_of(word: &str) -> Cause {
-    let number = |word: &str| word.parse().expect("a number");
+    let number = |word: &str| word.parse::<u32>().expect("a number");
     match word {
         "" => Cause::Named,
         "delete" => Cause::OnDelete,
         "change" => Cause::OnChange,
         "give-up" => Cause::OnGiveUp,
-        _ => match word.strip_prefix("error") {
-            Some(attempts) => Cause::OnError {
-                attempts: number(attempts),
-            },
-            None => {
-                let (is_deadline, time) = match word.strip_prefix("deadline") {
-                    Some(time) => (true, time),
-                    None => (false, word.strip_prefix("after").expect("a cause")),
-                };
-                let time = Duration::from_secs(number(time).into());
-                if is_deadline {
-                    Cause::Deadline(time)
-                } else {
-                    Cause::After(time)
-                }
+        _ => {
+            let time = |word: &str| Duration::from_secs(number(word).into());
+            if let Some(attempts) = word.strip_prefix("error") {
+                let attempts = number(attempts);
+                Cause::OnError { attempts }
+            } else if let Some(seconds) = word.strip_prefix("deadline") {
+                Cause::Deadline(time(seconds))
+            } else {
+                Cause::After(time(word.strip_prefix("after").expect("a cause")))
             }
-        },
+        }
     }
 }
 

@@ -121,6 +121,8 @@ pub struct Action<K: LifecycleObject> {
     attempt: u32,
     resumed: bool,
     began: Instant,
+    /// Whether the handler has answered `Wait` in this attempt.
+    pub(crate) continues: bool,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
 }
@@ -140,6 +142,7 @@ impl<K: LifecycleObject> Action<K> {
             attempt,
             resumed,
             began: Instant::now(),
+            continues: false,
             cancellation,
             progress,
         }

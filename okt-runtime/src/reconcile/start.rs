@@ -50,7 +50,7 @@ impl<A: Application> Reconciliation<'_, A> {
         piece.progress = Some(progress.clone());
         piece.named = false;
         piece.started_under = self.round.stored.asked.generation;
-        let action = Action::new(
+        let mut action = Action::new(
             self.round.cx.clone(),
             piece.id.clone(),
             piece.attempt,
@@ -58,6 +58,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.known.gone.child_token(),
             progress,
         );
+        action.continues = matches!(piece.stage, Stage::Waiting { asked: true, .. });
         piece.stage = Stage::Running(work::start(self.shared, state, action, permit, wake));
     }
 

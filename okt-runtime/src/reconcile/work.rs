@@ -68,6 +68,7 @@ async fn attempt<A: Application>(
         number: action.attempt(),
         state: state.name(),
         resumed: action.resumed(),
+        continues: action.continues,
     });
     // The conversion of its error to a failure is the application's code too.
     let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };

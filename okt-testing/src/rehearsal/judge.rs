@@ -247,15 +247,15 @@ fn work(ended: &Ended) -> Vec<String> {
         let state = states.entry(&attempt.id).or_insert(attempt.state);
         if *state != attempt.state {
             broken.push(format!(
-                "{} is work of {state} and of {}",
+                "the id {} is that of the work of {state} and of {}",
                 attempt.id, attempt.state
             ));
         }
         let fresh = begun.insert((one.start, &attempt.id, attempt.number));
-        if !fresh && !attempt.resumed {
+        if !fresh && !attempt.resumed && !attempt.continues {
             broken.push(format!(
-                "attempt {} of {} began twice",
-                attempt.number, attempt.id
+                "attempt {} of the work of {} ({}) began twice",
+                attempt.number, attempt.state, attempt.id
             ));
         }
     }
@@ -271,11 +271,17 @@ fn work(ended: &Ended) -> Vec<String> {
     for one in &ended.attempts {
         let id = &one.attempt.id;
         if written.get(id).is_none_or(|written| *written > one.at) {
-            broken.push(format!("{id} began before its position was written"));
+            broken.push(format!(
+                "the work of {} ({id}) began before its position was written",
+                one.attempt.state
+            ));
         }
         let again = over.get(id).is_some_and(|over| *over < one.at);
         if again && one.attempt.number == 1 && !ended.plan.repeats_work() {
-            broken.push(format!("{id} began again after its end"));
+            broken.push(format!(
+                "the work of {} ({id}) began again after its end",
+                one.attempt.state
+            ));
         }
     }
     broken
