@@ -106,7 +106,8 @@ impl<A: Application + Clone> Rehearsal<A> {
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
                 if told.elapsed() >= PROGRESS {
                     *told = Instant::now();
-                    let (runs, all) = (done.len(), plans.len());
+                    // The undisturbed run is the first.
+                    let (runs, all) = (done.len() + 1, plans.len() + 1);
                     let kind = A::Resource::kind(&());
                     let wrong = wrong.load(Ordering::Relaxed);
                     let line =
@@ -153,8 +154,8 @@ impl<A: Application + Clone> Rehearsal<A> {
     /// If a run failed; the message lists the failures and how to repeat them.
     pub fn check(&self) {
         let report = self.run();
-        println!("{report}");
         assert!(report.is_good(), "{report}");
+        println!("{report}");
     }
 
     /// Runs a plan, and repeats it if the planned fault did not happen: tasks that wake up at the same moment run in

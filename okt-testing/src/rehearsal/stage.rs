@@ -16,7 +16,7 @@ use kube::{
 };
 use okt_runtime::{
     __testing::{Attempt, Backdoor, Fate},
-    Application, OWNER_LABEL, Operator, crd,
+    Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -41,8 +41,12 @@ const CLUSTER: &str = "cluster";
 /// The failure of a run whose planned fault did not happen.
 pub(super) const DIFFERS: &str = "what was planned did not happen: the runs differ by themselves";
 
-/// An object is at rest if it has not changed for this time, which is longer than an operator waits for a response.
+/// An object is at rest if it has not changed for this time, which is longer than an operator waits for a response; and
+/// longer than the operator waits between two observations.
 const QUIET: Duration = Duration::from_mins(5);
+
+/// How long an operator takes at most from an observation to the write that follows from it.
+const SOON: Duration = Duration::from_mins(1);
 
 /// How long an operator must write nothing after the end of a run.
 const SILENCE: Duration = Duration::from_mins(20);
@@ -448,8 +452,19 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         Ok(())
     }
 
+    /// Returns how long an object that is at rest has not changed.
+    fn quiet(&self) -> Duration {
+        let states = StateOf::<A>::GRAPH.iter();
+        let states = states.filter(|(_, state)| !state.is(okt_core::Mark::Leaf));
+        let states = states.filter_map(|(id, _)| StateOf::<A>::from_id(id));
+        let longest = states.map(|state| self.app.observe_every(state)).max();
+        // What an observation leads to follows soon.
+        longest.unwrap_or_default().saturating_add(SOON).max(QUIET)
+    }
+
     /// Waits until the object is at rest.
     async fn rest(&self, after: &str) -> Rest {
+        let quiet = self.quiet();
         let mut pause = Duration::from_millis(200);
         let mut last: Option<(Option<u64>, Instant)> = None;
         loop {
@@ -461,7 +476,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 Some(_) | None => Instant::now(),
             };
             last = Some((version, since));
-            if since.elapsed() >= QUIET {
+            if since.elapsed() >= quiet {
                 let object = newest.filter(|it| it.kind != EventKind::Deleted);
                 let object = object.map(|newest| newest.object());
                 if object.as_ref().is_none_or(is_settled) {
