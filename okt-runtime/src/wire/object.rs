@@ -76,6 +76,8 @@ pub trait LifecycleObject:
     fn status_of(&self) -> Option<&Status<Self::State, Self::Extra>>;
 }
 
+// Otherwise the compiler reports each of the bounds, and not the note above.
+#[diagnostic::do_not_recommend]
 impl<K, S, E> LifecycleObject for K
 where
     K: Resource<DynamicType = ()>
