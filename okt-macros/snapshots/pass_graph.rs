@@ -435,8 +435,8 @@ const _: () = {
         async fn step(
             self,
             handler: &__H,
-            cx: &Self::Context,
-        ) -> ::core::result::Result<__okt::Step<__okt::Answer>, Self::Error> {
+            cx: &__H::Context,
+        ) -> ::core::result::Result<__okt::Step<__okt::Answer>, __H::Error> {
             match self {
                 Self::Check => {
                     <__H as BrokerPassHandler>::check(handler, cx)

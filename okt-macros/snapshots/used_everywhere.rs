@@ -304,8 +304,8 @@ const _: () = {
         async fn dispatch(
             self,
             handler: &__H,
-            cx: &Self::Context,
-        ) -> ::core::result::Result<__okt::Answer, Self::Error> {
+            cx: &__H::Context,
+        ) -> ::core::result::Result<__okt::Answer, __H::Error> {
             match self {
                 Self::Start => {
                     <__H as LifeHandler>::start(handler, cx)
@@ -342,9 +342,9 @@ const _: () = {
         fn dispatch(
             self,
             delegated: &__okt::Delegated<__D>,
-            cx: &Self::Context,
+            cx: &__D::Context,
         ) -> impl ::core::future::Future<
-            Output = ::core::result::Result<__okt::Answer, Self::Error>,
+            Output = ::core::result::Result<__okt::Answer, __D::Error>,
         > + ::core::marker::Send {
             __okt::hand_on(self, delegated, cx)
         }

@@ -102,7 +102,9 @@ fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<
 ///
 /// The span is the macro's, so that an editor does not mistake a derived name for the original one.
 pub(crate) fn identifier(word: &str) -> Option<Ident> {
-    let plain: syn::Result<Ident> = syn::parse_str(word);
+    // A keyword since the edition of 2024, which syn does not know as one.
+    let is_new_keyword = word == "gen";
+    let plain: syn::Result<Ident> = syn::parse_str(if is_new_keyword { "" } else { word });
     let ident = plain.or_else(|_| syn::parse_str(&format!("r#{word}")));
     let mut ident = ident.ok()?;
     ident.set_span(Span::call_site());
@@ -118,6 +120,7 @@ mod tests {
         let spelled = |word| identifier(word).map(|ident| ident.to_string());
         assert_eq!(spelled("start").as_deref(), Some("start"));
         assert_eq!(spelled("loop").as_deref(), Some("r#loop"));
+        assert_eq!(spelled("gen").as_deref(), Some("r#gen"));
         for word in [
             "self", "crate", "super", "", "_", "a b", "1a", "a-b", "Self",
         ] {

@@ -40,6 +40,8 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
 
 /// Generates `impl Dispatch<H> for DatabaseState`, also for delegated work; for a pass `impl PassDispatch<H>`.
 ///
+/// The associated types are those of the handler: in an impl for an enum with a state `Error`, `Self::Error` is ambiguous.
+///
 /// The compile time of an async function grows faster than its number of awaits, so a long match is split into
 /// functions.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
@@ -78,8 +80,8 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
             async fn #method(
                 self,
                 handler: &__H,
-                cx: &Self::Context,
-            ) -> ::core::result::Result<#answer, Self::Error> {
+                cx: &__H::Context,
+            ) -> ::core::result::Result<#answer, __H::Error> {
                 #unused
                 match self {
                     #(#arms)*
@@ -121,9 +123,9 @@ fn handed_on(model: &Model) -> TokenStream {
             fn dispatch(
                 self,
                 delegated: &__okt::Delegated<__D>,
-                cx: &Self::Context,
+                cx: &__D::Context,
             ) -> impl ::core::future::Future<
-                Output = ::core::result::Result<__okt::Answer, Self::Error>
+                Output = ::core::result::Result<__okt::Answer, __D::Error>
             > + ::core::marker::Send {
                 __okt::hand_on(self, delegated, cx)
             }
