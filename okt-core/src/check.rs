@@ -244,6 +244,17 @@ impl Faults<'_, '_> {
     }
 }
 
+/// The marks of which a state has only one.
+const EXCLUDE: [(Mark, Mark); 7] = [
+    (Mark::Leaf, Mark::Entry),
+    (Mark::Leaf, Mark::Rest),
+    (Mark::Leaf, Mark::Visit),
+    (Mark::Leaf, Mark::NoTransit),
+    (Mark::Visit, Mark::Rest),
+    (Mark::Visit, Mark::Entry),
+    (Mark::NoTransit, Mark::Entry),
+];
+
 fn is_dead_end(state: &State<'_>) -> bool {
     !state.is(Mark::Leaf) && state.triggers.is_empty() && state.children.is_empty()
 }

@@ -23,13 +23,13 @@ pub const RESERVED: [&str; 5] = ["Ready", "Reconciling", "Stalled", "Deleting", 
 /// ```
 /// use okt_core::names::is_state;
 /// assert!(is_state("Servicing"));
+/// assert!(is_state("Up_"));
 /// assert!(!is_state("in-service"));
 /// ```
 pub fn is_state(word: &str) -> bool {
     word.len() <= STATE_LIMIT
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !word.ends_with('_')
 }
 
 /// Returns whether a word can be a condition reason (the pattern of metav1.Condition).

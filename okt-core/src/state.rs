@@ -82,6 +82,12 @@ impl Marks {
     pub const fn with(self, mark: Mark) -> Self {
         Self(self.0 | mark as u8)
     }
+
+    /// Returns the marks with one mark not set.
+    #[must_use]
+    pub const fn without(self, mark: Mark) -> Self {
+        Self(self.0 & !(mark as u8))
+    }
 }
 
 impl fmt::Debug for Marks {

@@ -12,21 +12,21 @@ const _: () = {
             Cache::Serving { .. } => {}
             Cache::Broken { .. } => {}
             Cache::Draining { .. } => {}
+            Cache::Gone { .. } => {}
             Cache::Compacting { .. } => {}
             Cache::Parked { .. } => {}
             Cache::Draining { .. } => {}
-            Cache::Gone { .. } => {}
             Cache::Parked { .. } => {}
             Cache::Serving { .. } => {}
             Cache::Filling { .. } => {}
             Cache::Gone { .. } => {}
-            Cache::Serving { .. } => {}
             Cache::Gone { .. } => {}
-            Cache::Draining { .. } => {}
+            Cache::Serving { .. } => {}
             Cache::Serving { .. } => {}
             Cache::Compacting { .. } => {}
             Cache::Parked { .. } => {}
             Cache::Gone { .. } => {}
+            Cache::Draining { .. } => {}
             _ => {}
         }
     }

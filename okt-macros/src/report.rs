@@ -12,6 +12,13 @@ pub(crate) struct Spot {
     order: usize,
 }
 
+impl Spot {
+    /// Returns the position of the token among those that were read: source order.
+    pub(crate) fn order(self) -> usize {
+        self.order
+    }
+}
+
 impl PartialEq for Spot {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order

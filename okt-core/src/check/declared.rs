@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::search::cycles;
-use super::{Faults, Place, Rule, is_dead_end};
+use super::{EXCLUDE, Faults, Place, Rule, is_dead_end};
 use crate::graph::{Cause, Kind, Mark, StateId, Trigger};
 use crate::names;
 use crate::routes::net;
@@ -282,10 +282,14 @@ impl Faults<'_, '_> {
                     self.report(
                         Rule::SameName,
                         Place::Was(id, index),
-                        format!(
-                            "the name `{was}` belongs to {}, and a stored object cannot be in two states; remove it",
-                            self.spell(first)
-                        ),
+                        if first == id {
+                            format!("`{was}` is the name of this state already; remove it")
+                        } else {
+                            format!(
+                                "the name `{was}` belongs to {}, and a stored object cannot be in two states; remove it",
+                                self.spell(first)
+                            )
+                        },
                     );
                 } else if !names::is_state(was) {
                     self.report(
@@ -390,16 +394,6 @@ impl Faults<'_, '_> {
 
     /// OKT018: a state has one role.
     pub(super) fn marks_agree(&mut self) {
-        use Mark::{Entry, Leaf, NoTransit, Rest, Visit};
-        const EXCLUDE: [(Mark, Mark); 7] = [
-            (Leaf, Entry),
-            (Leaf, Rest),
-            (Leaf, Visit),
-            (Leaf, NoTransit),
-            (Visit, Rest),
-            (Visit, Entry),
-            (NoTransit, Entry),
-        ];
         for (id, state) in self.graph.iter() {
             for (one, other) in EXCLUDE {
                 if state.is(one) && state.is(other) {

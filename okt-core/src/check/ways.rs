@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::search::{cycles, knots, through, way};
-use super::{Faults, Place, Rule, is_dead_end};
+use super::{EXCLUDE, Faults, Place, Rule, is_dead_end};
 use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
 use crate::routes::{Paths, desirable, net, reached, ways_out};
 
@@ -74,7 +74,9 @@ impl Faults<'_, '_> {
         }
         // Deletion takes an `on_delete` trigger where there is one; that must not lead back.
         let edges = net(&mended, |id, state| {
-            let trigger = on_delete(state).map(|(_, to)| to);
+            // The edge of a leaf is a mistake of its own.
+            let trigger = on_delete(state).filter(|_| !state.is(Mark::Leaf));
+            let trigger = trigger.map(|(_, to)| to);
             trigger.or(out[id.index()]).into_iter().collect()
         });
         for cycle in cycles(&edges) {
@@ -111,7 +113,8 @@ impl Faults<'_, '_> {
             ));
         }
         if !upstream.is_empty() {
-            message.push_str(&format!("; {} lead nowhere else", names(upstream)));
+            let lead = if upstream.len() == 1 { "leads" } else { "lead" };
+            message.push_str(&format!("; {} {lead} nowhere else", names(upstream)));
         }
         message
     }
@@ -150,12 +153,17 @@ impl Faults<'_, '_> {
 
     /// OKT012 and OKT013: every desired state has a route or a reason, and no reason is false.
     pub(super) fn routes(&mut self) {
-        let graph = self.graph;
+        let states: Vec<State<'_>> = self.graph.states.iter().map(with_one_role).collect();
+        let graph = &Graph {
+            states: &states,
+            ..*self.graph
+        };
         if graph.entry().is_none() {
             return;
         }
         let desirable = desirable(graph);
-        let reached = reached(graph, |_, state| state.targets().collect());
+        let out = ways_out(graph);
+        let is_trapped = |from: StateId| out[from.index()].is_none();
         let resting: Vec<(StateId, &State<'_>)> = graph
             .iter()
             .filter(|(_, state)| state.is(Mark::Rest) && !state.is(Mark::Leaf))
@@ -197,11 +205,13 @@ impl Faults<'_, '_> {
                     }
                     claimed = true;
                 }
+                let is_leaf = graph.states[to.index()].is(Mark::Leaf);
                 if let Some(hops) = &hops
                     && !claimed
                     && *from != to
-                    && reached[from.index()]
                     && hops[from.index()].is_none()
+                    // That is OKT007: a state without a way out must not refuse its leaves.
+                    && !(is_leaf && is_trapped(*from))
                 {
                     missing[from.index()].push(to);
                 }
@@ -218,33 +228,73 @@ impl Faults<'_, '_> {
             if missing.is_empty() || doubtful || is_dead_end(state) {
                 continue;
             }
-            let each: Vec<String> = missing
-                .iter()
-                .map(|to| match through(graph, from, *to) {
-                    Some(through) => format!(
-                        "{} (only through {}, which no route may lead through)",
-                        self.spell(*to),
-                        self.spell(through)
-                    ),
-                    None => self.spell(*to),
-                })
-                .collect();
-            let names: Vec<&str> = missing
-                .iter()
-                .map(|to| graph.states[to.index()].variant)
-                .collect();
-            self.report(
-                Rule::NoRoute,
-                Place::State(from),
-                format!(
-                    "no route from {} to {}, which a spec may ask for; add children that lead there, or refuse it: `#[no_route({}, reason = \"..\")]`",
-                    self.spell(from),
-                    each.join(", "),
-                    names.join(", ")
-                ),
-            );
+            let message = self.unroutable(graph, from, missing);
+            self.report(Rule::NoRoute, Place::State(from), message);
         }
     }
+
+    /// Returns the message about the desired states without a route from a state, grouped by what closes the way.
+    fn unroutable(&self, graph: &Graph<'_>, from: StateId, missing: &[StateId]) -> String {
+        let mut groups: Vec<(Option<StateId>, Vec<StateId>)> = Vec::new();
+        for to in missing {
+            let obstacle = through(graph, from, *to);
+            match groups.iter_mut().find(|(known, _)| *known == obstacle) {
+                Some((_, states)) => states.push(*to),
+                None => groups.push((obstacle, [*to].into())),
+            }
+        }
+        let groups: Vec<String> = groups
+            .iter()
+            .map(|(obstacle, states)| {
+                let states = self.some(states);
+                match obstacle {
+                    Some(obstacle) => format!(
+                        "{states} (no route may lead through {}, where a way leads)",
+                        self.spell(*obstacle)
+                    ),
+                    None => states,
+                }
+            })
+            .collect();
+        let names = missing.iter().map(|to| graph.states[to.index()].variant);
+        let mut names: Vec<&str> = names.take(SHOWN).collect();
+        if missing.len() > SHOWN {
+            names.push("..");
+        }
+        format!(
+            "no route from {} to {}, which a spec may ask for; add children that lead there, or refuse it: `#[no_route({}, reason = \"..\")]`",
+            self.spell(from),
+            groups.join(", "),
+            names.join(", ")
+        )
+    }
+
+    /// Lists the first few states, and how many more there are.
+    fn some(&self, states: &[StateId]) -> String {
+        let names: Vec<String> = states
+            .iter()
+            .take(SHOWN)
+            .map(|id| self.spell(*id))
+            .collect();
+        match states.len().checked_sub(SHOWN) {
+            None | Some(0) => names.join(", "),
+            Some(more) => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+}
+
+/// The most states that a message lists.
+const SHOWN: usize = 8;
+
+/// Returns the state without the marks that its other marks exclude, which OKT018 reports.
+fn with_one_role<'g>(state: &State<'g>) -> State<'g> {
+    let mut state = *state;
+    for (one, other) in EXCLUDE {
+        if state.is(one) && state.is(other) {
+            state.marks = state.marks.without(one);
+        }
+    }
+    state
 }
 
 fn dead_end_as_leaf<'g>(state: &State<'g>) -> State<'g> {

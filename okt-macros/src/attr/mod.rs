@@ -148,7 +148,8 @@ impl Attributes {
             let Some(word) = attr.path().get_ident() else {
                 continue;
             };
-            match items::name(word).as_str() {
+            let word = meant(report, attr, &items::name(word));
+            match word.as_str() {
                 "entry" => read.mark(report, attr, Mark::Entry, &[]),
                 "rest" => {
                     let options = [("hold", Mark::Hold), ("idle", Mark::Idle)];
@@ -215,6 +216,29 @@ impl Attributes {
             self.marks.push((mark, spot));
         }
     }
+}
+
+/// Returns the word of an attribute; for one that is probably misspelt, the word that was meant.
+///
+/// rustc reports an attribute that it does not know. The edge is kept as it was meant, so that a missing edge is not
+/// reported as well.
+fn meant(report: &mut Report, attr: &Attribute, word: &str) -> String {
+    let near = WORDS.into_iter().find(|known| {
+        let most = if known.len() < 6 { 1 } else { 2 };
+        let distance = strsim::damerau_levenshtein(known, word);
+        // A shorter word, and `test`, mean something else.
+        known.len() > 3 && word != "test" && (1..=most).contains(&distance)
+    });
+    let Some(near) = near else {
+        return word.to_owned();
+    };
+    let spot = spot(report, attr);
+    report.error(
+        Rule::Option,
+        spot,
+        format!("there is no attribute `{word}`; did you mean `#[{near}]`?"),
+    );
+    near.to_owned()
 }
 
 /// Returns the doc comment, trimmed; empty if there is none.

@@ -14,7 +14,8 @@ use crate::model::Model;
 /// The names are in patterns, where an editor offers only states.
 pub(crate) fn expand(model: &Model) -> TokenStream {
     let mut mentions: Vec<&Target> = model.mentions().collect();
-    // A trigger with several causes names its target once.
+    // In source order, which is that of rustc's errors; a trigger with several causes names its target once.
+    mentions.sort_by_key(|target| target.spot.order());
     mentions.dedup_by_key(|target| target.spot);
     let mentions: Vec<&Ident> = (mentions.iter())
         .filter_map(|target| target.ident.as_ref())

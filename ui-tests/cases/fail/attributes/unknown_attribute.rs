@@ -6,7 +6,6 @@ use okt_macros::lifecycle_graph;
 enum Life {
     #[entry]
     #[chlid(End)]
-    #[child(End)]
     Start,
 
     #[leaf]
