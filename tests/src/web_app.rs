@@ -148,6 +148,9 @@ impl WebAppStateHandler for WebApps {
         } else if !self.has(Mistake::DoesNotWait) {
             // `wait_ready` would wait within one call.
             if let Some(job) = cx.unready(&[Which::of::<Job>()]).first() {
+                if job.is_stuck {
+                    return Err(Failure::retry("NotMigrated", job.to_string()));
+                }
                 cx.progress(job.to_string());
                 return Ok(web_app_state::AfterMigrating::Wait(Duration::from_secs(5)));
             }
