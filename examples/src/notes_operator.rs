@@ -4,6 +4,7 @@
 //! process, and the agent in that process does the rest. `tests/rehearsal.rs` rehearses this operator with a model of the
 //! servers.
 
+mod model;
 mod processes;
 
 use std::env;
@@ -19,6 +20,7 @@ use okt::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::model::Model;
 pub use self::processes::{HOME_VARIABLE, Processes};
 use crate::notes::{Error, Instance, Program};
 
@@ -110,7 +112,7 @@ pub struct NotesExtra {
     pub documents: u64,
 }
 
-/// The servers of notebooks: processes on this machine ([`Processes`]), or a model of them in a test.
+/// The servers of notebooks: processes on this machine ([`Processes`]), or a [`Model`] of them in a test.
 ///
 /// Every method can be called again after it was dropped, or its caller killed, at any point. The failures say whether a
 /// retry helps.

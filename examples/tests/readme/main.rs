@@ -8,6 +8,7 @@ mod lifecycle;
 mod site;
 #[expect(clippy::unused_async, reason = "clients of services that do not exist")]
 mod surroundings;
+mod transcript;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
