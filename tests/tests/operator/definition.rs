@@ -242,3 +242,23 @@ async fn without_its_definition_an_operator_asks_for_no_object_and_begins_when_i
     rig.create("db", json!({})).await;
     rig.until_ready("db", DatabaseState::Running).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_is_reported_as_docs_upgrades_shows_it() {
+    let whole = serde_json::to_string(&crd::<Database>().expect("a CRD")).expect("JSON");
+    let edited = whole.replace("'Start': ['Failed', 'Running']", "'Start': ['Failed']");
+    assert_ne!(edited, whole);
+    let rig = Rig::<Databases>::bare();
+    rig.define(serde_json::from_str(&edited).expect("a CRD"))
+        .await;
+    rig.start();
+    rig.create("db", json!({})).await;
+    let stalled = rig.until_reason("db", "Stalled", "Refused").await;
+    let page = include_str!("../../../docs/upgrades.md");
+    let page = page.replace("Broker.demo.okt.dev \"b\"", "Database.demo.okt.dev \"db\"");
+    assert!(
+        page.contains(&format!("\n{}\n", stalled.message)),
+        "{}",
+        stalled.message
+    );
+}
