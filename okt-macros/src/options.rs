@@ -102,11 +102,9 @@ fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<
 ///
 /// The span is the macro's, so that an editor does not mistake a derived name for the original one.
 pub(crate) fn identifier(word: &str) -> Option<Ident> {
-    // A keyword since the edition of 2024, which syn does not know as one.
-    let is_new_keyword = word == "gen";
-    let plain: syn::Result<Ident> = syn::parse_str(if is_new_keyword { "" } else { word });
-    let ident = plain.or_else(|_| syn::parse_str(&format!("r#{word}")));
-    let mut ident = ident.ok()?;
+    // `gen` is a keyword since the edition of 2024, and syn does not know it as one.
+    let plain: Option<Ident> = syn::parse_str(word).ok().filter(|_| word != "gen");
+    let mut ident = plain.or_else(|| syn::parse_str(&format!("r#{word}")).ok())?;
     ident.set_span(Span::call_site());
     Some(ident)
 }

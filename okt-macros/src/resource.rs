@@ -3,9 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprLit, Lit, LitStr, Meta, Path, Token, Type, parse_quote,
-};
+use syn::{Attribute, Data, DeriveInput, LitStr, Meta, Path, Token, Type, parse_quote};
 
 use crate::spec;
 
@@ -28,17 +26,16 @@ pub(crate) fn complete(krate: &Path, input: &mut DeriveInput) -> Vec<syn::Error>
         return Vec::new();
     };
     let has = |name: &str| derived.iter().any(|it| it == name);
-    let options = options_of_kube(&input.attrs);
-    let is_resource = has("CustomResource") || options.is_some();
+    let has_options = input.attrs.iter().any(|attr| attr.path().is_ident("kube"));
+    let is_resource = has("CustomResource") || has_options;
     let is_of_okt = has("LifecycleSpec") || spec::desired_in(input).is_some();
     if !(is_resource && is_of_okt) {
         return Vec::new();
     }
-    let options = options.unwrap_or_default();
     let mut errors = Vec::new();
-    errors.extend(wrap_state(krate, input, &options));
-    errors.extend(add_derives(krate, input, &derived, &options));
-    errors.extend(mend_status(krate, input, &options));
+    errors.extend(wrap_state(krate, input));
+    errors.extend(add_derives(krate, input, &derived));
+    errors.extend(mend_status(krate, input));
     errors
 }
 
@@ -47,10 +44,9 @@ fn add_derives(
     krate: &Path,
     input: &mut DeriveInput,
     derived: &[syn::Ident],
-    options: &[Meta],
 ) -> Option<syn::Error> {
     let has = |name: &str| derived.iter().any(|it| it == name);
-    let has_schema = option(options, "schema").is_some();
+    let has_schema = spec::text_in_kube(&input.attrs, "schema").is_some();
     let missing: Vec<_> = (DERIVES.iter())
         .filter(|(name, _, other)| {
             !(has(name) || has(other) || (has_schema && *name == "JsonSchema"))
@@ -78,12 +74,11 @@ fn add_derives(
 }
 
 /// Wraps a field that has the type of a state in `Desired`, if there is no other desired state.
-fn wrap_state(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Option<syn::Error> {
+fn wrap_state(krate: &Path, input: &mut DeriveInput) -> Option<syn::Error> {
     if spec::desired_in(input).is_some() {
         return None;
     }
-    let status = option(options, "status")?;
-    let state = spec::status_of(&syn::parse_str(&status.value()).ok()?)?;
+    let state = spec::status_in_kube(&input.attrs)?;
     let Data::Struct(data) = &mut input.data else {
         return None;
     };
@@ -99,14 +94,14 @@ fn wrap_state(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Option
 }
 
 /// Adds the status, or replaces one of other states than the spec desires.
-fn mend_status(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Option<syn::Error> {
+fn mend_status(krate: &Path, input: &mut DeriveInput) -> Option<syn::Error> {
     let state = spec::desired_in(input);
     let wanted = match &state {
         Some(state) => format!("Status<{}>", spelled(state)),
         None if spec::is_without_lifecycle(input) => "PassStatus".to_owned(),
         None => return None,
     };
-    let (span, why) = match option(options, "status") {
+    let (span, why) = match spec::text_in_kube(&input.attrs, "status") {
         None => (
             input.ident.span(),
             format!(
@@ -114,7 +109,7 @@ fn mend_status(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Optio
             ),
         ),
         Some(status) => {
-            let is = spec::status_of(&syn::parse_str(&status.value()).ok()?)?;
+            let is = spec::status_in_kube(&input.attrs)?;
             let state = state.filter(|state| spelled(state) != spelled(&is))?;
             (
                 status.span(),
@@ -130,33 +125,15 @@ fn mend_status(krate: &Path, input: &mut DeriveInput, options: &[Meta]) -> Optio
     Some(syn::Error::new(span, why))
 }
 
-/// Returns the options of all attributes `#[kube(..)]`; none if there is no such attribute.
-fn options_of_kube(attrs: &[Attribute]) -> Option<Vec<Meta>> {
-    let is_there = attrs.iter().any(|attr| attr.path().is_ident("kube"));
-    is_there.then(|| spec::options_in_kube(attrs).collect())
-}
-
-/// Returns the text of an option.
-fn option(options: &[Meta], name: &str) -> Option<LitStr> {
-    options.iter().find_map(|option| match option {
-        Meta::NameValue(pair) if pair.path.is_ident(name) => match &pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text),
-                ..
-            }) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    })
-}
-
 /// Replaces the option `status`, or adds it.
 fn set_status(input: &mut DeriveInput, krate: &Path, status: &str) {
     let krate = quote!(#krate).to_string().replace(' ', "");
     let status = LitStr::new(&format!("{krate}::{status}"), Span::call_site());
     for attr in &mut input.attrs {
-        if let Some(options) = options_of_kube(std::slice::from_ref(attr))
-            && let Meta::List(list) = &mut attr.meta
+        let options = spec::options_in_kube(std::slice::from_ref(attr));
+        let options: Vec<Meta> = options.collect();
+        if let Meta::List(list) = &mut attr.meta
+            && list.path.is_ident("kube")
         {
             let others = options
                 .iter()

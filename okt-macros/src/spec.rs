@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprLit, GenericArgument, Lit, Member, Meta, Path,
+    Attribute, Data, DeriveInput, Expr, ExprLit, GenericArgument, Lit, LitStr, Member, Meta, Path,
     PathArguments, Token, Type, parse_quote,
 };
 
@@ -62,6 +62,27 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
             ),
         );
     }
+    let lifecycle = quote!(&self.#member);
+    let forget = quote!(self.#member = ::core::default::Default::default(););
+    implementation(
+        &krate,
+        input,
+        &quote!(#state),
+        &quote!(#desired),
+        &lifecycle,
+        &forget,
+    )
+}
+
+/// Generates the `impl`: the states, the type of the desired state, and the bodies of the two methods.
+fn implementation(
+    krate: &Path,
+    input: &DeriveInput,
+    state: &TokenStream,
+    desired: &TokenStream,
+    lifecycle: &TokenStream,
+    forget: &TokenStream,
+) -> TokenStream {
     let ident = &input.ident;
     let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
     quote! {
@@ -70,11 +91,11 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
             type State = #state;
 
             fn lifecycle(&self) -> &#desired {
-                &self.#member
+                #lifecycle
             }
 
             fn forget_lifecycle(&mut self) {
-                self.#member = ::core::default::Default::default();
+                #forget
             }
         }
     }
@@ -82,21 +103,17 @@ pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
 
 /// Generates the `impl` for a spec without a lifecycle.
 fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
-    let ident = &input.ident;
-    let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
     let state = quote_spanned!(none=> #krate::NoLifecycle);
-    quote! {
-        #[automatically_derived]
-        impl #impl_generics #krate::LifecycleSpec for #ident #generics #where_clause {
-            type State = #state;
-
-            fn lifecycle(&self) -> &#krate::Desired<Self::State> {
-                <Self::State>::desired()
-            }
-
-            fn forget_lifecycle(&mut self) {}
-        }
-    }
+    let desired = quote!(#krate::Desired<Self::State>);
+    let lifecycle = quote!(<Self::State>::desired());
+    implementation(
+        krate,
+        input,
+        &state,
+        &desired,
+        &lifecycle,
+        &TokenStream::new(),
+    )
 }
 
 /// Reports a resource whose other derives cannot find their crates, because only `okt` is a dependency.
@@ -134,20 +151,16 @@ fn in_place_of_the_field(krate: &Path, input: &DeriveInput) -> TokenStream {
     let Some(state) = status_in_kube(&input.attrs) else {
         return TokenStream::new();
     };
-    let ident = &input.ident;
-    let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
-    quote! {
-        #[automatically_derived]
-        impl #impl_generics #krate::LifecycleSpec for #ident #generics #where_clause {
-            type State = #state;
-
-            fn lifecycle(&self) -> &#krate::Desired<#state> {
-                ::core::unreachable!()
-            }
-
-            fn forget_lifecycle(&mut self) {}
-        }
-    }
+    let desired = quote!(#krate::Desired<#state>);
+    let lifecycle = quote!(::core::unreachable!());
+    implementation(
+        krate,
+        input,
+        &quote!(#state),
+        &desired,
+        &lifecycle,
+        &TokenStream::new(),
+    )
 }
 
 /// Returns the options of all attributes `#[kube(..)]` that can be read.
@@ -158,23 +171,27 @@ pub(crate) fn options_in_kube(attrs: &[Attribute]) -> impl Iterator<Item = Meta>
     options.flatten()
 }
 
-/// Returns the states in `#[kube(.., status = "Status<DatabaseState>")]`.
-fn status_in_kube(attrs: &[Attribute]) -> Option<Type> {
-    let mut found = options_in_kube(attrs).filter_map(|option| match option {
-        Meta::NameValue(pair) if pair.path.is_ident("status") => match pair.value {
+/// Returns an option of `#[kube(..)]` that is a text.
+pub(crate) fn text_in_kube(attrs: &[Attribute], name: &str) -> Option<LitStr> {
+    options_in_kube(attrs).find_map(|option| match option {
+        Meta::NameValue(pair) if pair.path.is_ident(name) => match pair.value {
             Expr::Lit(ExprLit {
                 lit: Lit::Str(text),
                 ..
-            }) => status_of(&text.parse().ok()?),
+            }) => Some(text),
             _ => None,
         },
         _ => None,
-    });
-    found.next()
+    })
+}
+
+/// Returns the states in `#[kube(.., status = "Status<DatabaseState>")]`.
+pub(crate) fn status_in_kube(attrs: &[Attribute]) -> Option<Type> {
+    status_of(&text_in_kube(attrs, "status")?.parse().ok()?)
 }
 
 /// Returns the states of a type `Status<DatabaseState, ..>`, by any path.
-pub(crate) fn status_of(ty: &Type) -> Option<Type> {
+fn status_of(ty: &Type) -> Option<Type> {
     let (word, state) = generic(ty)?;
     (word == "Status").then(|| state.clone())
 }
