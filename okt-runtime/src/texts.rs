@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::error::Error;
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::error::Category;
@@ -70,13 +71,13 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
 pub(crate) struct LastError(Option<String>);
 
 impl LastError {
-    /// Notes an error, and returns whether it differs from the last one.
-    pub(crate) fn is_news(&mut self, error: &str) -> bool {
-        let is_news = self.0.as_deref() != Some(error);
-        if is_news {
-            self.0 = Some(error.to_owned());
+    /// Logs an error about a kind, if it differs from the last one; `what` failed.
+    pub(crate) fn warn(&mut self, what: &str, kind: &dyn Display, error: &dyn Error) {
+        let why = chain(error);
+        if self.0.as_ref() != Some(&why) {
+            tracing::warn!(%kind, "{what}: {why}");
+            self.0 = Some(why);
         }
-        is_news
     }
 
     /// Forgets the error: it is over.

@@ -24,7 +24,7 @@ use crate::operator::wakes::Wakes;
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::{Name, PAGE, name_of};
-use crate::texts::{LastError, chain, panic_text};
+use crate::texts::{LastError, panic_text};
 
 /// The objects of an application that are due.
 type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
@@ -212,10 +212,8 @@ fn heed<A: Application>(
             }
         }
         Err(error) => {
-            let why = chain(&error);
-            if last_error.is_news(&why) {
-                tracing::warn!(kind = %A::Resource::kind(&()), "cannot watch the objects: {why}");
-            }
+            let kind = A::Resource::kind(&());
+            last_error.warn("cannot watch the objects", &kind, &error);
         }
     }
 }

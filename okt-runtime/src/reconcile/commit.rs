@@ -26,12 +26,11 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some((_, _, status)) = self.round.draft.take() else {
             return;
         };
-        let trail = self.position().map(|position| position.trail.clone());
-        let from = self
-            .position()
-            .map(|position| position.state.as_str().to_owned());
-        let troubles = events::troubles(self.round.object.status_of(), &status);
         if patch {
+            let before = self.position();
+            let from = before.map_or_else(String::new, |it| it.state.as_str().to_owned());
+            let trail = before.map_or_else(String::new, |it| it.trail.clone());
+            let troubles = events::troubles(self.round.object.status_of(), &status);
             match self.write(&status).await {
                 Ok(written) => self.written(written, &status).await,
                 Err(error) => return self.note_failure(&error),
@@ -40,11 +39,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 let why = "the answer to the write of a status has another record than was sent";
                 return self.note_failure(&kube::Error::Service(why.into()));
             }
-            self.log(
-                &draft,
-                &from.unwrap_or_default(),
-                &trail.unwrap_or_default(),
-            );
+            self.log(&draft, &from, &trail);
             (self.shared).warn_of_troubles(self.round.object.meta(), troubles);
         }
         self.round.consume(&draft);

@@ -32,20 +32,23 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
     old: Option<&Status<S, X>>,
     new: &Status<S, Y>,
 ) -> Vec<Trouble> {
-    let conditions = old.map_or(&[][..], |old| &old.conditions);
-    let stalled = reason_of(&new.conditions, "Stalled", "True", |_| true);
-    let unowned = reason_of(&new.conditions, "Ready", "False", |reason| {
-        reason == reasons::resources::NOT_OWNED
-    });
-    let is_news = |condition: &&Condition| {
-        let was = reason_of(conditions, &condition.type_, &condition.status, |_| true);
-        was.is_none_or(|was| was.reason != condition.reason)
+    let before = old.map_or(&[][..], |old| &old.conditions);
+    let is_trouble = |it: &&Condition| match (it.type_.as_str(), it.status.as_str()) {
+        ("Stalled", "True") => true,
+        ("Ready", "False") => it.reason == reasons::resources::NOT_OWNED,
+        _ => false,
+    };
+    let is_news = |it: &&Condition| {
+        let is_same = |was: &Condition| {
+            (&was.type_, &was.status, &was.reason) == (&it.type_, &it.status, &it.reason)
+        };
+        !before.iter().any(is_same)
     };
     let failed = failure_of(new).filter(|failure| {
         let was = old.and_then(failure_of);
         was.is_none_or(|was| was.reason != failure.reason)
     });
-    let conditions = [stalled, unowned].into_iter().flatten().filter(is_news);
+    let conditions = new.conditions.iter().filter(is_trouble).filter(is_news);
     let said = conditions
         .map(|condition| (&condition.reason, &condition.message))
         .chain(failed.map(|failure| (&failure.reason, &failure.message)));
@@ -59,16 +62,6 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
         }
     }
     troubles
-}
-
-fn reason_of<'c>(
-    conditions: &'c [Condition],
-    type_: &str,
-    status: &str,
-    is: impl Fn(&str) -> bool,
-) -> Option<&'c Condition> {
-    let mut all = conditions.iter();
-    all.find(|it| it.type_ == type_ && it.status == status && is(&it.reason))
 }
 
 fn failure_of<S, X>(status: &Status<S, X>) -> Option<&RecordedFailure> {

@@ -357,11 +357,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
         })
     }
 
-    /// Deletes an object, so that the next reconciliations create it again.
+    /// Deletes an object, so that the next reconciliations create it again; awaits that if it was applied a moment ago.
     ///
     /// # Errors
     ///
-    /// Always, with the reason for the deletion, so that the next attempt waits longer.
+    /// Also when it is deleted: with the reason for it, so that the next attempt waits longer.
     async fn replace(
         &mut self,
         index: usize,

@@ -309,12 +309,7 @@ impl<K: LifecycleObject> Cluster<K> {
                     last_error.end();
                     was_listed = true;
                 }
-                Err(error) => {
-                    let why = chain(&error);
-                    if last_error.is_news(&why) {
-                        tracing::warn!(kind = %mapped.kind, "cannot watch: {why}");
-                    }
-                }
+                Err(error) => last_error.warn("cannot watch", &mapped.kind, &error),
             }
         }
     }
@@ -357,10 +352,7 @@ impl<K: LifecycleObject> Cluster<K> {
                 Ok(watcher::Event::Apply(kept)) => self.index().put(side, kept),
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
-                    let why = chain(&error);
-                    if last_error.is_news(&why) {
-                        tracing::warn!(kind = %kind, "cannot watch: {why}");
-                    }
+                    last_error.warn("cannot watch", kind, &error);
                     // A kind that does not exist or may not be read does not block the others.
                     let is_known = match side {
                         Side::Owned(number) => self.index().unlisted.contains_key(&number),
