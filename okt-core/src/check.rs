@@ -5,7 +5,7 @@ mod search;
 mod ways;
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -82,6 +82,11 @@ impl Rule {
         Self::Pass,
         Self::Name,
     ];
+
+    /// Returns the text of an error, in three lines: the mistake, how to mend it, and where to read more.
+    pub fn text(self, message: &str, help: &str) -> String {
+        format!("{self}: {message}\nhelp: {help}\nmore: `cargo okt explain {self}`")
+    }
 }
 
 impl fmt::Display for Rule {
@@ -122,13 +127,15 @@ pub struct Fault {
     pub rule: Rule,
     /// The place of the mistake.
     pub place: Place,
-    /// The mistake and its fix, without the code.
+    /// What is wrong, without the code.
     pub message: String,
+    /// How to mend it, as code where that is possible.
+    pub help: String,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.rule, self.message)
+        f.write_str(&self.rule.text(&self.message, &self.help))
     }
 }
 
@@ -216,33 +223,55 @@ struct Faults<'a, 'g> {
 }
 
 impl Faults<'_, '_> {
-    fn report(&mut self, rule: Rule, place: Place, message: impl Into<String>) {
+    fn report(
+        &mut self,
+        rule: Rule,
+        place: Place,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.found.push(Fault {
             rule,
             place,
             message: message.into(),
+            help: help.into(),
         });
     }
 
     fn spell(&self, id: StateId) -> String {
-        self.graph
-            .get(id)
-            .map_or_else(|| "?".to_string(), |state| format!("`{}`", state.variant))
+        format!("`{}`", self.variant(id))
     }
 
     fn spell_way(&self, way: &[StateId]) -> String {
-        let names: Vec<String> = way
-            .iter()
-            .map(|id| {
-                self.graph
-                    .get(*id)
-                    .map_or("?", |state| state.variant)
-                    .to_string()
-            })
-            .collect();
-        format!("`{}`", names.join(" > "))
+        let names: Vec<&str> = way.iter().map(|id| self.variant(*id)).collect();
+        format!("`{}`", names.join(" → "))
+    }
+
+    /// Returns the names of states for an attribute (e.g. `Running, End`), the first few of many.
+    fn list(&self, states: &[StateId]) -> String {
+        let names = states.iter().map(|id| self.variant(*id));
+        let mut names: Vec<&str> = names.take(SHOWN).collect();
+        if states.len() > SHOWN {
+            names.push("..");
+        }
+        names.join(", ")
+    }
+
+    /// Returns the state that an edge from this one is most likely to lead to: a leaf, or the next state.
+    fn onward(&self, from: StateId) -> &str {
+        let mut leaves = self.graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
+        let leaf = leaves.find(|(id, _)| *id != from).map(|(id, _)| id);
+        let next = StateId::at(from.index() + 1);
+        self.variant(leaf.unwrap_or(next))
+    }
+
+    fn variant(&self, id: StateId) -> &str {
+        self.graph.get(id).map_or("..", |state| state.variant)
     }
 }
+
+/// The most states that a message lists.
+const SHOWN: usize = 8;
 
 /// The marks of which a state has only one.
 const EXCLUDE: [(Mark, Mark); 7] = [

@@ -115,52 +115,20 @@
 //!
 //! # Rules
 //!
-//! [`lifecycle_graph`](macro@lifecycle_graph) lists the rules: each mistake, its reason and the fix.
-
-mod shim;
-
-mod options;
-
-mod items;
-
-mod attr;
-
-mod crates;
-
-mod serde;
-
-mod model;
-
-mod graph;
-
-mod check;
-
-mod fallback;
-
-mod expand;
-
-mod spec;
-
-mod report;
-
-mod resource;
-
-#[cfg(test)]
-mod tests;
+//! One build reports all mistakes of a graph, in source order, each on its own token. `cargo okt explain OKT005` prints
+//! the page about a rule.
 
 use proc_macro::TokenStream;
-use quote::quote;
-use syn::DeriveInput;
-
-use crate::model::Model;
-use crate::report::Report;
 
 /// Turns an enum into a lifecycle graph; the [crate's documentation](crate) lists the attributes.
 ///
-#[doc = include_str!("../RULES.md")]
+/// # Rules
+///
+/// Every rule has a code, with which its message begins. `cargo okt explain OKT005` prints the page about a rule: an
+/// example, the reason and the ways to mend it.
 #[proc_macro_attribute]
 pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
-    shim::expand(&args.into(), &item.into()).into()
+    okt_syntax::lifecycle_graph(&args.into(), &item.into()).into()
 }
 
 /// The derive that `#[lifecycle_graph]` adds to the enum; do not write it by hand.
@@ -183,7 +151,7 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
     )
 )]
 pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
-    expand_with(input.into(), graph_of).into()
+    okt_syntax::derive_lifecycle_graph(input.into()).into()
 }
 
 /// Implements `LifecycleSpec` for a spec with a lifecycle field.
@@ -208,7 +176,7 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// `#[lifecycle(crate(path))]` names the crate of the trait, by default `::okt`.
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
-    expand_with(input.into(), spec::expand).into()
+    okt_syntax::derive_lifecycle_spec(input.into()).into()
 }
 
 /// Lets the derives of serde, schemars and kube find their crates in `okt`.
@@ -220,32 +188,5 @@ pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
 /// `#[crates(path)]` names the crate `okt` by another path.
 #[proc_macro_attribute]
 pub fn crates(args: TokenStream, item: TokenStream) -> TokenStream {
-    crates::expand(args.into(), &item.into()).into()
-}
-
-/// Generates the code of a graph: reads the declaration, checks it, expands it.
-fn graph_of(report: &mut Report, input: &DeriveInput) -> proc_macro2::TokenStream {
-    let Some(mut model) = Model::read(report, input) else {
-        return proc_macro2::TokenStream::new();
-    };
-    check::check(report, &model);
-    if !report.is_clean() || model.has_unknown_targets() {
-        model = fallback::mend(model);
-    }
-    expand::expand(&model)
-}
-
-/// Parses the input and returns the generated code followed by the errors: editors complete names from the code.
-fn expand_with(
-    input: proc_macro2::TokenStream,
-    expand: impl FnOnce(&mut Report, &DeriveInput) -> proc_macro2::TokenStream,
-) -> proc_macro2::TokenStream {
-    let input = match syn::parse2(input) {
-        Ok(input) => input,
-        Err(error) => return error.to_compile_error(),
-    };
-    let mut report = Report::new();
-    let code = expand(&mut report, &input);
-    let errors = report.finish();
-    quote!(#code #errors)
+    okt_syntax::crates(args.into(), &item.into()).into()
 }

@@ -35,6 +35,7 @@ impl Faults<'_, '_> {
                     Rule::UnknownTarget,
                     place,
                     format!("{} names a target that is no state", self.spell(id)),
+                    "write the name of a variant",
                 );
             }
         }
@@ -48,7 +49,8 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::OneEntry,
                 Place::Graph,
-                "no entry; mark the state in which objects are created with `#[entry]`",
+                "no entry: no state is marked as the one in which objects are created",
+                format!("write `#[entry]` above `{}`", self.likely_entry()),
             );
             return;
         };
@@ -56,7 +58,8 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::OneEntry,
                 Place::Mark(id, Mark::Entry),
-                format!("a second entry, after {}; keep one", self.spell(first)),
+                format!("a second entry, after {}", self.spell(first)),
+                "remove this `#[entry]`, or the other",
             );
         }
     }
@@ -67,7 +70,8 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::NoLeaf,
                 Place::Graph,
-                "no leaf; mark the state in which the application is gone or finished with `#[leaf]`",
+                "no leaf: no state is marked as the one in which the application is gone or finished",
+                format!("write `#[leaf]` above `{}`", self.likely_leaf()),
             );
         }
     }
@@ -82,10 +86,8 @@ impl Faults<'_, '_> {
                 self.report(
                     Rule::LeafLeads,
                     place,
-                    format!(
-                        "the leaf {} has an edge out; remove the edge, or `#[leaf]`",
-                        self.spell(id)
-                    ),
+                    format!("the leaf {} has an edge out", self.spell(id)),
+                    "remove the edge, or `#[leaf]`",
                 );
             }
         }
@@ -99,8 +101,12 @@ impl Faults<'_, '_> {
                     Rule::DeadEnd,
                     Place::State(id),
                     format!(
-                        "dead end: {} has no edge out and is not a leaf; add `#[child(..)]` or `#[leaf]`",
+                        "dead end: {} has no edge out and is not a leaf",
                         self.spell(id)
+                    ),
+                    format!(
+                        "write `#[child({})]` above it, or `#[leaf]` if the life ends here",
+                        self.onward(id)
                     ),
                 );
             }
@@ -122,10 +128,8 @@ impl Faults<'_, '_> {
                 self.report(
                     Rule::SelfEdge,
                     place,
-                    format!(
-                        "{} leads to itself; a resting state stays by `Stay`, any other by `Wait`",
-                        self.spell(id)
-                    ),
+                    format!("{} leads to itself", self.spell(id)),
+                    "remove the edge: the handler of a resting state answers `Stay` to stay, any other `Wait`",
                 );
             }
         }
@@ -155,19 +159,24 @@ impl Faults<'_, '_> {
                         Rule::SameTarget,
                         Place::Trigger(id, index),
                         format!(
-                            "{} has a trigger to {} already; {fix}",
+                            "{} has a trigger to {} already",
                             self.spell(id),
                             self.spell(trigger.to)
                         ),
+                        fix,
                     );
                 } else if trigger.cause == Cause::Named && state.children.contains(&trigger.to) {
                     self.report(
                         Rule::SameTarget,
                         Place::Trigger(id, index),
                         format!(
-                            "{0} has {1} as a child too; give the trigger a cause (`after`, `on_error`, `on_delete` or `on_change`), or remove one",
+                            "{} has {} as a child too",
                             self.spell(id),
                             self.spell(trigger.to)
+                        ),
+                        format!(
+                            "give the trigger a cause, e.g. `#[trigger({}, on_error)]`, or remove one",
+                            self.variant(trigger.to)
                         ),
                     );
                 }
@@ -178,10 +187,11 @@ impl Faults<'_, '_> {
                         Rule::SameTarget,
                         Place::Child(id, index),
                         format!(
-                            "{} has the child {} already; remove one",
+                            "{} has the child {} already",
                             self.spell(id),
                             self.spell(*to)
                         ),
+                        "remove one",
                     );
                 }
             }
@@ -202,9 +212,10 @@ impl Faults<'_, '_> {
                         Rule::SameCause,
                         Place::Cause(id, index),
                         format!(
-                            "the trigger to {} has this kind of cause already, so this one is never taken; remove one",
+                            "the trigger to {} has this kind of cause already, so this one is never taken",
                             self.spell(earlier.to)
                         ),
+                        "remove one",
                     );
                 }
             }
@@ -223,10 +234,11 @@ impl Faults<'_, '_> {
                     Rule::SameName,
                     Place::State(id),
                     format!(
-                        "the wire name `{}` is taken by {}; rename one",
+                        "the wire name `{}` is taken by {}",
                         state.name,
                         self.spell(first)
                     ),
+                    "rename one, e.g. with `#[serde(rename = \"..\")]`",
                 );
             }
             if !names::is_state(state.name) {
@@ -234,8 +246,11 @@ impl Faults<'_, '_> {
                     Rule::Name,
                     Place::State(id),
                     format!(
-                        "the wire name `{}` cannot be written to a condition; use at most {} letters, digits and `_`, beginning with a letter",
-                        state.name,
+                        "the wire name `{}` cannot be the reason of a condition",
+                        state.name
+                    ),
+                    format!(
+                        "use at most {} ASCII letters, digits and `_`, beginning with a letter; `#[serde(rename = \"..\")]` gives the state another wire name",
                         names::STATE_LIMIT
                     ),
                 );
@@ -245,8 +260,12 @@ impl Faults<'_, '_> {
                     Rule::Name,
                     Place::State(id),
                     format!(
-                        "a state cannot be called {}: the word is a handler's answer; rename it",
+                        "a state cannot be called {}: the word is a handler's answer",
                         self.spell(id)
+                    ),
+                    format!(
+                        "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
+                        state.name
                     ),
                 );
             }
@@ -259,8 +278,12 @@ impl Faults<'_, '_> {
                     Rule::Name,
                     Place::State(id),
                     format!(
-                        "the handler of {} would be called `{method}`, which Rust does not allow; rename it",
+                        "the handler of {} would be called `{method}`, which Rust does not allow",
                         self.spell(id)
+                    ),
+                    format!(
+                        "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
+                        state.name
                     ),
                 );
             } else if let Some(first) = methods.insert(method.clone(), id) {
@@ -268,10 +291,11 @@ impl Faults<'_, '_> {
                     Rule::Name,
                     Place::State(id),
                     format!(
-                        "the handler of {} would be called `{method}` like that of {}; rename one",
+                        "the handler of {} would be called `{method}` like that of {}",
                         self.spell(id),
                         self.spell(first)
                     ),
+                    "rename one",
                 );
             }
         }
@@ -283,19 +307,23 @@ impl Faults<'_, '_> {
                         Rule::SameName,
                         Place::Was(id, index),
                         if first == id {
-                            format!("`{was}` is the name of this state already; remove it")
+                            format!("`{was}` is the name of this state already")
                         } else {
                             format!(
-                                "the name `{was}` belongs to {}, and a stored object cannot be in two states; remove it",
+                                "the name `{was}` belongs to {}, and a stored object cannot be in two states",
                                 self.spell(first)
                             )
                         },
+                        "remove it",
                     );
                 } else if !names::is_state(was) {
                     self.report(
                         Rule::Name,
                         Place::Was(id, index),
-                        format!("`{was}` was never the name of a state, because it cannot be written; remove it"),
+                        format!(
+                            "`{was}` was never the name of a state, because it cannot be written"
+                        ),
+                        "remove it",
                     );
                 }
             }
@@ -316,9 +344,10 @@ impl Faults<'_, '_> {
                             Rule::Condition,
                             at,
                             format!(
-                                "more than {} condition types; an object holds 32, and others need room",
+                                "more than {} condition types",
                                 crate::conditions::DECLARED_LIMIT
                             ),
+                            "declare fewer: an object holds 32, and others need room",
                         );
                     }
                 }
@@ -326,7 +355,8 @@ impl Faults<'_, '_> {
                     self.report(
                         Rule::Condition,
                         at,
-                        format!("`{name}` is no condition type; use an adjective or participle in PascalCase (e.g. `Available`)"),
+                        format!("`{name}` is no condition type"),
+                        "use an adjective or participle in PascalCase, e.g. `#[condition(Available)]`",
                     );
                 } else if names::RESERVED
                     .iter()
@@ -335,27 +365,24 @@ impl Faults<'_, '_> {
                     self.report(
                         Rule::Condition,
                         at,
-                        format!("the condition `{name}` is written by the operator itself; choose another type"),
+                        format!("the condition `{name}` is written by the operator itself"),
+                        "choose another type, e.g. `#[condition(Available)]`",
                     );
                 }
                 if state.conditions[..index].iter().any(|c| c.name == name) {
                     self.report(
                         Rule::Condition,
                         at,
-                        format!(
-                            "{} declares the condition `{name}` twice; keep one",
-                            self.spell(id)
-                        ),
+                        format!("{} declares the condition `{name}` twice", self.spell(id)),
+                        "keep one",
                     );
                 }
                 if !condition.reason.is_empty() && !names::is_reason(condition.reason) {
                     self.report(
                         Rule::Condition,
                         Place::Reason(id, index),
-                        format!(
-                            "`{}` is no reason; use one word in PascalCase (letters, digits, `_`)",
-                            condition.reason
-                        ),
+                        format!("`{}` is no reason", condition.reason),
+                        "use one word in PascalCase (letters, digits, `_`), e.g. `reason = \"DiskFull\"`",
                     );
                 }
             }
@@ -366,19 +393,22 @@ impl Faults<'_, '_> {
     pub(super) fn options(&mut self) {
         for (id, state) in self.graph.iter() {
             for (index, trigger) in state.triggers.iter().enumerate() {
-                let message = match trigger.cause {
+                const TIME: &str = "give it a number above 0 and a unit, e.g. `after = \"30m\"`";
+                let (message, help) = match trigger.cause {
                     Cause::After(time) if time.is_zero() => {
-                        "a time of zero would leave the state at once; give it a unit and a number above 0 (e.g. `after = \"30m\"`)"
+                        ("a time of zero would leave the state at once", TIME)
                     }
                     Cause::Deadline(time) if time.is_zero() => {
-                        "a time of zero would leave the states at once; give it a unit and a number above 0 (e.g. `after = \"30m\"`)"
+                        ("a time of zero would leave the states at once", TIME)
                     }
-                    Cause::OnError { attempts: 0 } => {
-                        "zero attempts would never try; use `attempts = 1` to leave at the first failure"
-                    }
-                    Cause::OnGiveUp if self.graph.kind == Kind::Lifecycle => {
-                        "`on_give_up` is for passes: the work of a lifecycle fails or ends; use `on_error`"
-                    }
+                    Cause::OnError { attempts: 0 } => (
+                        "zero attempts would never try",
+                        "write `on_error` to leave at the first failure",
+                    ),
+                    Cause::OnGiveUp if self.graph.kind == Kind::Lifecycle => (
+                        "`on_give_up` is for passes: the work of a lifecycle fails or ends",
+                        "write `on_error`",
+                    ),
                     Cause::After(_)
                     | Cause::Deadline(_)
                     | Cause::OnError { .. }
@@ -387,7 +417,7 @@ impl Faults<'_, '_> {
                     | Cause::OnChange
                     | Cause::OnGiveUp => continue,
                 };
-                self.report(Rule::Option, Place::Cause(id, index), message);
+                self.report(Rule::Option, Place::Cause(id, index), message, help);
             }
         }
     }
@@ -401,11 +431,12 @@ impl Faults<'_, '_> {
                         Rule::Exclude,
                         Place::Mark(id, other),
                         format!(
-                            "`#[{}]` and `#[{}]` exclude each other on {}; keep one",
+                            "`#[{}]` and `#[{}]` exclude each other on {}",
                             word(other),
                             word(one),
                             self.spell(id)
                         ),
+                        "keep one",
                     );
                 }
             }
@@ -425,6 +456,7 @@ impl Faults<'_, '_> {
                             "`#[{}]` is for lifecycles: a pass runs from the entry to a leaf at once",
                             word(mark)
                         ),
+                        REMOVE,
                     );
                 }
             }
@@ -433,6 +465,7 @@ impl Faults<'_, '_> {
                     Rule::Pass,
                     Place::Was(id, index),
                     "`#[was]` is for lifecycles: a pass stores no state",
+                    REMOVE,
                 );
             }
             for index in 0..state.no_routes.len() {
@@ -440,22 +473,25 @@ impl Faults<'_, '_> {
                     Rule::Pass,
                     Place::NoRoute(id, index),
                     "`#[no_route]` is for lifecycles: a spec cannot ask for a state of a pass",
+                    REMOVE,
                 );
             }
             for (index, trigger) in state.triggers.iter().enumerate() {
-                let message = match trigger.cause {
+                let (message, help) = match trigger.cause {
                     Cause::Named
                     | Cause::OnDelete
                     | Cause::OnGiveUp
                     | Cause::OnError { attempts: 1 } => continue,
-                    Cause::OnError { .. } => {
-                        "a pass does not count attempts; write `on_error`: the step failed"
-                    }
-                    Cause::After(_) | Cause::Deadline(_) | Cause::OnChange => {
-                        "a pass has no time and no changes; `on_delete`, `on_error` and `on_give_up` raise its triggers"
-                    }
+                    Cause::OnError { .. } => (
+                        "a pass does not count attempts",
+                        "write `on_error`: the step failed",
+                    ),
+                    Cause::After(_) | Cause::Deadline(_) | Cause::OnChange => (
+                        "no time passes in a pass, and its spec does not change",
+                        "the causes of its triggers are `on_delete`, `on_error` and `on_give_up`",
+                    ),
                 };
-                self.report(Rule::Pass, Place::Cause(id, index), message);
+                self.report(Rule::Pass, Place::Cause(id, index), message, help);
             }
         }
         let edges = net(graph, |_, state| state.targets().collect());
@@ -463,14 +499,38 @@ impl Faults<'_, '_> {
             self.report(
                 Rule::Pass,
                 Place::State(cycle[0]),
-                format!(
-                    "a pass cannot circle, {}; remove an edge",
-                    self.spell_way(&cycle)
-                ),
+                format!("a pass cannot circle, {}", self.spell_way(&cycle)),
+                "remove one of these edges, or the option `pass`",
             );
         }
     }
+
+    /// Returns the state that looks most like the entry: the first to which no edge leads, or the first of all.
+    fn likely_entry(&self) -> &str {
+        let graph = self.graph;
+        let is_target = |id| {
+            graph
+                .states
+                .iter()
+                .any(|from| from.targets().any(|to| to == id))
+        };
+        let mut candidates = graph.iter().filter(|(_, state)| !state.is(Mark::Leaf));
+        let found = candidates.find(|(id, _)| !is_target(*id));
+        self.variant(found.map_or(StateId::at(0), |(id, _)| id))
+    }
+
+    /// Returns the state that looks most like a leaf: the last without an edge out, or the last of all.
+    fn likely_leaf(&self) -> &str {
+        let graph = self.graph;
+        let ends = graph.iter().filter(|(_, state)| is_dead_end(state));
+        let last = graph.iter().last();
+        let found = ends.last().or(last);
+        found.map_or("..", |(_, state)| state.variant)
+    }
 }
+
+/// The advice about an attribute that a pass cannot have.
+const REMOVE: &str = "remove it, or the option `pass`";
 
 /// Returns the spelling of a mark as an attribute.
 fn word(mark: Mark) -> &'static str {

@@ -69,14 +69,18 @@ pub(super) fn way(hops: &[Option<StateId>], from: StateId, to: StateId) -> Vec<S
 }
 
 /// Returns the first state of the way that no route may lead through; none if there is no way at all.
-pub(super) fn through(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<StateId> {
-    let hops = Paths::of(graph).to_through_anything(to);
-    let way = way(&hops, from, to);
+pub(super) fn obstacle(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<StateId> {
+    let way = way_through_anything(graph, from, to);
     let inner = way.get(1..way.len().saturating_sub(1))?;
     inner
         .iter()
         .find(|id| graph.get(**id).is_some_and(|state| !state.is_transit()))
         .copied()
+}
+
+/// Returns the shortest way, also through states that no route may lead through; only its start if there is none.
+pub(super) fn way_through_anything(graph: &Graph<'_>, from: StateId, to: StateId) -> Vec<StateId> {
+    way(&Paths::of(graph).to_through_anything(to), from, to)
 }
 
 /// Returns the cycles of a graph, one per knot, each from its first state back to it, in declaration order.

@@ -5,8 +5,8 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::search::{cycles, knots, through, way};
-use super::{EXCLUDE, Faults, Place, Rule, is_dead_end};
+use super::search::{cycles, knots, obstacle, way, way_through_anything};
+use super::{EXCLUDE, Faults, Place, Rule, SHOWN, is_dead_end};
 use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
 use crate::routes::{Paths, desirable, net, reached, ways_out};
 
@@ -23,9 +23,13 @@ impl Faults<'_, '_> {
                     Rule::Unreachable,
                     Place::State(id),
                     format!(
-                        "{0} cannot be reached from the entry {1}; add a `#[child(..)]` or `#[trigger(..)]` that leads to it, or remove it",
+                        "{} cannot be reached from the entry {}",
                         self.spell(id),
                         self.spell(entry)
+                    ),
+                    format!(
+                        "write `#[child({0})]` or `#[trigger({0})]` above a state that leads to it, or remove the state",
+                        self.variant(id)
                     ),
                 );
             }
@@ -46,8 +50,12 @@ impl Faults<'_, '_> {
                 Rule::Livelock,
                 Place::State(cycle[0]),
                 format!(
-                    "livelock: Next circles through passing states only, {}; mark one `#[rest]`, or change a last child",
+                    "livelock: Next circles through passing states only, {}",
                     self.spell_way(&cycle)
+                ),
+                format!(
+                    "write `#[rest]` above the state where objects should stay, e.g. {}, or let one of them have another last child",
+                    self.spell(cycle[0])
                 ),
             );
         }
@@ -69,8 +77,8 @@ impl Faults<'_, '_> {
             out[id.index()].is_none() && mended.get(id).is_some_and(|state| !state.is(Mark::Leaf))
         };
         for (knot, upstream) in knots(&mended, caught) {
-            let message = self.trap(&mended, &knot, &upstream);
-            self.report(Rule::Trap, Place::State(knot[0]), message);
+            let (message, help) = self.trap(&mended, &knot, &upstream);
+            self.report(Rule::Trap, Place::State(knot[0]), message, help);
         }
         // Deletion takes an `on_delete` trigger where there is one; that must not lead back.
         let edges = net(&mended, |id, state| {
@@ -88,15 +96,16 @@ impl Faults<'_, '_> {
                 Rule::Trap,
                 place,
                 format!(
-                    "trap: the way out circles, {}, so deletion would hang; let `on_delete` lead nearer to a leaf",
+                    "trap: the way out circles, {}, so deletion would hang",
                     self.spell_way(&cycle)
                 ),
+                "let `on_delete` lead nearer to a leaf",
             );
         }
     }
 
-    /// Returns the message about one trap: the states without a way out, and those that only lead there.
-    fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> String {
+    /// Returns the message about one trap (the states without a way out, and those that only lead there) and the fix.
+    fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> (String, String) {
         let names = |ids: &[StateId]| {
             let names: Vec<String> = ids.iter().map(|id| self.spell(*id)).collect();
             names.join(", ")
@@ -106,6 +115,7 @@ impl Faults<'_, '_> {
             self.spell(knot[0]),
             self.forbidden_transit(mended, knot[0])
         );
+        let help = format!("write `#[child({})]` above it", self.onward(knot[0]));
         if knot.len() > 1 {
             message.push_str(&format!(
                 "; the same holds for {}, where it leads",
@@ -116,21 +126,21 @@ impl Faults<'_, '_> {
             let lead = if upstream.len() == 1 { "leads" } else { "lead" };
             message.push_str(&format!("; {} {lead} nowhere else", names(upstream)));
         }
-        message
+        (message, help)
     }
 
     /// Names the state that blocks the way to a leaf; the text continues "no children lead from it to a leaf".
     fn forbidden_transit(&self, graph: &Graph<'_>, from: StateId) -> String {
         let leaves = graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
         for (leaf, _) in leaves {
-            if let Some(through) = through(graph, from, leaf) {
+            if let Some(through) = obstacle(graph, from, leaf) {
                 return format!(
-                    " but through {}, which no route may lead through; add a child nearer to a leaf",
+                    " but through {}, which no route may lead through",
                     self.spell(through)
                 );
             }
         }
-        "; add a `#[child(..)]`".into()
+        String::new()
     }
 
     /// OKT013, the part that needs no routes.
@@ -142,9 +152,10 @@ impl Faults<'_, '_> {
                         Rule::FalseNoRoute,
                         Place::NoRoute(id, index),
                         format!(
-                            "`#[no_route]` on {}, which is not resting: routes begin where the object comes to rest; remove it",
+                            "`#[no_route]` on {}, which is not resting: routes begin where the object comes to rest",
                             self.spell(id)
                         ),
+                        "remove it, or write `#[rest]` above the state",
                     );
                 }
             }
@@ -180,16 +191,15 @@ impl Faults<'_, '_> {
                 for place in claims {
                     let lie = match &hops {
                         None => Some(format!(
-                            "no spec may ask for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf; remove this",
+                            "no spec may ask for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf",
                             self.spell(to)
                         )),
-                        Some(_) if *from == to => Some(format!(
-                            "{} needs no route to itself; remove this",
-                            self.spell(to)
-                        )),
+                        Some(_) if *from == to => {
+                            Some(format!("{} needs no route to itself", self.spell(to)))
+                        }
                         Some(hops) => hops[from.index()].map(|_| {
                             format!(
-                                "there is a route, {}; remove this",
+                                "there is a route, {}",
                                 self.spell_way(&way(&hops[..], *from, to))
                             )
                         }),
@@ -198,10 +208,11 @@ impl Faults<'_, '_> {
                         self.report(
                             Rule::FalseNoRoute,
                             place,
-                            format!("{} is named twice; remove this", self.spell(to)),
+                            format!("{} is named twice", self.spell(to)),
+                            "remove it",
                         );
                     } else if let Some(lie) = lie {
-                        self.report(Rule::FalseNoRoute, place, lie);
+                        self.report(Rule::FalseNoRoute, place, lie, "remove it");
                     }
                     claimed = true;
                 }
@@ -228,16 +239,22 @@ impl Faults<'_, '_> {
             if missing.is_empty() || doubtful || is_dead_end(state) {
                 continue;
             }
-            let message = self.unroutable(graph, from, missing);
-            self.report(Rule::NoRoute, Place::State(from), message);
+            let (message, help) = self.unroutable(graph, from, missing);
+            self.report(Rule::NoRoute, Place::State(from), message, help);
         }
     }
 
-    /// Returns the message about the desired states without a route from a state, grouped by what closes the way.
-    fn unroutable(&self, graph: &Graph<'_>, from: StateId, missing: &[StateId]) -> String {
+    /// Returns the message about the desired states without a route from a state, grouped by what closes the way, and
+    /// the fix.
+    fn unroutable(
+        &self,
+        graph: &Graph<'_>,
+        from: StateId,
+        missing: &[StateId],
+    ) -> (String, String) {
         let mut groups: Vec<(Option<StateId>, Vec<StateId>)> = Vec::new();
         for to in missing {
-            let obstacle = through(graph, from, *to);
+            let obstacle = obstacle(graph, from, *to);
             match groups.iter_mut().find(|(known, _)| *known == obstacle) {
                 Some((_, states)) => states.push(*to),
                 None => groups.push((obstacle, [*to].into())),
@@ -246,27 +263,30 @@ impl Faults<'_, '_> {
         let groups: Vec<String> = groups
             .iter()
             .map(|(obstacle, states)| {
-                let states = self.some(states);
+                let listed = self.some(states);
                 match obstacle {
                     Some(obstacle) => format!(
-                        "{states} (no route may lead through {}, where a way leads)",
-                        self.spell(*obstacle)
+                        "{listed} (the way {} leads through {}, which {})",
+                        self.spell_way(&way_through_anything(graph, from, states[0])),
+                        self.spell(*obstacle),
+                        why_closed(graph, *obstacle)
                     ),
-                    None => states,
+                    None => listed,
                 }
             })
             .collect();
-        let names = missing.iter().map(|to| graph.states[to.index()].variant);
-        let mut names: Vec<&str> = names.take(SHOWN).collect();
-        if missing.len() > SHOWN {
-            names.push("..");
-        }
-        format!(
-            "no route from {} to {}, which a spec may ask for; add children that lead there, or refuse it: `#[no_route({}, reason = \"..\")]`",
+        let message = format!(
+            "no route from {} to {}, which a spec may ask for",
             self.spell(from),
-            groups.join(", "),
-            names.join(", ")
-        )
+            groups.join(", ")
+        );
+        let help = format!(
+            "write `#[child({})]` above {}, or refuse it with `#[no_route({}, reason = \"..\")]`",
+            self.variant(missing[0]),
+            self.spell(from),
+            self.list(missing)
+        );
+        (message, help)
     }
 
     /// Lists the first few states, and how many more there are.
@@ -283,8 +303,19 @@ impl Faults<'_, '_> {
     }
 }
 
-/// The most states that a message lists.
-const SHOWN: usize = 8;
+/// Returns why no route may lead through a state.
+fn why_closed(graph: &Graph<'_>, id: StateId) -> &'static str {
+    let is = |mark| graph.get(id).is_some_and(|state| state.is(mark));
+    if is(Mark::Leaf) {
+        "is a leaf"
+    } else if is(Mark::Hold) {
+        "is a holding state"
+    } else if is(Mark::Visit) {
+        "is a visit"
+    } else {
+        "is marked `no_transit`"
+    }
+}
 
 /// Returns the state without the marks that its other marks exclude, which OKT018 reports.
 fn with_one_role<'g>(state: &State<'g>) -> State<'g> {

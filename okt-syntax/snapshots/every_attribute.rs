@@ -1,0 +1,549 @@
+// What the macros write for ui-tests/cases/pass/every_attribute.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
+
+const _: () = {
+    #[allow(unreachable_patterns)]
+    fn _states(state: &Cache) {
+        match state {
+            Cache::Broken { .. } => {}
+            Cache::Filling { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Broken { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Broken { .. } => {}
+            Cache::Draining { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Draining { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Filling { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Compacting { .. } => {}
+            Cache::Parked { .. } => {}
+            Cache::Gone { .. } => {}
+            Cache::Draining { .. } => {}
+            _ => {}
+        }
+    }
+};
+/// What the handlers of [`Cache`](super::Cache) answer: for each state that has one, where it leads.
+pub mod cache {
+    /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
+    #[derive(Clone, Copy)]
+    pub enum AfterFilling {
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
+        /// Go to `Gone`: The disk is free.
+        Gone,
+        /// Go to `Serving`: Clients are served.
+        Serving,
+    }
+    /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
+    #[derive(Clone, Copy)]
+    pub enum AfterServing {
+        /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
+        Stay,
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Draining`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
+        /// Go to `Draining`: Entries are written to disk.
+        Draining,
+        /// Go to `Compacting`: Space is made.
+        Compacting,
+        /// Go to `Parked`: Nobody asks.
+        Parked,
+    }
+    /// How the work of `Compacting` ends; it leads to `Parked`, `Broken` or `Serving`.
+    #[derive(Clone, Copy)]
+    pub enum AfterCompacting {
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Parked`: Nobody asks.
+        Parked,
+        /// Go to `Broken`: Somebody has to look.
+        Broken,
+        /// Go to `Serving`: Clients are served.
+        Serving,
+    }
+    /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
+    #[derive(Clone, Copy)]
+    pub enum AfterDraining {
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Gone`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Filling`: Entries are read from disk; see \[`Cache::Serving`\].
+        Filling,
+        /// Go to `Gone`: The disk is free.
+        Gone,
+    }
+    /// The types of the conditions that the states declare.
+    pub mod conditions {
+        /// The condition `cache.okt.dev/Filled`.
+        pub const CACHE_OKT_DEV_FILLED: &str = "cache.okt.dev/Filled";
+        /// The condition `Serving`.
+        pub const SERVING: &str = "Serving";
+    }
+}
+/// Does the work of each state of [`Cache`]: one method per state that is not idle, written as an `async fn`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not do the work of the states of `Cache`",
+    label = "`CacheHandler` is not implemented for `{Self}`",
+    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `compacting`, `draining`, `gone`)"
+)]
+pub trait CacheHandler: ::core::marker::Sync {
+    /// What each method is given (e.g. the object, and the id of the action).
+    type Context: ::core::marker::Sync;
+    /// What a method fails with.
+    type Error;
+    /// The work of [`Filling`](Cache::Filling): Entries are read from disk; see \[`Cache::Serving`\].
+    ///
+    /// Answers `Next`, `Wait`, `Broken`, `Gone` or `Serving`.
+    fn filling(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterFilling, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Serving`](Cache::Serving): Clients are served.
+    ///
+    /// Answers `Stay`, `Next`, `Wait`, `Broken`, `Draining`, `Compacting` or `Parked`.
+    fn serving(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterServing, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Compacting`](Cache::Compacting): Space is made.
+    ///
+    /// Answers `Next`, `Wait`, `Parked`, `Broken` or `Serving`.
+    fn compacting(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterCompacting, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Draining`](Cache::Draining): Entries are written to disk.
+    ///
+    /// Answers `Next`, `Wait`, `Filling` or `Gone`.
+    fn draining(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterDraining, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Gone`](Cache::Gone): The disk is free.
+    ///
+    /// The last work of a lifecycle: deletes what is left.
+    fn gone(
+        &self,
+        cx: &Self::Context,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<(), Self::Error>,
+    > + ::core::marker::Send;
+}
+const _: () = {
+    use okt_core::__private as __okt;
+    const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
+        name: "Cache",
+        doc: "The life of a cache.\n\nIt is filled before it serves.",
+        kind: __okt::Kind::Lifecycle,
+        states: &[
+            __okt::State {
+                name: "Filling",
+                variant: "Filling",
+                doc: "Entries are read from disk; see [`Cache::Serving`].\n\nThis can take an hour.",
+                was: &[],
+                marks: __okt::Marks(1),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::After(::core::time::Duration::new(5400, 0)),
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnError {
+                            attempts: 5,
+                        },
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(6),
+                        cause: __okt::Cause::OnDelete,
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::Deadline(
+                            ::core::time::Duration::new(14400, 0),
+                        ),
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "cache.okt.dev/Filled",
+                        status: __okt::ConditionStatus::Unknown,
+                        reason: "",
+                        message: "still reading",
+                    },
+                ],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Serving",
+                variant: "Serving",
+                doc: "Clients are served.",
+                was: &["Ready", "Up"],
+                marks: __okt::Marks(2),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnError {
+                            attempts: 3,
+                        },
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(3),
+                        cause: __okt::Cause::OnChange,
+                    },
+                ],
+                children: &[__okt::StateId(2), __okt::StateId(4), __okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "cache.okt.dev/Filled",
+                        status: __okt::ConditionStatus::True,
+                        reason: "Warm",
+                        message: "",
+                    },
+                    __okt::Declared {
+                        name: "Serving",
+                        status: __okt::ConditionStatus::True,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Compacting",
+                variant: "Compacting",
+                doc: "Space is made.",
+                was: &[],
+                marks: __okt::Marks(32),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(4),
+                        cause: __okt::Cause::Named,
+                    },
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::Deadline(
+                            ::core::time::Duration::new(14400, 0),
+                        ),
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Draining",
+                variant: "Draining",
+                doc: "Entries are written to disk.",
+                was: &[],
+                marks: __okt::Marks(64),
+                triggers: &[],
+                children: &[__okt::StateId(0), __okt::StateId(6)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Parked",
+                variant: "Parked",
+                doc: "Nobody asks.",
+                was: &[],
+                marks: __okt::Marks(10),
+                triggers: &[],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Broken",
+                variant: "Broken",
+                doc: "Somebody has to look.",
+                was: &[],
+                marks: __okt::Marks(14),
+                triggers: &[],
+                children: &[__okt::StateId(3)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Serving",
+                        status: __okt::ConditionStatus::False,
+                        reason: "",
+                        message: "",
+                    },
+                ],
+                no_routes: &[
+                    __okt::NoRoute {
+                        to: __okt::StateId(1),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(2),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(4),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
+                        reason: "only deletion drains",
+                    },
+                ],
+            },
+            __okt::State {
+                name: "Gone",
+                variant: "Gone",
+                doc: "The disk is free.",
+                was: &[],
+                marks: __okt::Marks(16),
+                triggers: &[],
+                children: &[],
+                conditions: &[],
+                no_routes: &[],
+            },
+        ],
+        routes: __okt::Routes {
+            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0\xFF\xFF\x03\0"),
+            hops: __okt::Table(
+                b"\x01\0\xFF\xFF\x01\0\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF\xFF\xFF",
+            ),
+            out: __okt::Table(b"\x01\0\x03\0\x01\0\x06\0\x01\0\x03\0\xFF\xFF"),
+            home: __okt::StateId(1),
+        },
+    };
+    #[automatically_derived]
+    impl __okt::Lifecycle for Cache {
+        const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
+        fn id(self) -> __okt::StateId {
+            match self {
+                Self::Filling => __okt::StateId(0),
+                Self::Serving => __okt::StateId(1),
+                Self::Compacting => __okt::StateId(2),
+                Self::Draining => __okt::StateId(3),
+                Self::Parked => __okt::StateId(4),
+                Self::Broken => __okt::StateId(5),
+                Self::Gone => __okt::StateId(6),
+            }
+        }
+        fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
+            let states: &'static [Self] = &[
+                Self::Filling,
+                Self::Serving,
+                Self::Compacting,
+                Self::Draining,
+                Self::Parked,
+                Self::Broken,
+                Self::Gone,
+            ];
+            states.get(id.index()).copied()
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterFilling {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
+                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for cache::AfterFilling {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterFilling {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterFilling {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterServing {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Stay => __okt::Answer::Stay,
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Draining => __okt::Answer::To(__okt::StateId(3)),
+                Self::Compacting => __okt::Answer::To(__okt::StateId(2)),
+                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for cache::AfterServing {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterServing {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterServing {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterCompacting {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for cache::AfterCompacting {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterCompacting {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterCompacting {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterDraining {
+        #[inline]
+        fn answer(self) -> __okt::Answer {
+            match self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Filling => __okt::Answer::To(__okt::StateId(0)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::PartialEq for cache::AfterDraining {
+        #[inline]
+        fn eq(&self, other: &Self) -> bool {
+            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
+        }
+    }
+    #[automatically_derived]
+    impl ::core::cmp::Eq for cache::AfterDraining {}
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterDraining {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl<__H: CacheHandler> __okt::Dispatch<__H> for Cache {
+        type Context = __H::Context;
+        type Error = __H::Error;
+        async fn dispatch(
+            self,
+            handler: &__H,
+            cx: &__H::Context,
+        ) -> ::core::result::Result<__okt::Answer, __H::Error> {
+            match self {
+                Self::Filling => {
+                    <__H as CacheHandler>::filling(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Serving => {
+                    <__H as CacheHandler>::serving(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Compacting => {
+                    <__H as CacheHandler>::compacting(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Draining => {
+                    <__H as CacheHandler>::draining(handler, cx)
+                        .await
+                        .map(__okt::Successor::answer)
+                }
+                Self::Gone => {
+                    <__H as CacheHandler>::gone(handler, cx)
+                        .await
+                        .map(|()| __okt::Answer::Stay)
+                }
+                Self::Parked | Self::Broken => {
+                    ::core::result::Result::Ok(__okt::Answer::Stay)
+                }
+            }
+        }
+    }
+    #[automatically_derived]
+    impl<__D: __okt::Delegate<Cache>> __okt::Dispatch<__okt::Delegated<__D>> for Cache {
+        type Context = __D::Context;
+        type Error = __D::Error;
+        fn dispatch(
+            self,
+            delegated: &__okt::Delegated<__D>,
+            cx: &__D::Context,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__okt::Answer, __D::Error>,
+        > + ::core::marker::Send {
+            __okt::hand_on(self, delegated, cx)
+        }
+    }
+};

@@ -1,0 +1,339 @@
+//! The attributes that name states: `#[child]`, `#[trigger]` with its cause, `#[no_route]`.
+
+use core::time::Duration;
+
+use okt_core::check::Rule;
+use okt_core::{Cause, StateId};
+use proc_macro2::Ident;
+use syn::{Attribute, Lit};
+
+use super::{Attributes, Deadline, NoRoute, Target, Trigger, once, spot};
+use crate::items::{self, Content, Item};
+use crate::report::{Report, Spot};
+
+impl Attributes {
+    /// Reads `#[child(Running)]`.
+    pub(super) fn child(&mut self, report: &mut Report, attr: &Attribute) {
+        let (targets, rest) = targets(report, attr, &[]);
+        for item in rest {
+            item.unknown(report, &[]);
+        }
+        self.children
+            .extend(one_per_attribute(report, "child", targets));
+    }
+
+    /// Reads `#[trigger(Failed, after = "30m", on_error(attempts = 3))]`: one trigger for each cause.
+    pub(super) fn trigger(&mut self, report: &mut Report, attr: &Attribute) {
+        const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
+        let (targets, rest) = targets(report, attr, &CAUSES);
+        for target in one_per_attribute(report, "trigger", targets) {
+            self.triggers.push(Trigger::named(target));
+        }
+        let Some(target) = self.triggers.last().map(|last| last.target.clone()) else {
+            return;
+        };
+        let mut seen: Vec<String> = Vec::new();
+        for item in rest {
+            let word = item.word().filter(|word| CAUSES.contains(&word.as_str()));
+            let Some(word) = word else {
+                item.unknown(report, &CAUSES);
+                if let Some(trigger) = self.triggers.last_mut() {
+                    trigger.is_doubtful = true;
+                }
+                continue;
+            };
+            if seen.contains(&word) {
+                report.error(
+                    Rule::Option,
+                    item.spot,
+                    format!("`{word}` stands twice"),
+                    "keep one",
+                );
+                continue;
+            }
+            if !seen.is_empty() {
+                self.triggers.push(Trigger::named(target.clone()));
+            }
+            let Some(trigger) = self.triggers.last_mut() else {
+                return;
+            };
+            trigger.word = item.spot;
+            trigger.value = item.spot;
+            trigger.cause = match word.as_str() {
+                "after" => Cause::After(after(report, &item, &mut trigger.value)),
+                "on_error" => Cause::OnError {
+                    attempts: attempts(report, &item, &mut trigger.value),
+                },
+                "on_delete" => {
+                    item.is_flag(report, "on_delete");
+                    Cause::OnDelete
+                }
+                "on_change" => {
+                    item.is_flag(report, "on_change");
+                    Cause::OnChange
+                }
+                _ => {
+                    item.is_flag(report, "on_give_up");
+                    Cause::OnGiveUp
+                }
+            };
+            seen.push(word);
+        }
+    }
+
+    /// Reads `#[no_route(Running, Servicing, reason = "..")]`.
+    pub(super) fn no_route(&mut self, report: &mut Report, attr: &Attribute) {
+        let own = spot(report, attr);
+        let (targets, rest) = targets(report, attr, &["reason"]);
+        let mut reason = None;
+        let mut seen = Vec::new();
+        for item in rest {
+            if item.word().as_deref() == Some("reason") {
+                once(report, &mut seen, "reason", &item);
+                reason = item.text(report, "reason").or(reason);
+            } else {
+                item.unknown(report, &["reason"]);
+            }
+        }
+        let said = reason
+            .as_ref()
+            .is_some_and(|(reason, _)| !reason.trim().is_empty());
+        if !said && (reason.is_some() || seen.is_empty()) {
+            let spot = reason.as_ref().map_or(own, |(_, spot)| *spot);
+            report.error(
+                Rule::Option,
+                spot,
+                "says no reason",
+                "say why a spec that asks for this is refused, `reason = \"..\"`",
+            );
+        }
+        let reason = reason.map(|(reason, _)| reason).unwrap_or_default();
+        self.no_routes
+            .extend(targets.into_iter().map(|target| NoRoute {
+                target,
+                reason: reason.clone(),
+            }));
+    }
+}
+
+impl Deadline {
+    /// Reads `#[deadline(Failed, after = "1h", over(Start, Warming))]`.
+    pub(crate) fn read(report: &mut Report, attr: &Attribute) -> Option<Self> {
+        const OPTIONS: [&str; 2] = ["after", "over"];
+        let own = spot(report, attr);
+        let (targets, rest) = targets(report, attr, &OPTIONS);
+        let target = one_per_attribute(report, "deadline", targets)
+            .into_iter()
+            .next()?;
+        let (mut time, mut over) = (None, Vec::new());
+        let mut seen = Vec::new();
+        for item in rest {
+            match item.word().as_deref() {
+                Some("after") => {
+                    once(report, &mut seen, "after", &item);
+                    let mut value = item.spot;
+                    let read = after(report, &item, &mut value);
+                    time = Some((read, item.spot, value));
+                }
+                Some("over") => {
+                    once(report, &mut seen, "over", &item);
+                    over.extend(states_of(report, &item));
+                }
+                _ => item.unknown(report, &OPTIONS),
+            }
+        }
+        let is_named = target.ident.is_some();
+        if is_named && (time.is_none() || over.is_empty()) {
+            report.error(
+                Rule::Option,
+                own,
+                "a deadline has a target, a time and the states that it is for",
+                "write `#[deadline(Failed, after = \"1h\", over(Start, Warming))]`",
+            );
+        }
+        let (time, word, value) = time?;
+        Some(Self {
+            target,
+            time,
+            word,
+            value,
+            over,
+        })
+    }
+}
+
+/// Returns the states of `over(Start, Warming)`.
+fn states_of(report: &mut Report, item: &Item) -> Vec<Target> {
+    let Content::List { items, .. } = &item.content else {
+        report.error(
+            Rule::Option,
+            item.spot,
+            "`over` takes states",
+            "write `over(Start, Warming)`",
+        );
+        return Vec::new();
+    };
+    let items = items::parse(report, items.clone());
+    let states = items.iter().filter_map(|item| {
+        let state = target(report, item, true, &[]);
+        if state.is_none() {
+            item.unknown(report, &[]);
+        }
+        state
+    });
+    states.collect()
+}
+
+/// Returns the states that an attribute names, and its other items; at least one target, so that an edge stays an edge.
+fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Target>, Vec<Item>) {
+    let own = spot(report, attr);
+    let nameless = Target {
+        ident: None,
+        spot: own,
+        to: StateId::UNKNOWN,
+    };
+    let Some(items) = items::of_attribute(report, attr) else {
+        return (vec![nameless], Vec::new());
+    };
+    let (mut targets, mut rest) = (Vec::new(), Vec::new());
+    for item in items {
+        let is_first = targets.is_empty() && rest.is_empty();
+        match target(report, &item, is_first, options) {
+            Some(target) => targets.push(target),
+            None => rest.push(item),
+        }
+    }
+    if targets.is_empty() {
+        let word = items::spell(attr.path());
+        report.error(
+            Rule::Option,
+            own,
+            "names no state",
+            format!("write its name first, `#[{word}(Running)]`"),
+        );
+        targets.push(nameless);
+    }
+    (targets, rest)
+}
+
+fn target(report: &mut Report, item: &Item, is_first: bool, options: &[&str]) -> Option<Target> {
+    let ident = match &item.content {
+        Content::Name(path) => {
+            let last = path.segments.last()?.ident.clone();
+            let name = items::name(&last);
+            // A state begins with a capital letter; any other word is an option, except in the first place.
+            if options.contains(&name.as_str())
+                || !(is_first || name.starts_with(char::is_uppercase))
+            {
+                return None;
+            }
+            if path.get_ident().is_none() {
+                report.error(
+                    Rule::Option,
+                    item.spot,
+                    "a state is named alone",
+                    format!("write `{name}`"),
+                );
+            }
+            Some(last)
+        }
+        Content::Literal(Lit::Str(text)) => {
+            let ident = text.parse::<Ident>().ok();
+            let name = ident.as_ref().map_or("Running".to_string(), items::name);
+            report.error(
+                Rule::Option,
+                item.spot,
+                "a state is a name, not a text",
+                format!("write `{name}`"),
+            );
+            ident
+        }
+        Content::Literal(_) | Content::Value { .. } | Content::List { .. } => return None,
+    };
+    Some(Target {
+        ident,
+        spot: item.spot,
+        to: StateId::UNKNOWN,
+    })
+}
+
+/// Reports further targets of one attribute, so that each edge is one line of a diff; they stay edges.
+fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> Vec<Target> {
+    for target in targets.iter().skip(1) {
+        let name = target.ident.as_ref().map_or("..".to_string(), items::name);
+        report.error(
+            Rule::Option,
+            target.spot,
+            "one edge per attribute",
+            format!("write `#[{word}({name})]` beside this one"),
+        );
+    }
+    targets
+}
+
+/// Reads the time of `after = "30m"`; returns a harmless time if it is unreadable.
+fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
+    const HARMLESS: Duration = Duration::from_secs(1);
+    let Some((text, spot)) = item.text(report, "after") else {
+        return HARMLESS;
+    };
+    *value = spot;
+    // humantime reads `30M` as months, which is never intended.
+    let read = if text.contains('M') {
+        Err("`M` would be months; use `m` for minutes".to_string())
+    } else {
+        humantime::parse_duration(&text).map_err(|error| error.to_string())
+    };
+    read.unwrap_or_else(|error| {
+        report.error(
+            Rule::Option,
+            spot,
+            format!("`{text}` is no time: {error}"),
+            "write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`",
+        );
+        HARMLESS
+    })
+}
+
+/// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.
+fn attempts(report: &mut Report, item: &Item, value: &mut Spot) -> u32 {
+    const HARMLESS: u32 = 1;
+    if matches!(item.content, Content::Name(_)) {
+        return 1;
+    }
+    let Content::List { items, .. } = &item.content else {
+        report.error(
+            Rule::Option,
+            item.spot,
+            "`on_error` takes a number of attempts",
+            "write `on_error(attempts = 3)`",
+        );
+        return HARMLESS;
+    };
+    let mut attempts = None;
+    let mut seen = Vec::new();
+    let options = items::parse(report, items.clone());
+    for option in &options {
+        if option.word().as_deref() == Some("attempts") {
+            once(report, &mut seen, "attempts", option);
+            attempts = option.number(report, "attempts").or(attempts);
+        } else {
+            option.unknown(report, &["attempts"]);
+        }
+    }
+    if options.is_empty() {
+        report.error(
+            Rule::Option,
+            item.spot,
+            "`on_error` takes a number of attempts",
+            "write `on_error(attempts = 3)`",
+        );
+    }
+    match attempts {
+        Some((attempts, spot)) => {
+            *value = spot;
+            attempts
+        }
+        None => HARMLESS,
+    }
+}

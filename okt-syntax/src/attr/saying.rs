@@ -1,0 +1,137 @@
+//! The attributes that describe a state: `#[condition]` and `#[was]`.
+
+use okt_core::ConditionStatus;
+use okt_core::check::Rule;
+use syn::{Attribute, Lit};
+
+use super::{Attributes, Condition, Was, once, spot};
+use crate::items::{self, Content};
+use crate::report::{Report, Spot};
+
+impl Attributes {
+    /// Reads `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
+    pub(super) fn condition(&mut self, report: &mut Report, attr: &Attribute) {
+        let own = spot(report, attr);
+        let Some(items) = items::of_attribute(report, attr) else {
+            return;
+        };
+        let mut items = items.into_iter().peekable();
+        let name = items.peek().and_then(|item| match &item.content {
+            Content::Name(path) => Some((items::spell(path), item.spot)),
+            Content::Literal(Lit::Str(text)) => Some((text.value(), item.spot)),
+            Content::Literal(_) | Content::Value { .. } | Content::List { .. } => None,
+        });
+        if name.is_some() {
+            items.next();
+        }
+        let mut read = Condition {
+            name: String::new(),
+            spot: own,
+            status: ConditionStatus::True,
+            reason: String::new(),
+            reason_spot: own,
+            message: String::new(),
+        };
+        let mut seen = Vec::new();
+        for item in items {
+            match item.word().unwrap_or_default().as_str() {
+                "status" => {
+                    once(report, &mut seen, "status", &item);
+                    if let Some((word, spot)) = item.text(report, "status") {
+                        read.status = status(report, &word, spot);
+                    }
+                }
+                "reason" => {
+                    once(report, &mut seen, "reason", &item);
+                    if let Some((reason, spot)) = item.text(report, "reason") {
+                        if reason.is_empty() {
+                            report.error(
+                                Rule::Condition,
+                                spot,
+                                "an empty reason",
+                                "leave it out to use the state's name",
+                            );
+                        }
+                        (read.reason, read.reason_spot) = (reason, spot);
+                    }
+                }
+                "message" => {
+                    once(report, &mut seen, "message", &item);
+                    if let Some((message, _)) = item.text(report, "message") {
+                        read.message = message;
+                    }
+                }
+                _ => item.unknown(report, &["status", "reason", "message"]),
+            }
+        }
+        match name {
+            Some((name, spot)) => {
+                (read.name, read.spot) = (name, spot);
+                self.conditions.push(read);
+            }
+            None => report.error(
+                Rule::Option,
+                own,
+                "names no condition",
+                "write its type first, `#[condition(Available)]`",
+            ),
+        }
+    }
+
+    /// Reads `#[was("Backup")]`.
+    pub(super) fn was(&mut self, report: &mut Report, attr: &Attribute) {
+        let own = spot(report, attr);
+        let Some(items) = items::of_attribute(report, attr) else {
+            return;
+        };
+        if items.is_empty() {
+            report.error(
+                Rule::Option,
+                own,
+                "names nothing",
+                "write `#[was(\"OldName\")]`",
+            );
+        }
+        for (index, item) in items.iter().enumerate() {
+            let name = match &item.content {
+                Content::Literal(Lit::Str(text)) => text.value(),
+                Content::Name(path) => {
+                    let name = items::spell(path);
+                    report.error(
+                        Rule::Option,
+                        item.spot,
+                        "a former name is a text",
+                        format!("write `#[was(\"{name}\")]`"),
+                    );
+                    name
+                }
+                Content::Literal(_) | Content::Value { .. } | Content::List { .. } => {
+                    item.unknown(report, &[]);
+                    continue;
+                }
+            };
+            if index > 0 {
+                report.error(
+                    Rule::Option,
+                    item.spot,
+                    "one name per attribute",
+                    format!("write `#[was(\"{name}\")]` beside this one"),
+                );
+            }
+            let spot = item.spot;
+            self.was.push(Was { name, spot });
+        }
+    }
+}
+
+fn status(report: &mut Report, word: &str, spot: Spot) -> ConditionStatus {
+    ConditionStatus::from_word(word).unwrap_or_else(|| {
+        report.error(
+            Rule::Option,
+            spot,
+            format!("`{word}` is no status"),
+            "use `True`, `False` or `Unknown`",
+        );
+        ConditionStatus::True
+    })
+}

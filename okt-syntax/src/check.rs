@@ -1,0 +1,101 @@
+//! Checks the rules of a graph with `okt_core`, and reports each fault at its token.
+
+use std::collections::BTreeMap;
+
+use okt_core::check::{self, Fault, Place, Rule};
+use okt_core::{Mark, StateId};
+
+use crate::graph::with_graph;
+use crate::model::{Model, Node, constant};
+use crate::report::{Report, Spot};
+
+/// Reports every rule that the model breaks.
+pub(crate) fn check(report: &mut Report, model: &Model) {
+    for fault in with_graph(model, check::check) {
+        if is_reported_elsewhere(model, &fault) {
+            continue;
+        }
+        report.error(fault.rule, spot(model, &fault), &fault.message, &fault.help);
+    }
+    constants_of_conditions_differ(report, model);
+}
+
+/// Returns whether rustc or a reader of the attributes already reports this mistake.
+fn is_reported_elsewhere(model: &Model, fault: &Fault) -> bool {
+    // The anchors make rustc report it, with its help and at the token.
+    if fault.rule == Rule::UnknownTarget {
+        return true;
+    }
+    // A trigger with an unreadable cause looks like one without a cause, which cannot be distinguished from a child.
+    let Place::Trigger(id, index) = fault.place else {
+        return false;
+    };
+    model.get(id).is_some_and(|node| {
+        let (earlier, rest) = node.attributes.triggers.split_at(index);
+        let trigger = &rest[0];
+        fault.rule == Rule::SameTarget
+            && trigger.is_doubtful
+            && earlier
+                .iter()
+                .all(|other| other.target.to != trigger.target.to)
+    })
+}
+
+/// Returns the token of a fault.
+fn spot(model: &Model, fault: &Fault) -> Spot {
+    let node = |id: StateId| model.get(id);
+    let found = match fault.place {
+        Place::Graph => None,
+        Place::State(id) => node(id).map(|node| node.spot),
+        Place::Was(id, index) => node(id).map(|node| node.attributes.was[index].spot),
+        Place::Mark(id, mark) => node(id).map(|node| mark_spot(node, mark)),
+        Place::Trigger(id, index) => {
+            node(id).map(|node| node.attributes.triggers[index].target.spot)
+        }
+        Place::Cause(id, index) => node(id).map(|node| {
+            let trigger = &node.attributes.triggers[index];
+            if fault.rule == Rule::Option {
+                trigger.value
+            } else {
+                trigger.word
+            }
+        }),
+        Place::Child(id, index) => node(id).map(|node| node.attributes.children[index].spot),
+        Place::Condition(id, index) => node(id).map(|node| node.attributes.conditions[index].spot),
+        Place::Reason(id, index) => {
+            node(id).map(|node| node.attributes.conditions[index].reason_spot)
+        }
+        Place::NoRoute(id, index) => {
+            node(id).map(|node| node.attributes.no_routes[index].target.spot)
+        }
+    };
+    found.unwrap_or(model.spot)
+}
+
+fn mark_spot(node: &Node, mark: Mark) -> Spot {
+    let marks = &node.attributes.marks;
+    let own = marks.iter().find(|(own, _)| *own == mark);
+    own.map_or(node.spot, |(_, spot)| *spot)
+}
+
+/// Reports condition types that differ only in case or punctuation, and so would be the same constant (OKT016).
+fn constants_of_conditions_differ(report: &mut Report, model: &Model) {
+    let mut types: BTreeMap<String, &str> = BTreeMap::new();
+    for condition in model.conditions() {
+        let Some(constant) = constant(&condition.name) else {
+            continue;
+        };
+        let first = *types.entry(constant.to_string()).or_insert(&condition.name);
+        if first != condition.name {
+            report.error(
+                Rule::Condition,
+                condition.spot,
+                format!(
+                    "`{}` and `{first}` would both be the constant `{constant}`",
+                    condition.name
+                ),
+                "use one spelling",
+            );
+        }
+    }
+}

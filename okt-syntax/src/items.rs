@@ -1,0 +1,242 @@
+//! The items between the parentheses of an attribute: names, texts and options, each with its token.
+
+use darling::ast::NestedMeta;
+use okt_core::check::Rule;
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+use crate::report::{Report, Spot};
+
+/// One item between commas.
+#[derive(Debug)]
+pub(crate) struct Item {
+    /// Its first token.
+    pub(crate) spot: Spot,
+    pub(crate) content: Content,
+}
+
+/// The content of an item.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A path (e.g. `Failed`, `on_delete`).
+    Name(syn::Path),
+    /// A literal (e.g. `"Old"`).
+    Literal(Lit),
+    /// A word and its value (e.g. `after = "30m"`).
+    Value { word: String, value: Value },
+    /// A word and a list (e.g. `on_error(attempts = 3)`).
+    List { word: String, items: TokenStream },
+}
+
+/// The right side of an option.
+#[derive(Debug)]
+pub(crate) struct Value {
+    pub(crate) spot: Spot,
+    literal: Option<Lit>,
+}
+
+/// Returns the items of an attribute's list, empty for `#[word]` alone; reports `#[word = ..]` and returns none.
+pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<Item>> {
+    match &attr.meta {
+        Meta::Path(_) => Some(Vec::new()),
+        Meta::List(list) => Some(parse(report, list.tokens.clone())),
+        Meta::NameValue(pair) => {
+            let word = spell(&pair.path);
+            let spot = report.spot_of(&pair.value);
+            report.error(
+                Rule::Option,
+                spot,
+                format!("`#[{word} = ..]` has no meaning"),
+                format!("write `#[{word}(..)]`"),
+            );
+            None
+        }
+    }
+}
+
+/// Reads each item separately, so that an unreadable item does not affect the others.
+pub(crate) fn parse(report: &mut Report, tokens: TokenStream) -> Vec<Item> {
+    between_commas(tokens)
+        .into_iter()
+        .filter_map(|tokens| item(report, tokens))
+        .collect()
+}
+
+fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
+    let mut chunks = vec![TokenStream::new()];
+    for token in tokens {
+        let last = chunks.last_mut().expect("begins with one");
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => {
+                if last.is_empty() {
+                    // An empty item between two commas is reported at the second comma.
+                    last.extend([TokenTree::Punct(punct)]);
+                }
+                chunks.push(TokenStream::new());
+            }
+            token => last.extend([token]),
+        }
+    }
+    // A trailing comma is allowed.
+    if chunks.last().is_some_and(TokenStream::is_empty) {
+        chunks.pop();
+    }
+    chunks
+}
+
+fn item(report: &mut Report, tokens: TokenStream) -> Option<Item> {
+    let spot = report.spot_of(&tokens);
+    let content = match syn::parse2(tokens) {
+        Ok(NestedMeta::Meta(Meta::Path(path))) => Content::Name(path),
+        Ok(NestedMeta::Lit(literal)) => Content::Literal(literal),
+        Ok(NestedMeta::Meta(Meta::NameValue(pair))) => Content::Value {
+            word: spell(&pair.path),
+            value: Value {
+                spot: report.spot_of(&pair.value),
+                literal: match pair.value {
+                    Expr::Lit(ExprLit { lit, .. }) => Some(lit),
+                    _ => None,
+                },
+            },
+        },
+        Ok(NestedMeta::NameValueInvalidExpr(pair)) => Content::Value {
+            word: spell(&pair.path),
+            value: Value {
+                spot: report.spot_of(&pair.value),
+                literal: None,
+            },
+        },
+        Ok(NestedMeta::Meta(Meta::List(list))) => Content::List {
+            word: spell(&list.path),
+            items: list.tokens,
+        },
+        Err(error) => {
+            let spot = report.spot(error.span());
+            report.error(
+                Rule::Option,
+                spot,
+                format!("cannot be read: {error}"),
+                "write names, texts and options (`word = value`), with commas between them",
+            );
+            return None;
+        }
+    };
+    Some(Item { spot, content })
+}
+
+impl Item {
+    /// Returns the word of an option, with or without a value (e.g. `after` of `after = "30m"`).
+    pub(crate) fn word(&self) -> Option<String> {
+        match &self.content {
+            Content::Name(path) => Some(spell(path)),
+            Content::Value { word, .. } | Content::List { word, .. } => Some(word.clone()),
+            Content::Literal(_) => None,
+        }
+    }
+
+    /// Returns whether this is the option `word`, which takes no value; reports a value, but still returns true.
+    pub(crate) fn is_flag(&self, report: &mut Report, word: &str) -> bool {
+        if self.word().as_deref() != Some(word) {
+            return false;
+        }
+        if !matches!(self.content, Content::Name(_)) {
+            report.error(
+                Rule::Option,
+                self.spot,
+                format!("`{word}` takes no value"),
+                format!("write `{word}` alone"),
+            );
+        }
+        true
+    }
+
+    /// Returns the text of the option `word` (e.g. of `reason = "Broken"`); reports any other value.
+    pub(crate) fn text(&self, report: &mut Report, word: &str) -> Option<(String, Spot)> {
+        match &self.content {
+            Content::Value { value, .. } => {
+                if let Some(Lit::Str(text)) = &value.literal {
+                    return Some((text.value(), value.spot));
+                }
+                report.error(
+                    Rule::Option,
+                    value.spot,
+                    format!("`{word}` takes a text"),
+                    format!("write `{word} = \"..\"`"),
+                );
+            }
+            Content::Name(_) | Content::List { .. } | Content::Literal(_) => report.error(
+                Rule::Option,
+                self.spot,
+                format!("`{word}` takes a text"),
+                format!("write `{word} = \"..\"`"),
+            ),
+        }
+        None
+    }
+
+    /// Returns the number of the option `word` (e.g. of `attempts = 3`); reports any other value.
+    pub(crate) fn number(&self, report: &mut Report, word: &str) -> Option<(u32, Spot)> {
+        let spot = match &self.content {
+            Content::Value { value, .. } => {
+                if let Some(Lit::Int(number)) = &value.literal
+                    && let Ok(number) = number.base10_parse()
+                {
+                    return Some((number, value.spot));
+                }
+                value.spot
+            }
+            Content::Name(_) | Content::List { .. } | Content::Literal(_) => self.spot,
+        };
+        report.error(
+            Rule::Option,
+            spot,
+            format!("`{word}` takes a whole number from 1 to {}", u32::MAX),
+            format!("write `{word} = 3`"),
+        );
+        None
+    }
+
+    /// Reports an unknown option, with the similar option that was probably meant.
+    pub(crate) fn unknown(&self, report: &mut Report, known: &[&str]) {
+        let what = match self.word() {
+            Some(word) => format!("unknown option `{word}`"),
+            None => "a literal has no meaning here".to_string(),
+        };
+        let help = match (self.word().and_then(|word| similar(&word, known)), known) {
+            (Some(meant), _) => format!("did you mean `{meant}`?"),
+            (None, []) => "there are no options here; remove it".to_string(),
+            (None, [only]) => format!("the only option here is `{only}`"),
+            (None, [most @ .., last]) => {
+                let most: Vec<String> = most.iter().map(|word| format!("`{word}`")).collect();
+                format!("the options here are {} and `{last}`", most.join(", "))
+            }
+        };
+        report.error(Rule::Option, self.spot, what, help);
+    }
+}
+
+/// Returns the word of `known` that was probably meant.
+pub(crate) fn similar<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns a path as text.
+pub(crate) fn spell(path: &syn::Path) -> String {
+    let names: Vec<String> = path
+        .segments
+        .iter()
+        .map(|segment| name(&segment.ident))
+        .collect();
+    names.join("::")
+}
+
+/// Returns an identifier without `r#`.
+pub(crate) fn name(ident: &Ident) -> String {
+    ident.unraw().to_string()
+}

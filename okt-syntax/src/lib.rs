@@ -1,0 +1,94 @@
+//! The syntax of `#[lifecycle_graph]`: reads, checks and expands declarations.
+//!
+//! The functions of this crate are the macros of `okt-macros`, over tokens of `proc_macro2`. They need no compiler, so
+//! tools and tests can call them.
+
+mod shim;
+
+mod options;
+
+mod items;
+
+mod attr;
+
+mod crates;
+
+mod serde;
+
+mod model;
+
+mod graph;
+
+mod check;
+
+mod fallback;
+
+mod expand;
+
+mod spec;
+
+mod report;
+
+mod resource;
+
+pub mod rules;
+
+#[cfg(feature = "source")]
+pub mod source;
+
+#[cfg(test)]
+mod tests;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::DeriveInput;
+
+use crate::model::Model;
+use crate::report::Report;
+
+/// Expands `#[lifecycle_graph(args)]` on an item: the unchanged item with a hidden derive that does the work.
+pub fn lifecycle_graph(args: &TokenStream, item: &TokenStream) -> TokenStream {
+    shim::expand(args, item)
+}
+
+/// Expands the hidden derive of `#[lifecycle_graph]` on an enum: its generated code, followed by its errors.
+pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
+    expand_with(input, graph_of)
+}
+
+/// Expands `#[derive(LifecycleSpec)]` on a struct.
+pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
+    expand_with(input, spec::expand)
+}
+
+/// Expands `#[crates(args)]` on an item.
+pub fn crates(args: TokenStream, item: &TokenStream) -> TokenStream {
+    crates::expand(args, item)
+}
+
+/// Generates the code of a graph: reads the declaration, checks it, expands it.
+fn graph_of(report: &mut Report, input: &DeriveInput) -> TokenStream {
+    let Some(mut model) = Model::read(report, input) else {
+        return TokenStream::new();
+    };
+    check::check(report, &model);
+    if !report.is_clean() || model.has_unknown_targets() {
+        model = fallback::mend(model);
+    }
+    expand::expand(&model)
+}
+
+/// Parses the input and returns the generated code followed by the errors: editors complete names from the code.
+fn expand_with(
+    input: TokenStream,
+    expand: impl FnOnce(&mut Report, &DeriveInput) -> TokenStream,
+) -> TokenStream {
+    let input = match syn::parse2(input) {
+        Ok(input) => input,
+        Err(error) => return error.to_compile_error(),
+    };
+    let mut report = Report::new();
+    let code = expand(&mut report, &input);
+    let errors = report.finish();
+    quote!(#code #errors)
+}

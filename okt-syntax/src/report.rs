@@ -1,0 +1,147 @@
+//! Collects the mistakes of one declaration and reports them together, in source order.
+
+use okt_core::check::Rule;
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+
+/// A token of the declaration that a message can point at.
+///
+/// Tokens are numbered as they are read, which is source order; rustc has no order of spans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) span: Span,
+    order: usize,
+}
+
+impl Spot {
+    /// Returns the position of the token among those that were read: source order.
+    pub(crate) fn order(self) -> usize {
+        self.order
+    }
+}
+
+impl PartialEq for Spot {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Spot {}
+
+/// The mistakes so far.
+///
+/// Readers do not stop at the first mistake: they report it here and continue with what they understand.
+/// Call [`Report::finish`]: a report that is dropped without it panics, so that no mistake is lost.
+#[derive(Debug)]
+pub(crate) struct Report {
+    mistakes: Vec<Mistake>,
+    spots: usize,
+    finished: bool,
+}
+
+/// One mistake.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) spot: Spot,
+    /// The rule of a graph that is broken, if it is one.
+    pub(crate) rule: Option<Rule>,
+    pub(crate) message: String,
+    /// How to mend it.
+    pub(crate) help: String,
+}
+
+impl Mistake {
+    /// Returns the text of the error, as the compiler prints it.
+    pub(crate) fn text(&self) -> String {
+        let Self { message, help, .. } = self;
+        match self.rule {
+            Some(rule) => rule.text(message, help),
+            None => format!("{message}\nhelp: {help}"),
+        }
+    }
+
+    fn to_compile_error(&self) -> TokenStream {
+        syn::Error::new(self.spot.span, self.text()).to_compile_error()
+    }
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self {
+            mistakes: Vec::new(),
+            spots: 0,
+            finished: false,
+        }
+    }
+
+    /// Numbers the next token in source order.
+    pub(crate) fn spot(&mut self, span: Span) -> Spot {
+        self.spots += 1;
+        Spot {
+            span,
+            order: self.spots,
+        }
+    }
+
+    /// Numbers the first of some tokens: on stable Rust a message points at one token.
+    pub(crate) fn spot_of(&mut self, tokens: &impl ToTokens) -> Spot {
+        let first = tokens.to_token_stream().into_iter().next();
+        self.spot(first.map_or_else(Span::call_site, |token| token.span()))
+    }
+
+    /// Reports a broken rule (e.g. `OKT005: dead end: ..`), and how to mend it.
+    pub(crate) fn error(
+        &mut self,
+        rule: Rule,
+        spot: Spot,
+        message: impl AsRef<str>,
+        help: impl AsRef<str>,
+    ) {
+        self.push(spot, Some(rule), message.as_ref(), help.as_ref());
+    }
+
+    /// Reports a mistake that breaks no rule of a graph, and how to mend it.
+    pub(crate) fn say(&mut self, spot: Spot, message: impl AsRef<str>, help: impl AsRef<str>) {
+        self.push(spot, None, message.as_ref(), help.as_ref());
+    }
+
+    fn push(&mut self, spot: Spot, rule: Option<Rule>, message: &str, help: &str) {
+        self.mistakes.push(Mistake {
+            spot,
+            rule,
+            message: message.to_owned(),
+            help: help.to_owned(),
+        });
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// Returns the mistakes as `compile_error!`s, in source order; empty if there are none.
+    pub(crate) fn finish(self) -> TokenStream {
+        let mistakes = self.into_mistakes();
+        mistakes.iter().map(Mistake::to_compile_error).collect()
+    }
+
+    /// Returns the mistakes, in source order.
+    pub(crate) fn into_mistakes(mut self) -> Vec<Mistake> {
+        self.finished = true;
+        self.mistakes.sort_by_key(|mistake| mistake.spot.order);
+        std::mem::take(&mut self.mistakes)
+    }
+
+    /// Drops the mistakes, because another reading of the same tokens reports them.
+    pub(crate) fn leave(mut self) {
+        self.finished = true;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        assert!(
+            self.finished || std::thread::panicking(),
+            "a report was dropped before it was finished"
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! `#[derive(LifecycleSpec)]`: finds the lifecycle field of a spec.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Data, DeriveInput, Expr, ExprLit, GenericArgument, Lit, LitStr, Member, Meta, Path,
+    PathArguments, Token, Type, parse_quote,
+};
+
+use crate::items;
+use crate::report::Report;
+
+/// Generates `impl LifecycleSpec for DatabaseSpec`.
+///
+/// If there are two fields, it uses the first one, so that the second one causes only one error. Without a field it
+/// generates nothing.
+pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
+    let Options { krate, none } = options(report, input);
+    let fields = match &input.data {
+        Data::Struct(data) => &data.fields,
+        Data::Enum(data) => return refuse(report, data.enum_token.span),
+        Data::Union(data) => return refuse(report, data.union_token.span),
+    };
+    names_its_crates(report, input, &krate);
+    let mut desired_fields = fields
+        .members()
+        .zip(fields)
+        .filter_map(|(member, field)| Some((member, &field.ty, desired(&field.ty)?)));
+    if let Some(none) = none {
+        for (member, _, (word, _)) in desired_fields {
+            let spot = report.spot(word.span());
+            report.say(
+                spot,
+                format!("`{}` is a desired state, but `#[lifecycle(none)]` says that there is no lifecycle",
+                    spell(&member)), "remove one of them",
+            );
+        }
+        return without(&krate, input, none);
+    }
+    let Some((member, desired, (_, state))) = desired_fields.next() else {
+        let spot = report.spot(input.ident.span());
+        report.say(
+            spot,
+            format!("`{}` has no field of type `Desired<..>`",
+                items::name(&input.ident)), "add one, e.g. `pub lifecycle: Desired<DatabaseState>`, or say `#[lifecycle(none)]` where its operator only runs a pass",
+        );
+        return in_place_of_the_field(&krate, input);
+    };
+    for (_, _, (word, _)) in desired_fields {
+        let spot = report.spot(word.span());
+        report.say(
+            spot,
+            format!(
+                "a second field of type `Desired<..>`, after `{}`",
+                spell(&member)
+            ),
+            "an object has one life, remove one",
+        );
+    }
+    let lifecycle = quote!(&self.#member);
+    let forget = quote!(self.#member = ::core::default::Default::default(););
+    implementation(
+        &krate,
+        input,
+        &quote!(#state),
+        &quote!(#desired),
+        &lifecycle,
+        &forget,
+    )
+}
+
+/// Generates the `impl`: the states, the type of the desired state, and the bodies of the two methods.
+fn implementation(
+    krate: &Path,
+    input: &DeriveInput,
+    state: &TokenStream,
+    desired: &TokenStream,
+    lifecycle: &TokenStream,
+    forget: &TokenStream,
+) -> TokenStream {
+    let ident = &input.ident;
+    let (impl_generics, generics, where_clause) = input.generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::LifecycleSpec for #ident #generics #where_clause {
+            type State = #state;
+
+            fn lifecycle(&self) -> &#desired {
+                #lifecycle
+            }
+
+            fn forget_lifecycle(&mut self) {
+                #forget
+            }
+        }
+    }
+}
+
+/// Generates the `impl` for a spec without a lifecycle.
+fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
+    let state = quote_spanned!(none=> #krate::NoLifecycle);
+    let desired = quote!(#krate::Desired<Self::State>);
+    let lifecycle = quote!(<Self::State>::desired());
+    implementation(
+        krate,
+        input,
+        &state,
+        &desired,
+        &lifecycle,
+        &TokenStream::new(),
+    )
+}
+
+/// Reports a resource whose other derives cannot find their crates, because only `okt` is a dependency.
+fn names_its_crates(report: &mut Report, input: &DeriveInput, krate: &Path) {
+    let is_resource = input.attrs.iter().any(|attr| attr.path().is_ident("kube"));
+    // `#[okt::crates]` adds `#[kube(crates(..))]`.
+    let is_named = options_in_kube(&input.attrs).any(|option| option.path().is_ident("crates"));
+    if is_resource && !is_named && !depends_on("kube") {
+        let krate = quote!(#krate).to_string().replace([' ', ':'], "");
+        let spot = report.spot(input.ident.span());
+        report.say(
+            spot,
+            format!("the derives of serde, schemars and kube look for these crates in Cargo.toml, which has `{krate}`"), format!("write `#[{krate}::crates]` above the derives"),
+        );
+    }
+}
+
+/// Returns whether the manifest of the crate that is compiled has a dependency of this name; yes if it cannot be read.
+fn depends_on(name: &str) -> bool {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").and_then(|directory| {
+        std::fs::read_to_string(std::path::Path::new(&directory).join("Cargo.toml")).ok()
+    });
+    manifest.is_none_or(|manifest| {
+        manifest.lines().any(|line| {
+            let line = line.trim_start();
+            let key = line.split(['=', '.', ' ', '\t']).next().unwrap_or_default();
+            key.trim_matches('"') == name || line.ends_with(&format!("dependencies.{name}]"))
+        })
+    })
+}
+
+/// Generates an `impl` for a spec that lacks its field, if the type of its status names the states: the missing field is
+/// then the only error.
+fn in_place_of_the_field(krate: &Path, input: &DeriveInput) -> TokenStream {
+    let Some(state) = status_in_kube(&input.attrs) else {
+        return TokenStream::new();
+    };
+    let desired = quote!(#krate::Desired<#state>);
+    let lifecycle = quote!(::core::unreachable!());
+    implementation(
+        krate,
+        input,
+        &quote!(#state),
+        &desired,
+        &lifecycle,
+        &TokenStream::new(),
+    )
+}
+
+/// Returns the options of all attributes `#[kube(..)]` that can be read.
+pub(crate) fn options_in_kube(attrs: &[Attribute]) -> impl Iterator<Item = Meta> {
+    let lists = attrs.iter().filter(|attr| attr.path().is_ident("kube"));
+    let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
+    let options = lists.filter_map(move |attr| attr.parse_args_with(parse).ok());
+    options.flatten()
+}
+
+/// Returns an option of `#[kube(..)]` that is a text.
+pub(crate) fn text_in_kube(attrs: &[Attribute], name: &str) -> Option<LitStr> {
+    options_in_kube(attrs).find_map(|option| match option {
+        Meta::NameValue(pair) if pair.path.is_ident(name) => match pair.value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Returns the states in `#[kube(.., status = "Status<DatabaseState>")]`.
+pub(crate) fn status_in_kube(attrs: &[Attribute]) -> Option<Type> {
+    status_of(&text_in_kube(attrs, "status")?.parse().ok()?)
+}
+
+/// Returns the states of a type `Status<DatabaseState, ..>`, by any path.
+fn status_of(ty: &Type) -> Option<Type> {
+    let (word, state) = generic(ty)?;
+    (word == "Status").then(|| state.clone())
+}
+
+/// Returns the state enum of the first field of type `Desired<DatabaseState>`.
+pub(crate) fn desired_in(input: &DeriveInput) -> Option<Type> {
+    let Data::Struct(data) = &input.data else {
+        return None;
+    };
+    let mut fields = data.fields.iter();
+    fields.find_map(|field| Some(desired(&field.ty)?.1.clone()))
+}
+
+/// Returns whether the spec says `#[lifecycle(none)]`.
+pub(crate) fn is_without_lifecycle(input: &DeriveInput) -> bool {
+    let mut report = Report::new();
+    let options = options(&mut report, input);
+    report.leave();
+    options.none.is_some()
+}
+
+/// Returns the name and the state enum of a type `Desired<DatabaseState>`, by any path.
+fn desired(ty: &Type) -> Option<(&Ident, &Type)> {
+    generic(ty).filter(|(word, _)| *word == "Desired")
+}
+
+/// Returns the name of a type and its first argument.
+fn generic(ty: &Type) -> Option<(&Ident, &Type)> {
+    let Type::Path(path) = ty else {
+        return None;
+    };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(state)) => Some((&last.ident, state)),
+        _ => None,
+    }
+}
+
+/// The options in `#[lifecycle(..)]`.
+struct Options {
+    /// The crate that the code names.
+    krate: Path,
+    /// The span of `none`: the spec has no lifecycle.
+    none: Option<Span>,
+}
+
+fn options(report: &mut Report, input: &DeriveInput) -> Options {
+    let mut read = Options {
+        krate: parse_quote!(::okt),
+        none: None,
+    };
+    let attrs = input.attrs.iter();
+    for attr in attrs.filter(|attr| attr.path().is_ident("lifecycle")) {
+        for item in items::of_attribute(report, attr).unwrap_or_default() {
+            match item.word().as_deref() {
+                Some("crate") => {
+                    read.krate = crate::options::path(report, &item).unwrap_or(read.krate);
+                }
+                Some("none") => {
+                    item.is_flag(report, "none");
+                    read.none = Some(attr.path().span());
+                }
+                Some(_) | None => item.unknown(report, &["crate", "none"]),
+            }
+        }
+    }
+    read
+}
+
+fn refuse(report: &mut Report, span: Span) -> TokenStream {
+    let spot = report.spot(span);
+    report.say(
+        spot,
+        "only a struct can be the spec of a lifecycle",
+        "one of its fields is a `Desired<..>`",
+    );
+    TokenStream::new()
+}
+
+fn spell(member: &Member) -> String {
+    match member {
+        Member::Named(ident) => items::name(ident),
+        Member::Unnamed(index) => index.index.to_string(),
+    }
+}

@@ -1,0 +1,189 @@
+//! Tests the expansion, as text, of the files that the compiler tests compile.
+
+mod fuzz;
+
+use std::path::{Path, PathBuf};
+
+use expect_test::{expect, expect_file};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Item, Meta};
+
+use crate::{expand_with, graph_of, shim, spec};
+
+#[test]
+fn every_attribute() {
+    expect_file!["../../snapshots/every_attribute.rs"]
+        .assert_eq(&expansion("pass/every_attribute.rs"));
+}
+
+#[test]
+fn lifecycle_spec() {
+    expect_file!["../../snapshots/lifecycle_spec.rs"]
+        .assert_eq(&expansion("pass/lifecycle_spec.rs"));
+}
+
+#[test]
+fn pass_graph() {
+    expect_file!["../../snapshots/pass_graph.rs"].assert_eq(&expansion("pass/pass_graph.rs"));
+}
+
+#[test]
+fn a_wrong_graph_is_still_expanded() {
+    expect_file!["../../snapshots/used_everywhere.rs"]
+        .assert_eq(&expansion("fail/together/used_everywhere.rs"));
+}
+
+#[test]
+fn two_expansions_are_equal() {
+    for case in cases() {
+        let expand = || -> Vec<String> {
+            let items = items(&case);
+            items.iter().map(|item| written(item).to_string()).collect()
+        };
+        assert_eq!(expand(), expand(), "{}", case.display());
+    }
+}
+
+#[test]
+fn every_expansion_is_valid_rust() {
+    for case in cases() {
+        for item in items(&case) {
+            let written = written(&item);
+            let parsed: syn::Result<syn::File> = syn::parse2(written);
+            assert!(parsed.is_ok(), "{}: {:?}", case.display(), parsed.err());
+        }
+    }
+}
+
+#[test]
+fn wire_names_from_serde_are_checked() {
+    let told = told(quote! {
+        #[serde(rename_all = "kebab-case")]
+        enum Life {
+            #[entry]
+            #[child(End)]
+            BeingMade,
+            #[leaf]
+            #[serde(rename(serialize = "Over", deserialize = "Gone"))]
+            End,
+        }
+    });
+    expect![[r#"
+        OKT020: the wire name `being-made` cannot be the reason of a condition
+        help: use at most 63 ASCII letters, digits and `_`, beginning with a letter; `#[serde(rename = "..")]` gives the state another wire name
+        more: `cargo okt explain OKT020`
+        OKT014: a state is written and read by one name, here by `Over` and `Gone`
+        help: use `rename = "Over"`
+        more: `cargo okt explain OKT014`"#]]
+    .assert_eq(&told);
+}
+
+/// Returns the messages about a declaration, one per line.
+fn told(declaration: TokenStream) -> String {
+    let code = expand_with(declaration, graph_of);
+    let file: syn::File = syn::parse2(code).expect("an expansion is Rust");
+    let messages = file.items.iter().filter_map(|item| match item {
+        Item::Macro(item) => {
+            let text: syn::LitStr = item.mac.parse_body().expect("an error has a text");
+            Some(text.value())
+        }
+        _ => None,
+    });
+    messages.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the formatted expansion of a case.
+fn expansion(case: &str) -> String {
+    let path = folder().join(case);
+    let code: TokenStream = items(&path).iter().map(written).collect();
+    let file = syn::parse2(code).expect("an expansion is Rust");
+    format!(
+        "// What the macros write for ui-tests/cases/{case}; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.\n\n{}",
+        prettyplease::unparse(&file)
+    )
+}
+
+/// Returns every case of the compiler tests.
+fn cases() -> Vec<PathBuf> {
+    let mut folders = vec![folder()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().expect("the cases are there") {
+            let path = entry.expect("the cases can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() > 20, "only {} cases", files.len());
+    files
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases")
+}
+
+/// Returns the items of a file that use these macros, including those in modules.
+fn items(path: &Path) -> Vec<Item> {
+    let text = std::fs::read_to_string(path).expect("a case can be read");
+    let file = syn::parse_file(&text).expect("a case is Rust");
+    let mut found = Vec::new();
+    let mut items = file.items;
+    items.reverse();
+    while let Some(item) = items.pop() {
+        match item {
+            Item::Mod(module) => {
+                let inner = module.content.into_iter().flat_map(|(_, items)| items);
+                items.extend(inner.collect::<Vec<_>>().into_iter().rev());
+            }
+            item if attributes(&item).iter().any(is_ours) => found.push(item),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Enum(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// Returns whether an attribute is `#[lifecycle_graph]` or `#[derive(LifecycleSpec)]`.
+fn is_ours(attr: &Attribute) -> bool {
+    is_graph(attr) || attr.to_token_stream().to_string().contains("LifecycleSpec")
+}
+
+fn is_graph(attr: &Attribute) -> bool {
+    let last = attr.path().segments.last();
+    last.is_some_and(|last| last.ident == "lifecycle_graph")
+}
+
+/// Expands an item as rustc would.
+fn written(item: &Item) -> TokenStream {
+    let Some(attr) = attributes(item).iter().find(|attr| is_graph(attr)) else {
+        return expand_with(item.to_token_stream(), spec::expand);
+    };
+    let args = match &attr.meta {
+        Meta::List(list) => list.tokens.clone(),
+        Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
+    };
+    let mut item = item.clone();
+    match &mut item {
+        Item::Enum(item) => item.attrs.retain(|attr| !is_graph(attr)),
+        Item::Struct(item) => item.attrs.retain(|attr| !is_graph(attr)),
+        Item::Fn(item) => {
+            item.attrs.retain(|attr| !is_graph(attr));
+            return shim::expand(&args, &item.to_token_stream());
+        }
+        _ => {}
+    }
+    expand_with(shim::expand(&args, &item.to_token_stream()), graph_of)
+}
