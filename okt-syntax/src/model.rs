@@ -155,11 +155,6 @@ impl Model {
         self.nodes.get(id.index())
     }
 
-    /// Returns whether a state has this id.
-    pub(crate) fn has(&self, id: StateId) -> bool {
-        self.get(id).is_some()
-    }
-
     /// Returns whether the state has a successors enum: it has a handler and is not a leaf.
     pub(crate) fn has_successors(&self, node: &Node) -> bool {
         !node.is(Mark::Leaf) && (self.is_wrong || !node.is(Mark::Idle))
