@@ -1,6 +1,9 @@
-//! `cargo okt`: commands for operator projects. `cargo okt new` creates a project, `cargo okt api` serves an API.
+//! `cargo okt`: commands for operator projects and their graphs.
 
 mod api;
+mod check;
+mod crates;
+mod draw;
 mod name;
 mod project;
 mod source;
@@ -11,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use okt_core::check::Rule;
 
 use crate::name::{Group, Kind, Name};
 use crate::project::Project;
@@ -35,6 +39,17 @@ struct Okt {
 enum Command {
     New(New),
     Api(api::Serve),
+    Check(check::Check),
+    #[command(name = "graph")]
+    Draw(draw::Draw),
+    Explain(Explain),
+}
+
+/// Explain a rule of lifecycle graphs: an example, the reason and the ways to mend it.
+#[derive(Args)]
+struct Explain {
+    /// The code of the rule (e.g. OKT005).
+    code: String,
 }
 
 /// Create a new operator that builds, runs, and passes its tests without a cluster.
@@ -62,6 +77,9 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stdout(), "{report}");
         }),
         Command::Api(serve) => serve_api(serve),
+        Command::Check(check) => check.run(),
+        Command::Draw(draw) => draw.run(),
+        Command::Explain(Explain { code }) => explain(&code),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,6 +96,20 @@ fn serve_api(serve: api::Serve) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(serve.run())
+}
+
+fn explain(code: &str) -> Result<(), String> {
+    let digits = code.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: Option<u8> = digits.parse().ok();
+    let mut rules = Rule::ALL.into_iter();
+    let Some(rule) = rules.find(|rule| Some(*rule as u8) == number) else {
+        let [first, .., last] = Rule::ALL;
+        return Err(format!(
+            "there is no rule {code}; the rules are {first} to {last}"
+        ));
+    };
+    let _ = std::io::stdout().write_all(okt_syntax::rules::page(rule).as_bytes());
+    Ok(())
 }
 
 /// Creates the project and returns a report with the next steps.

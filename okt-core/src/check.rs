@@ -257,11 +257,12 @@ impl Faults<'_, '_> {
         names.join(", ")
     }
 
-    /// Returns the state that an edge from this one is most likely to lead to: a leaf, or the next state.
+    /// Returns the state that an edge from this one is most likely to lead to: a leaf, the next state, or the first.
     fn onward(&self, from: StateId) -> &str {
         let mut leaves = self.graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
         let leaf = leaves.find(|(id, _)| *id != from).map(|(id, _)| id);
         let next = StateId::at(from.index() + 1);
+        let next = self.graph.get(next).map_or(StateId::at(0), |_| next);
         self.variant(leaf.unwrap_or(next))
     }
 

@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::duration;
-use crate::graph::{Cause, Mark, State, StateId};
+use crate::graph::{Cause, Graph, Mark, State, StateId};
 
 /// Returns the cause of a trigger in words; none if only its name raises it.
 fn cause(cause: Cause) -> Option<String> {
@@ -25,21 +25,64 @@ fn cause(cause: Cause) -> Option<String> {
     }
 }
 
-/// Returns the trigger edges of a state, each with its causes in words; empty if only its name raises it.
-fn trigger_edges(state: &State<'_>) -> Vec<(StateId, String)> {
-    let mut edges: Vec<(StateId, String)> = Vec::new();
-    for trigger in state.triggers {
-        let words = cause(trigger.cause);
-        let drawn = edges.iter_mut().find(|(to, _)| *to == trigger.to);
-        match (drawn, words) {
-            (Some((_, label)), Some(words)) if !label.is_empty() => {
-                label.push_str(" or ");
-                label.push_str(&words);
+/// An edge as it is drawn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edge {
+    /// The state that the edge leads to.
+    pub to: StateId,
+    /// Whether it is a trigger, a child, or the last child.
+    pub kind: EdgeKind,
+    /// The causes of a trigger in words (e.g. `after 30m or on error`); empty if only its name raises it.
+    pub causes: String,
+}
+
+/// The kind of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EdgeKind {
+    /// A trigger: taken for an event of the application, before any child.
+    Trigger,
+    /// A child that is not the last.
+    Child,
+    /// The last child.
+    Next,
+}
+
+impl Graph<'_> {
+    /// Returns the edges of a state as they are drawn: the triggers first, then the children, in declaration order.
+    ///
+    /// Triggers with one target are one edge.
+    pub fn edges(&self, from: StateId) -> Vec<Edge> {
+        let mut edges: Vec<Edge> = Vec::new();
+        let Some(state) = self.get(from) else {
+            return edges;
+        };
+        for trigger in state.triggers {
+            let words = cause(trigger.cause);
+            let drawn = edges.iter_mut().find(|edge| edge.to == trigger.to);
+            match (drawn, words) {
+                (Some(edge), Some(words)) if !edge.causes.is_empty() => {
+                    edge.causes.push_str(" or ");
+                    edge.causes.push_str(&words);
+                }
+                (_, words) => edges.push(Edge {
+                    to: trigger.to,
+                    kind: EdgeKind::Trigger,
+                    causes: words.unwrap_or_default(),
+                }),
             }
-            (_, words) => edges.push((trigger.to, words.unwrap_or_default())),
         }
+        let last = state.children.len();
+        edges.extend((state.children.iter().zip(1..)).map(|(to, index)| Edge {
+            to: *to,
+            kind: if index == last {
+                EdgeKind::Next
+            } else {
+                EdgeKind::Child
+            },
+            causes: String::new(),
+        }));
+        edges
     }
-    edges
 }
 
 /// The roles of a state in words (e.g. `["rest", "hold"]`).

@@ -10,7 +10,7 @@ pub mod check;
 pub mod conditions;
 pub mod decide;
 mod decision;
-mod draw;
+pub mod draw;
 pub mod duration;
 pub mod facts;
 pub mod graph;

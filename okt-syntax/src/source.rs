@@ -5,17 +5,14 @@
 
 mod cfg;
 mod find;
-mod render;
-
-use std::ops::Range;
+mod mistake;
 
 use okt_core::Graph;
-use okt_core::check::Rule;
-use proc_macro2::Span;
 use syn::visit::Visit;
 
 pub use cfg::Cfg;
 pub use find::FileModule;
+pub use mistake::Mistake;
 
 use crate::graph::with_graph;
 use crate::report::Report;
@@ -25,32 +22,6 @@ use find::{Declaration, Finder};
 #[derive(Debug)]
 pub struct Source {
     file: syn::File,
-}
-
-/// One mistake, with its place in the source.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
-    /// The rule that is broken; none for source that is not Rust.
-    pub rule: Option<Rule>,
-    /// What is wrong, as the compiler says it.
-    pub message: String,
-    /// How to mend it; empty if nothing is known.
-    pub help: String,
-    /// The position of the token, in bytes.
-    pub at: Range<usize>,
-    unknown: Option<Unknown>,
-}
-
-/// A name that is no variant.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Unknown {
-    name: String,
-    /// The variant that was probably meant.
-    meant: Option<String>,
-    /// The name of the enum.
-    graph: String,
-    /// The position of the head of the enum (e.g. `pub enum Life`), in bytes.
-    head: Range<usize>,
 }
 
 impl Source {
@@ -71,13 +42,10 @@ impl Source {
         };
         match syn::parse_file(&text) {
             Ok(file) => Ok(Self { file }),
-            Err(error) => Err(Box::new(Mistake {
-                rule: None,
-                message: error.to_string(),
-                help: String::new(),
-                at: range(error.span()),
-                unknown: None,
-            })),
+            Err(error) => Err(Box::new(Mistake::of_rust(
+                error.to_string(),
+                error.span().byte_range(),
+            ))),
         }
     }
 
@@ -120,20 +88,4 @@ impl Source {
         finder.visit_file(&self.file);
         finder
     }
-}
-
-impl Mistake {
-    /// Returns the text of the error without its place, as the compiler prints it.
-    pub fn text(&self) -> String {
-        match self.rule {
-            // rustc itself reports the first rule.
-            Some(rule) if rule != Rule::UnknownTarget => rule.text(&self.message, &self.help),
-            Some(_) | None => self.message.clone(),
-        }
-    }
-}
-
-/// Returns the position of a token.
-fn range(span: Span) -> Range<usize> {
-    span.byte_range()
 }

@@ -15,7 +15,7 @@ use order::Order;
 /// The published crates.
 const CRATES: [&str; 5] = [
     "okt-core",
-    "okt-macros",
+    "okt-syntax",
     "okt-runtime",
     "okt-sidecar",
     "okt-testing",

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::trigger_edges;
+use super::EdgeKind;
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
@@ -36,22 +36,18 @@ impl Graph<'_> {
                 quoted(state.doc)
             ));
         }
-        for (_, state) in self.iter() {
+        for (id, state) in self.iter() {
             let from = quoted(state.name);
-            for (to, causes) in trigger_edges(state) {
-                text.push_str(&format!(
-                    "    {from} -> {} [style=dashed, label={}];\n",
-                    quoted(self.name_of(to)),
-                    quoted(&causes)
-                ));
-            }
-            for (index, child) in state.children.iter().enumerate() {
-                let next = index + 1 == state.children.len();
-                let label = if next { " [label=\"Next\"]" } else { "" };
-                text.push_str(&format!(
-                    "    {from} -> {}{label};\n",
-                    quoted(self.name_of(*child))
-                ));
+            for edge in self.edges(id) {
+                let attributes = match edge.kind {
+                    EdgeKind::Trigger => {
+                        format!(" [style=dashed, label={}]", quoted(&edge.causes))
+                    }
+                    EdgeKind::Next => " [label=\"Next\"]".into(),
+                    EdgeKind::Child => String::new(),
+                };
+                let to = quoted(self.name_of(edge.to));
+                text.push_str(&format!("    {from} -> {to}{attributes};\n"));
             }
         }
         text.push_str("}\n");

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::trigger_edges;
+use super::EdgeKind;
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
@@ -17,28 +17,16 @@ impl Graph<'_> {
         if let Some(entry) = self.entry() {
             text.push_str(&format!("    [*] --> {}\n", self.name_of(entry)));
         }
-        for (_, state) in self.iter() {
-            for (to, causes) in trigger_edges(state) {
-                let label = if causes.is_empty() {
-                    "trigger"
-                } else {
-                    &causes
+        for (id, state) in self.iter() {
+            for edge in self.edges(id) {
+                let label = match edge.kind {
+                    EdgeKind::Trigger if edge.causes.is_empty() => " : trigger".into(),
+                    EdgeKind::Trigger => format!(" : {}", edge.causes),
+                    EdgeKind::Next if state.children.len() > 1 => " : Next".into(),
+                    EdgeKind::Next | EdgeKind::Child => String::new(),
                 };
-                text.push_str(&format!(
-                    "    {} --> {} : {label}\n",
-                    state.name,
-                    self.name_of(to)
-                ));
-            }
-            let choice = state.children.len() > 1;
-            for (index, child) in state.children.iter().enumerate() {
-                let next = choice && index + 1 == state.children.len();
-                let label = if next { " : Next" } else { "" };
-                text.push_str(&format!(
-                    "    {} --> {}{label}\n",
-                    state.name,
-                    self.name_of(*child)
-                ));
+                let to = self.name_of(edge.to);
+                text.push_str(&format!("    {} --> {to}{label}\n", state.name));
             }
             if state.is(Mark::Leaf) {
                 text.push_str(&format!("    {} --> [*]\n", state.name));

@@ -12,7 +12,7 @@ use syn::{
 };
 
 use super::cfg::Cfg;
-use super::{Mistake, Unknown, range};
+use super::mistake::{Mistake, Unknown};
 use crate::model::Model;
 use crate::report::Report;
 use crate::{check, items, shim};
@@ -26,6 +26,17 @@ pub struct FileModule {
     pub file: Option<String>,
     /// The position of its name, in bytes.
     pub at: Range<usize>,
+}
+
+impl FileModule {
+    /// Returns the mistake that its file is not there, in the words of rustc.
+    pub fn missing(&self) -> Mistake {
+        let name = self.path.last().map_or("", String::as_str);
+        Mistake::of_rust(
+            format!("file not found for module `{name}`"),
+            self.at.clone(),
+        )
+    }
 }
 
 /// What a file declares.
@@ -74,7 +85,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             self.modules.push(FileModule {
                 path: self.around.clone(),
                 file: self.cfg.resolved(&module.attrs).iter().find_map(path),
-                at: range(module.ident.span()),
+                at: module.ident.span().byte_range(),
             });
         }
         visit::visit_item_mod(self, module);
@@ -135,7 +146,7 @@ impl Declaration {
             Visibility::Inherited => keyword,
             vis => vis.span(),
         };
-        range(vis).start..range(input.ident.span()).end
+        vis.byte_range().start..input.ident.span().byte_range().end
     }
 
     /// Returns every mistake, as the macro and rustc report them.
@@ -174,7 +185,7 @@ fn located(report: Report) -> Vec<Mistake> {
     mistakes
         .map(|mistake| Mistake {
             rule: mistake.rule,
-            at: range(mistake.spot.span),
+            at: mistake.spot.span.byte_range(),
             message: mistake.message,
             help: mistake.help,
             unknown: None,
@@ -200,7 +211,7 @@ fn unknown_states(model: &Model, head: Range<usize>) -> Vec<Mistake> {
                     Some(meant) => format!("there is a variant with a similar name: `{meant}`"),
                     None => format!("the states are {}", names.join(", ")),
                 },
-                at: range(ident.span()),
+                at: ident.span().byte_range(),
                 unknown: Some(Unknown {
                     name,
                     meant,

@@ -1,0 +1,98 @@
+//! `cargo okt check`: every mistake of every graph, without building.
+
+use std::io::{IsTerminal, Write, stdout};
+
+use clap::{Args, ValueEnum};
+use okt_syntax::source::Mistake;
+use serde_json::{Value, json};
+
+use crate::crates::{Crates, File};
+
+/// Report every mistake of the lifecycle graphs of a crate, without building it.
+///
+/// The messages are those of the compiler. Graphs that a `macro_rules!` writes are not found.
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    crates: Crates,
+    /// How the mistakes are printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// With the source lines, as rustc prints them.
+    Text,
+    /// An array of objects: `code`, `message`, `help`, `file`, and the first `line` and `column` and the end, from 1.
+    Json,
+}
+
+impl Check {
+    /// Prints the mistakes, and returns an error if there are any.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let (files, cfg) = self.crates.read()?;
+        let mut graphs = 0;
+        let mut found: Vec<(&File, Mistake)> = Vec::new();
+        for file in &files {
+            found.extend(file.mistakes.iter().map(|it| (file, it.clone())));
+            if let Some(source) = &file.source {
+                graphs += source.count(&cfg);
+                found.extend(source.check(&cfg).into_iter().map(|it| (file, it)));
+            }
+        }
+        let text = match self.format {
+            Format::Text => text(&found),
+            Format::Json => {
+                let all: Vec<Value> = found.iter().map(|(file, it)| as_json(file, it)).collect();
+                format!("{}\n", Value::from(all))
+            }
+        };
+        // A reader that has seen enough (`| head`) is no failure.
+        let _ = stdout().write_all(text.as_bytes());
+        let summary = format!("{} in {}", many(graphs, "graph"), many(files.len(), "file"));
+        match found.len() {
+            0 => {
+                eprintln!("{summary}: no mistakes");
+                Ok(())
+            }
+            count => Err(format!("{summary}: {}", many(count, "mistake"))),
+        }
+    }
+}
+
+fn text(found: &[(&File, Mistake)]) -> String {
+    let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let blocks = found.iter();
+    blocks
+        .map(|(file, mistake)| format!("{}\n\n", mistake.render(&file.text, &file.path, colours)))
+        .collect()
+}
+
+fn as_json(file: &File, mistake: &Mistake) -> Value {
+    let (line, column) = position(&file.text, mistake.at.start);
+    let (end_line, end_column) = position(&file.text, mistake.at.end);
+    json!({
+        "code": mistake.rule.map(|rule| rule.to_string()),
+        "message": mistake.message,
+        "help": mistake.help,
+        "file": file.path,
+        "line": line,
+        "column": column,
+        "endLine": end_line,
+        "endColumn": end_column,
+    })
+}
+
+/// Returns the line and the column of a position, in characters, both from 1.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (line, before[start..].chars().count() + 1)
+}
+
+fn many(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

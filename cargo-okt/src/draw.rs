@@ -1,0 +1,84 @@
+//! `cargo okt graph`: draws the graphs of a crate, without building.
+
+mod svg;
+
+use std::io::{Write, stdout};
+
+use clap::{Args, ValueEnum};
+
+use crate::crates::Crates;
+
+/// Draw the lifecycle graphs of a crate, without building it.
+#[derive(Args)]
+pub(crate) struct Draw {
+    #[command(flatten)]
+    crates: Crates,
+    /// The language of the drawing.
+    #[arg(long, value_enum, default_value_t = Format::Mermaid)]
+    format: Format,
+    /// The enum, if there are several.
+    #[arg(long, value_name = "ENUM")]
+    name: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// A Mermaid state diagram, which GitHub draws.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// A picture.
+    Svg,
+    /// One line of JSON, as in the annotation `okt.dev/graph` of a CRD.
+    Json,
+}
+
+impl Draw {
+    /// Prints the drawings.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let (files, cfg) = self.crates.read()?;
+        let mut drawn: Vec<(String, String)> = Vec::new();
+        for file in &files {
+            let Some(source) = &file.source else {
+                eprintln!("warning: {} is not Rust; see `cargo okt check`", file.path);
+                continue;
+            };
+            if !source.check(&cfg).is_empty() {
+                eprintln!(
+                    "warning: {}: a graph with mistakes is not drawn; see `cargo okt check`",
+                    file.path
+                );
+            }
+            drawn.extend(source.graphs(&cfg, |graph| {
+                let text = match self.format {
+                    Format::Mermaid => graph.mermaid(),
+                    Format::Dot => graph.dot(),
+                    Format::Svg => svg::draw(graph),
+                    Format::Json => format!("{}\n", graph.json()),
+                };
+                (graph.name.to_owned(), text)
+            }));
+        }
+        let names: Vec<String> = drawn.iter().map(|(name, _)| name.clone()).collect();
+        if let Some(wanted) = &self.name {
+            drawn.retain(|(name, _)| name == wanted);
+        }
+        match (&drawn[..], self.format) {
+            ([], _) if names.is_empty() => Err("there is no graph to draw".to_owned()),
+            ([], _) => Err(format!(
+                "there is no such graph; there are {}",
+                names.join(", ")
+            )),
+            ([_, _, ..], Format::Svg) => Err(format!(
+                "a picture has one graph; choose with `--name`: {}",
+                names.join(", ")
+            )),
+            (drawn, _) => {
+                let texts: Vec<&str> = drawn.iter().map(|(_, text)| text.as_str()).collect();
+                // A reader that has seen enough (`| head`) is no failure.
+                let _ = stdout().write_all(texts.join("\n").as_bytes());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Tests of `cargo okt check`, `graph` and `explain`: they read the files of a crate as a compiler would.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const GRAPH: &str = "
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    #[entry]
+    #[trigger(End, on_error)]
+    #[child(End)]
+    Start,
+
+    #[leaf]
+    End,
+}
+";
+
+/// A crate on disk.
+struct Package(TempDir);
+
+impl Package {
+    fn of(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        }
+        Self(folder)
+    }
+
+    fn okt(&self, args: &[&str]) -> Output {
+        okt(self.0.path(), args)
+    }
+}
+
+fn okt(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));
+    let command = command.arg("okt").args(args).current_dir(folder);
+    command.env_remove("CARGO").output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn every_graph_of_every_module_is_checked() {
+    let dead = GRAPH.replace("#[leaf]", "");
+    let package = Package::of(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+        ),
+        (
+            "src/main.rs",
+            "mod one;\nmod inner { mod two; #[path = \"other/three.rs\"] mod three; }\nfn main() {}\n",
+        ),
+        ("src/one.rs", "mod deep;\n"),
+        ("src/one/deep.rs", &dead),
+        ("src/inner/two/mod.rs", GRAPH),
+        ("src/inner/other/three.rs", "fn f() { mod local {} }"),
+        ("examples/shown.rs", &format!("fn main() {{ {GRAPH} }}")),
+    ]);
+    let output = package.okt(&["check"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(said(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
+    let text = printed(&output);
+    assert!(text.contains("error: OKT003: no leaf"), "{text}");
+    assert!(text.contains("--> src/one/deep.rs:11:5"), "{text}");
+    // The same package, by the name of its root.
+    let output = package.okt(&["check", "src/main.rs"]);
+    assert_eq!(said(&output), "error: 2 graphs in 5 files: 2 mistakes\n");
+    // A module alone.
+    let output = package.okt(&["check", "src/one.rs", "--format", "json"]);
+    let mistakes: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let dead_end = &mistakes[1];
+    assert_eq!(dead_end["code"], "OKT005");
+    assert_eq!(dead_end["file"], "src/one/deep.rs");
+    assert_eq!(
+        (&dead_end["line"], &dead_end["column"]),
+        (&11.into(), &5.into())
+    );
+    assert_eq!(dead_end["endColumn"], 8);
+    assert!(
+        dead_end["help"]
+            .as_str()
+            .is_some_and(|it| it.contains("#[leaf]")),
+        "{dead_end}"
+    );
+}
+
+#[test]
+fn a_crate_without_mistakes_passes() {
+    let package = Package::of(&[("life.rs", &format!("\u{feff}#!/usr/bin/env run\n{GRAPH}"))]);
+    let output = package.okt(&["check", "life.rs"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(said(&output), "1 graph in 1 file: no mistakes\n");
+    assert_eq!(printed(&output), "");
+}
+
+#[test]
+fn what_is_not_compiled_is_not_checked() {
+    let text = "
+#[cfg(feature = \"backup\")]
+mod backup;
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    #[entry]
+    #[cfg_attr(feature = \"slow\", child(Slow))]
+    #[child(End)]
+    Start,
+    #[cfg(feature = \"slow\")]
+    Slow,
+    #[leaf]
+    End,
+}
+";
+    let manifest = "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[features]\ndefault = [\"slow\"]\nslow = []\nbackup = []\n";
+    let package = Package::of(&[
+        ("Cargo.toml", manifest),
+        ("src/lib.rs", text),
+        ("src/backup.rs", GRAPH),
+    ]);
+    let said_with = |args: &[&str]| said(&package.okt(&[&["check"], args].concat()));
+    assert_eq!(said_with(&[]), "error: 1 graph in 1 file: 1 mistake\n");
+    assert_eq!(
+        said_with(&["--no-default-features"]),
+        "1 graph in 1 file: no mistakes\n"
+    );
+    assert_eq!(
+        said_with(&["--all-features"]),
+        "error: 2 graphs in 2 files: 1 mistake\n"
+    );
+    assert_eq!(
+        said_with(&[
+            "src/lib.rs",
+            "--no-default-features",
+            "--features",
+            "backup"
+        ]),
+        "2 graphs in 2 files: no mistakes\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
+    let package = Package::of(&[
+        (
+            "main.rs",
+            &format!(
+                "mod broken;\nmod absent;\n{}",
+                GRAPH.replace("#[leaf]", "#[laef]")
+            ),
+        ),
+        ("broken.rs", "enum {"),
+    ]);
+    let output = package.okt(&["check", "main.rs"]);
+    let text = printed(&output);
+    for expected in [
+        "error: file not found for module `absent`\n --> main.rs:2:5",
+        "--> broken.rs:1:",
+        "did you mean `#[leaf]`?",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let output = package.okt(&["check", "nothing.rs"]);
+    assert!(
+        said(&output).starts_with("error: nothing.rs: "),
+        "{}",
+        said(&output)
+    );
+    let output = package.okt(&["check"]);
+    assert!(said(&output).contains("Cargo.toml"), "{}", said(&output));
+}
+
+#[test]
+fn a_graph_is_drawn_in_every_language() {
+    let other = GRAPH.replace("Life", "Other");
+    let package = Package::of(&[("lives.rs", &format!("{GRAPH}{other}"))]);
+    let draw = |args: &[&str]| package.okt(&[&["graph", "lives.rs"], args].concat());
+    let text = printed(&draw(&[]));
+    assert_eq!(text.matches("stateDiagram-v2").count(), 2, "{text}");
+    assert!(text.contains("    Start --> End : on error\n"), "{text}");
+    let text = printed(&draw(&["--format", "dot", "--name", "Other"]));
+    assert!(text.starts_with("digraph \"Other\""), "{text}");
+    let text = printed(&draw(&["--format", "json", "--name", "Life"]));
+    let graph: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(graph["name"], "Life");
+    let text = printed(&draw(&["--format", "svg", "--name", "Life"]));
+    for expected in ["<svg ", ">Start</", ">on error</", "stroke-dasharray"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let output = draw(&["--format", "svg"]);
+    assert_eq!(
+        said(&output),
+        "error: a picture has one graph; choose with `--name`: Life, Other\n"
+    );
+    let output = draw(&["--name", "Nope"]);
+    assert_eq!(
+        said(&output),
+        "error: there is no such graph; there are Life, Other\n"
+    );
+}
+
+#[test]
+fn a_rule_is_explained_by_its_code() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for code in ["OKT005", "okt5", "5"] {
+        let output = okt(here, &["explain", code]);
+        assert!(printed(&output).starts_with("# OKT005: "), "{code}");
+    }
+    let output = okt(here, &["explain", "OKT099"]);
+    assert_eq!(
+        said(&output),
+        "error: there is no rule OKT099; the rules are OKT001 to OKT020\n"
+    );
+}
