@@ -64,9 +64,8 @@ impl Check {
 fn text(found: &[(&File, Mistake)]) -> String {
     let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let blocks = found.iter();
-    blocks
-        .map(|(file, mistake)| format!("{}\n\n", mistake.render(&file.text, &file.path, colours)))
-        .collect()
+    let blocks = blocks.map(|(file, mistake)| mistake.render(&file.text, &file.path, colours));
+    blocks.flat_map(|block| [block, "\n\n".into()]).collect()
 }
 
 fn as_json(file: &File, mistake: &Mistake) -> Value {

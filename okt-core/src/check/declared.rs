@@ -11,7 +11,7 @@ use crate::graph::{Cause, Kind, Mark, StateId, Trigger};
 use crate::names;
 use crate::routes::net;
 
-impl Faults<'_, '_> {
+impl<'g> Faults<'_, 'g> {
     /// OKT001. The macro lets rustc report this, with its "similar name" help.
     pub(super) fn targets_are_states(&mut self) {
         let graph = self.graph;
@@ -227,7 +227,6 @@ impl Faults<'_, '_> {
         let mut wire: BTreeMap<&str, StateId> = BTreeMap::new();
         let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
         for (id, state) in self.graph.iter() {
-            // A current name takes precedence over every former one, whatever the order of declaration.
             if let Some(first) = wire.insert(state.name, id) {
                 wire.insert(state.name, first);
                 self.report(
@@ -299,6 +298,11 @@ impl Faults<'_, '_> {
                 );
             }
         }
+        self.former_names(wire);
+    }
+
+    /// The part of OKT014 and OKT020 about former names; a current name takes precedence over every former one.
+    fn former_names(&mut self, mut wire: BTreeMap<&'g str, StateId>) {
         for (id, state) in self.graph.iter() {
             for (index, was) in state.was.iter().enumerate() {
                 if let Some(first) = wire.insert(was, id) {
@@ -524,7 +528,7 @@ impl Faults<'_, '_> {
         let graph = self.graph;
         let ends = graph.iter().filter(|(_, state)| is_dead_end(state));
         let last = graph.iter().last();
-        let found = ends.last().or(last);
+        let found = ends.max_by_key(|(id, _)| *id).or(last);
         found.map_or("..", |(_, state)| state.variant)
     }
 }
