@@ -1,0 +1,153 @@
+//! The page of each rule is true: its wrong examples give the messages that it shows, and its right ones give none.
+//!
+//! The wrong examples are also the compiler tests of the rule. `UPDATE_EXPECT=1` writes the messages into the pages and
+//! the examples into the compiler tests.
+
+#![cfg(feature = "source")]
+
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+use okt_core::check::Rule;
+use okt_syntax::rules::page;
+use okt_syntax::source::{Cfg, Mistake, Source};
+
+/// A part of a page.
+#[derive(PartialEq)]
+enum Part<'p> {
+    Prose(&'p str),
+    /// The content of a code block, and its language.
+    Code(&'p str, &'p str),
+}
+
+fn parts(page: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    for (index, text) in page.split("```").enumerate() {
+        parts.push(if index % 2 == 0 {
+            Part::Prose(text)
+        } else {
+            let (language, code) = text.split_once('\n').expect("a block begins with a line");
+            Part::Code(language, code)
+        });
+    }
+    parts
+}
+
+fn check(code: &str) -> Vec<Mistake> {
+    let source = Source::parse(code).unwrap_or_else(|error| panic!("{}: {code}", error.message));
+    assert_ne!(source.count(&Cfg::new([])), 0, "no graph: {code}");
+    source.check(&Cfg::new([]))
+}
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn code_of(rule: Rule) -> String {
+    rule.to_string().to_lowercase()
+}
+
+/// Returns the wrong examples of a page, before the heading `Right`.
+fn wrong(page: &str) -> Vec<&str> {
+    let before = page.split("\n## Right\n").next().expect("a first part");
+    examples(before)
+}
+
+fn right(page: &str) -> Vec<&str> {
+    page.split_once("\n## Right\n")
+        .map_or_else(Vec::new, |(_, after)| examples(after))
+}
+
+fn examples(text: &str) -> Vec<&str> {
+    let parts = parts(text).into_iter();
+    parts
+        .filter_map(|part| match part {
+            Part::Code("rust", code) => Some(code),
+            Part::Code(..) | Part::Prose(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_page_shows_the_messages_of_its_wrong_examples() {
+    for rule in Rule::ALL {
+        let page = page(rule);
+        let mut written = String::new();
+        let mut example = "";
+        for part in parts(page) {
+            match part {
+                Part::Prose(text) => written.push_str(text),
+                Part::Code("text", _) => {
+                    let mistakes = check(example);
+                    assert!(
+                        !mistakes.is_empty(),
+                        "{rule}: nothing is wrong with {example}"
+                    );
+                    assert!(
+                        mistakes.iter().all(|it| it.rule == Some(rule)),
+                        "{rule}: {mistakes:#?}"
+                    );
+                    let said = mistakes
+                        .iter()
+                        .map(|it| it.render(example, "src/main.rs", false));
+                    let said = said.collect::<Vec<_>>().join("\n\n");
+                    written.push_str(&format!("```text\n{said}\n```"));
+                }
+                Part::Code(language, code) => {
+                    example = code;
+                    written.push_str(&format!("```{language}\n{code}```"));
+                }
+            }
+        }
+        expect_file![root(&format!("rules/{}.md", code_of(rule)))].assert_eq(&written);
+    }
+}
+
+#[test]
+fn the_right_examples_of_a_page_have_no_mistakes() {
+    for rule in Rule::ALL {
+        let right = right(page(rule));
+        assert!(!right.is_empty(), "{rule} shows no way to mend it");
+        for example in right {
+            assert_eq!(check(example), [], "{rule}: {example}");
+        }
+    }
+}
+
+#[test]
+fn the_wrong_examples_of_a_page_are_the_compiler_test_of_the_rule() {
+    for rule in Rule::ALL {
+        let wrong = wrong(page(rule));
+        assert!(!wrong.is_empty(), "{rule} shows no mistake");
+        let examples = wrong.join("\n");
+        let examples =
+            examples.replace("#[lifecycle_graph]", "#[lifecycle_graph(crate(okt_core))]");
+        let examples = examples.replace(
+            "#[lifecycle_graph(pass",
+            "#[lifecycle_graph(crate(okt_core), pass",
+        );
+        let case = format!(
+            "//! The wrong examples of the page about {rule}, from which this file is written.\nuse okt_macros::lifecycle_graph;\n\n{examples}\nfn main() {{}}\n"
+        );
+        let file = root(&format!(
+            "../ui-tests/cases/fail/rules/{}.rs",
+            code_of(rule)
+        ));
+        expect_file![file].assert_eq(&case);
+    }
+}
+
+#[test]
+fn the_index_lists_every_page() {
+    let mut index = String::from(
+        "# The rules of a lifecycle graph\n\nEvery rule has a code, with which its message begins, and a page, which `cargo okt explain` prints too.\nOne build reports all mistakes of a graph, in source order, each on its own token.\nAn edge with wrong options still counts as an edge. Rules about reachability are skipped while a target is unknown.\n`okt_core::check` checks the same rules at run time, with the same messages.\n\n| rule | about |\n|---|---|\n",
+    );
+    for rule in Rule::ALL {
+        let heading = page(rule).lines().next().unwrap_or_default();
+        let title = heading
+            .strip_prefix(&format!("# {rule}: "))
+            .expect("a heading with the code");
+        index.push_str(&format!("| [{rule}]({}.md) | {title} |\n", code_of(rule)));
+    }
+    expect_file![root("rules/README.md")].assert_eq(&index);
+}
