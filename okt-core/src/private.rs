@@ -2,7 +2,9 @@
 
 pub use core;
 
+use alloc::boxed::Box;
 use core::fmt;
+use core::pin::Pin;
 
 use crate::graph::Mark;
 pub use crate::graph::{
@@ -15,13 +17,39 @@ pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
 
 /// Formats a successor like derived code, but with one function instead of code per state.
-pub fn debug(answer: Answer, graph: &Graph<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match answer {
+pub fn debug(
+    successor: &dyn Successor,
+    graph: &Graph<'_>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match successor.answer() {
         Answer::Stay => f.write_str("Stay"),
         Answer::Next => f.write_str("Next"),
         Answer::Wait(time) => f.debug_tuple("Wait").field(&time).finish(),
         Answer::To(to) => f.write_str(graph.get(to).map_or("?", |state| state.variant)),
     }
+}
+
+/// The work of some state.
+pub type Work<'w, A, E> = Pin<Box<dyn Future<Output = Result<A, E>> + Send + 'w>>;
+
+/// Boxes the work of a state of a lifecycle.
+///
+/// A match whose arms are boxes is checked much faster than one that awaits in each arm.
+pub fn work<'w, S: Successor, E>(
+    work: impl Future<Output = Result<S, E>> + Send + 'w,
+) -> Work<'w, Answer, E> {
+    Box::pin(async move { work.await.map(|successor| successor.answer()) })
+}
+
+/// Boxes the step of a state of a pass.
+pub fn step<'w, S: Successor, E>(
+    step: impl Future<Output = Result<Step<S>, E>> + Send + 'w,
+) -> Work<'w, Step<Answer>, E> {
+    Box::pin(async move {
+        let step = step.await;
+        step.map(|step| step.map(|successor| successor.answer()))
+    })
 }
 
 /// Delegates the work of a state; an idle state has none.

@@ -34,7 +34,6 @@ const _: () = {
 /// What the handlers of [`Cache`](super::Cache) answer: for each state that has one, where it leads.
 pub mod cache {
     /// How the work of `Filling` ends; it leads to `Broken`, `Gone` or `Serving`.
-    #[derive(Clone, Copy)]
     pub enum AfterFilling {
         /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
         Next,
@@ -48,7 +47,6 @@ pub mod cache {
         Serving,
     }
     /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
-    #[derive(Clone, Copy)]
     pub enum AfterServing {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -66,7 +64,6 @@ pub mod cache {
         Parked,
     }
     /// How the work of `Compacting` ends; it leads to `Parked`, `Broken` or `Serving`.
-    #[derive(Clone, Copy)]
     pub enum AfterCompacting {
         /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
         Next,
@@ -80,7 +77,6 @@ pub mod cache {
         Serving,
     }
     /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
-    #[derive(Clone, Copy)]
     pub enum AfterDraining {
         /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Gone`.
         Next,
@@ -351,15 +347,7 @@ const _: () = {
     impl __okt::Lifecycle for Cache {
         const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
-            match self {
-                Self::Filling => __okt::StateId(0),
-                Self::Serving => __okt::StateId(1),
-                Self::Compacting => __okt::StateId(2),
-                Self::Draining => __okt::StateId(3),
-                Self::Parked => __okt::StateId(4),
-                Self::Broken => __okt::StateId(5),
-                Self::Gone => __okt::StateId(6),
-            }
+            __okt::StateId(self as u16)
         }
         fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
             let states: &'static [Self] = &[
@@ -377,8 +365,8 @@ const _: () = {
     #[automatically_derived]
     impl __okt::Successor for cache::AfterFilling {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
                 Self::Broken => __okt::Answer::To(__okt::StateId(5)),
@@ -388,26 +376,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for cache::AfterFilling {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for cache::AfterFilling {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterFilling {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for cache::AfterServing {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
@@ -419,26 +398,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for cache::AfterServing {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for cache::AfterServing {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterServing {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for cache::AfterCompacting {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
                 Self::Parked => __okt::Answer::To(__okt::StateId(4)),
@@ -448,26 +418,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for cache::AfterCompacting {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for cache::AfterCompacting {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterCompacting {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for cache::AfterDraining {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
                 Self::Filling => __okt::Answer::To(__okt::StateId(0)),
@@ -476,19 +437,10 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for cache::AfterDraining {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for cache::AfterDraining {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterDraining {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -500,36 +452,21 @@ const _: () = {
             handler: &__H,
             cx: &__H::Context,
         ) -> ::core::result::Result<__okt::Answer, __H::Error> {
-            match self {
-                Self::Filling => {
-                    <__H as CacheHandler>::filling(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
-                }
-                Self::Serving => {
-                    <__H as CacheHandler>::serving(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
-                }
+            let work: __okt::Work<'_, _, __H::Error> = match self {
+                Self::Filling => __okt::work(<__H as CacheHandler>::filling(handler, cx)),
+                Self::Serving => __okt::work(<__H as CacheHandler>::serving(handler, cx)),
                 Self::Compacting => {
-                    <__H as CacheHandler>::compacting(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
+                    __okt::work(<__H as CacheHandler>::compacting(handler, cx))
                 }
                 Self::Draining => {
-                    <__H as CacheHandler>::draining(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
+                    __okt::work(<__H as CacheHandler>::draining(handler, cx))
                 }
-                Self::Gone => {
-                    <__H as CacheHandler>::gone(handler, cx)
-                        .await
-                        .map(|()| __okt::Answer::Stay)
-                }
+                Self::Gone => __okt::work(<__H as CacheHandler>::gone(handler, cx)),
                 Self::Parked | Self::Broken => {
-                    ::core::result::Result::Ok(__okt::Answer::Stay)
+                    return ::core::result::Result::Ok(__okt::Answer::Stay);
                 }
-            }
+            };
+            work.await
         }
     }
     #[automatically_derived]

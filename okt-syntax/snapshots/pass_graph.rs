@@ -21,7 +21,6 @@ const _: () = {
 /// What the handlers of [`BrokerPass`](super::BrokerPass) answer: for each state that has one, where it leads.
 pub mod broker_pass {
     /// How the work of `Check` ends; it leads to `Report`, `Finalize` or `Gather`.
-    #[derive(Clone, Copy)]
     pub enum AfterCheck {
         /// The step is done; on to the last child, `Gather`.
         Next,
@@ -33,7 +32,6 @@ pub mod broker_pass {
         Gather,
     }
     /// How the work of `Gather` ends; it leads to `Report` or `Apply`.
-    #[derive(Clone, Copy)]
     pub enum AfterGather {
         /// The step is done; on to the last child, `Apply`.
         Next,
@@ -43,7 +41,6 @@ pub mod broker_pass {
         Apply,
     }
     /// How the work of `Apply` ends; it leads to `Report` or `End`.
-    #[derive(Clone, Copy)]
     pub enum AfterApply {
         /// The step is done; on to the last child, `End`.
         Next,
@@ -53,7 +50,6 @@ pub mod broker_pass {
         End,
     }
     /// How the work of `Finalize` ends; it leads to `End`.
-    #[derive(Clone, Copy)]
     pub enum AfterFinalize {
         /// The step is done; on to the last child, `End`.
         Next,
@@ -61,7 +57,6 @@ pub mod broker_pass {
         End,
     }
     /// How the work of `Report` ends; it leads to `End`.
-    #[derive(Clone, Copy)]
     pub enum AfterReport {
         /// The step is done; on to the last child, `End`.
         Next,
@@ -273,14 +268,7 @@ const _: () = {
     impl __okt::Lifecycle for BrokerPass {
         const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
-            match self {
-                Self::Check => __okt::StateId(0),
-                Self::Gather => __okt::StateId(1),
-                Self::Apply => __okt::StateId(2),
-                Self::Finalize => __okt::StateId(3),
-                Self::Report => __okt::StateId(4),
-                Self::End => __okt::StateId(5),
-            }
+            __okt::StateId(self as u16)
         }
         fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
             let states: &'static [Self] = &[
@@ -297,8 +285,8 @@ const _: () = {
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterCheck {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Report => __okt::Answer::To(__okt::StateId(4)),
                 Self::Finalize => __okt::Answer::To(__okt::StateId(3)),
@@ -307,26 +295,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for broker_pass::AfterCheck {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for broker_pass::AfterCheck {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for broker_pass::AfterCheck {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterGather {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Report => __okt::Answer::To(__okt::StateId(4)),
                 Self::Apply => __okt::Answer::To(__okt::StateId(2)),
@@ -334,26 +313,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for broker_pass::AfterGather {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for broker_pass::AfterGather {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for broker_pass::AfterGather {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterApply {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Report => __okt::Answer::To(__okt::StateId(4)),
                 Self::End => __okt::Answer::To(__okt::StateId(5)),
@@ -361,71 +331,44 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for broker_pass::AfterApply {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for broker_pass::AfterApply {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for broker_pass::AfterApply {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterFinalize {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for broker_pass::AfterFinalize {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for broker_pass::AfterFinalize {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for broker_pass::AfterFinalize {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterReport {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::End => __okt::Answer::To(__okt::StateId(5)),
             }
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for broker_pass::AfterReport {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for broker_pass::AfterReport {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for broker_pass::AfterReport {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -437,36 +380,29 @@ const _: () = {
             handler: &__H,
             cx: &__H::Context,
         ) -> ::core::result::Result<__okt::Step<__okt::Answer>, __H::Error> {
-            match self {
+            let work: __okt::Work<'_, _, __H::Error> = match self {
                 Self::Check => {
-                    <__H as BrokerPassHandler>::check(handler, cx)
-                        .await
-                        .map(|step| step.map(__okt::Successor::answer))
+                    __okt::step(<__H as BrokerPassHandler>::check(handler, cx))
                 }
                 Self::Gather => {
-                    <__H as BrokerPassHandler>::gather(handler, cx)
-                        .await
-                        .map(|step| step.map(__okt::Successor::answer))
+                    __okt::step(<__H as BrokerPassHandler>::gather(handler, cx))
                 }
                 Self::Apply => {
-                    <__H as BrokerPassHandler>::apply(handler, cx)
-                        .await
-                        .map(|step| step.map(__okt::Successor::answer))
+                    __okt::step(<__H as BrokerPassHandler>::apply(handler, cx))
                 }
                 Self::Finalize => {
-                    <__H as BrokerPassHandler>::finalize(handler, cx)
-                        .await
-                        .map(|step| step.map(__okt::Successor::answer))
+                    __okt::step(<__H as BrokerPassHandler>::finalize(handler, cx))
                 }
                 Self::Report => {
-                    <__H as BrokerPassHandler>::report(handler, cx)
-                        .await
-                        .map(|step| step.map(__okt::Successor::answer))
+                    __okt::step(<__H as BrokerPassHandler>::report(handler, cx))
                 }
                 Self::End => {
-                    ::core::result::Result::Ok(__okt::Step::done(__okt::Answer::Stay))
+                    return ::core::result::Result::Ok(
+                        __okt::Step::done(__okt::Answer::Stay),
+                    );
                 }
-            }
+            };
+            work.await
         }
     }
 };

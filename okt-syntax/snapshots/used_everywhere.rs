@@ -16,7 +16,6 @@ const _: () = {
 /// What the handlers of [`Life`](super::Life) answer: for each state that has one, where it leads.
 pub mod life {
     /// How the work of `Start` ends; it leads to `Failed`, `Start`, `Running`, `Stopping` or `End`.
-    #[derive(Clone, Copy)]
     pub enum AfterStart {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -36,7 +35,6 @@ pub mod life {
         End,
     }
     /// How the work of `Running` ends; it leads to `Stopping`.
-    #[derive(Clone, Copy)]
     pub enum AfterRunning {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -48,7 +46,6 @@ pub mod life {
         Stopping,
     }
     /// How the work of `Stopping` ends; it leads to `End`.
-    #[derive(Clone, Copy)]
     pub enum AfterStopping {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -60,7 +57,6 @@ pub mod life {
         End,
     }
     /// How the work of `Failed` ends; it leads to `Stopping`.
-    #[derive(Clone, Copy)]
     pub enum AfterFailed {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -162,13 +158,7 @@ const _: () = {
     impl __okt::Lifecycle for Life {
         const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
-            match self {
-                Self::Start => __okt::StateId(0),
-                Self::Running => __okt::StateId(1),
-                Self::Stopping => __okt::StateId(2),
-                Self::Failed => __okt::StateId(3),
-                Self::End => __okt::StateId(4),
-            }
+            __okt::StateId(self as u16)
         }
         fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
             let states: &'static [Self] = &[
@@ -184,8 +174,8 @@ const _: () = {
     #[automatically_derived]
     impl __okt::Successor for life::AfterStart {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
@@ -198,26 +188,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for life::AfterStart {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for life::AfterStart {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for life::AfterStart {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for life::AfterRunning {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
@@ -226,26 +207,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for life::AfterRunning {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for life::AfterRunning {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for life::AfterRunning {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for life::AfterStopping {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
@@ -254,26 +226,17 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for life::AfterStopping {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for life::AfterStopping {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for life::AfterStopping {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
     impl __okt::Successor for life::AfterFailed {
         #[inline]
-        fn answer(self) -> __okt::Answer {
-            match self {
+        fn answer(&self) -> __okt::Answer {
+            match *self {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
@@ -282,19 +245,10 @@ const _: () = {
         }
     }
     #[automatically_derived]
-    impl ::core::cmp::PartialEq for life::AfterFailed {
-        #[inline]
-        fn eq(&self, other: &Self) -> bool {
-            __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-        }
-    }
-    #[automatically_derived]
-    impl ::core::cmp::Eq for life::AfterFailed {}
-    #[automatically_derived]
     impl ::core::fmt::Debug for life::AfterFailed {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+            __okt::debug(self, __GRAPH, f)
         }
     }
     #[automatically_derived]
@@ -306,33 +260,16 @@ const _: () = {
             handler: &__H,
             cx: &__H::Context,
         ) -> ::core::result::Result<__okt::Answer, __H::Error> {
-            match self {
-                Self::Start => {
-                    <__H as LifeHandler>::start(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
-                }
-                Self::Running => {
-                    <__H as LifeHandler>::running(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
-                }
+            let work: __okt::Work<'_, _, __H::Error> = match self {
+                Self::Start => __okt::work(<__H as LifeHandler>::start(handler, cx)),
+                Self::Running => __okt::work(<__H as LifeHandler>::running(handler, cx)),
                 Self::Stopping => {
-                    <__H as LifeHandler>::stopping(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
+                    __okt::work(<__H as LifeHandler>::stopping(handler, cx))
                 }
-                Self::Failed => {
-                    <__H as LifeHandler>::failed(handler, cx)
-                        .await
-                        .map(__okt::Successor::answer)
-                }
-                Self::End => {
-                    <__H as LifeHandler>::end(handler, cx)
-                        .await
-                        .map(|()| __okt::Answer::Stay)
-                }
-            }
+                Self::Failed => __okt::work(<__H as LifeHandler>::failed(handler, cx)),
+                Self::End => __okt::work(<__H as LifeHandler>::end(handler, cx)),
+            };
+            work.await
         }
     }
     #[automatically_derived]

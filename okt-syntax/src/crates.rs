@@ -57,7 +57,7 @@ fn krate(args: TokenStream) -> syn::Result<Path> {
 }
 
 fn add(krate: &Path, input: &mut DeriveInput) -> syn::Result<()> {
-    let derives = derives(input)?;
+    let derives = derives(&input.attrs)?;
     let has = |names: &[&str]| derives.iter().any(|it| names.iter().any(|name| it == name));
     let of = |path: &str| -> LitStr {
         let krate = krate.to_token_stream().to_string().replace(' ', "");

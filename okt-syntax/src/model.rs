@@ -52,6 +52,8 @@ pub(crate) struct Node {
     /// it.
     pub(crate) method: Option<Ident>,
     pub(crate) has_fields: bool,
+    /// Whether the variant has a discriminant of its own (e.g. `Up = 3`).
+    has_discriminant: bool,
     pub(crate) attributes: Attributes,
 }
 
@@ -255,6 +257,7 @@ impl Node {
             name,
             method: identifier(&snake(&own)),
             has_fields,
+            has_discriminant: variant.discriminant.is_some(),
             attributes,
             ident: variant.ident.clone(),
         }
@@ -284,6 +287,11 @@ impl Node {
         } else {
             quote!(Self::#ident)
         }
+    }
+
+    /// Returns whether the variant is only a name, so that its discriminant is its position.
+    pub(crate) fn is_plain(&self) -> bool {
+        !(self.has_fields || self.has_discriminant)
     }
 
     /// Returns the first line of the doc comment; empty if there is none.

@@ -22,7 +22,7 @@ const DERIVES: [(&str, Option<&str>, &str); 7] = [
 ///
 /// Any other item stays as it is, also the spec of a custom resource that OKT does not reconcile.
 pub(crate) fn complete(krate: &Path, input: &mut DeriveInput) -> Vec<syn::Error> {
-    let Ok(derived) = derives(input) else {
+    let Ok(derived) = derives(&input.attrs) else {
         return Vec::new();
     };
     let has = |name: &str| derived.iter().any(|it| it == name);
@@ -149,13 +149,9 @@ fn spelled(ty: &Type) -> String {
 }
 
 /// Returns the last words of all derives below the attribute.
-pub(crate) fn derives(input: &DeriveInput) -> syn::Result<Vec<syn::Ident>> {
+pub(crate) fn derives(attrs: &[Attribute]) -> syn::Result<Vec<syn::Ident>> {
     let mut names = Vec::new();
-    for attr in input
-        .attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("derive"))
-    {
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
         let list = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
         let last = |path: Path| Some(path.segments.last()?.ident.clone());
         names.extend(list.into_iter().filter_map(last));

@@ -6,7 +6,9 @@
 use okt_core::check::Rule;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
-use syn::{Data, DeriveInput};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Token, Visibility};
 
 use crate::model::OPTIONS;
 use crate::options::Options;
@@ -67,16 +69,25 @@ pub(crate) fn missing(report: &mut Report, item: &TokenStream) -> Option<Vec<Ide
 /// Derives above the attribute are not seen, so an enum whose derives below have none of them may have them all.
 fn missing_derives(report: &mut Report, item: &TokenStream) -> Vec<Ident> {
     const ALL: [&str; 5] = ["Clone", "Copy", "Debug", "PartialEq", "Eq"];
-    let Ok(input) = syn::parse2::<DeriveInput>(item.clone()) else {
+    // Only the head of the item: to parse all variants of a large graph twice takes time.
+    let head = |input: ParseStream<'_>| {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let _: Visibility = input.parse()?;
+        let _: Token![enum] = input.parse()?;
+        let name: Ident = input.call(Ident::parse_any)?;
+        let _: TokenStream = input.parse()?;
+        Ok((attrs, name))
+    };
+    let Ok((attrs, name)) = head.parse2(item.clone()) else {
         return Vec::new();
     };
-    let derived = derives(&input).unwrap_or_default();
+    let derived = derives(&attrs).unwrap_or_default();
     let has = |name: &str| derived.iter().any(|it| it == name);
     let missing: Vec<&str> = ALL.into_iter().filter(|name| !has(name)).collect();
-    if missing.is_empty() || missing.len() == ALL.len() || !matches!(input.data, Data::Enum(_)) {
+    if missing.is_empty() || missing.len() == ALL.len() {
         return Vec::new();
     }
-    let spot = report.spot(input.ident.span());
+    let spot = report.spot(name.span());
     report.error(
         Rule::Shape,
         spot,

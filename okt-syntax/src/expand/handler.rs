@@ -2,7 +2,7 @@
 
 use okt_core::{Kind, Mark};
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 
 use crate::expand::{docs, successors};
 use crate::model::{Model, Node};
@@ -41,37 +41,33 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
 /// Generates `impl Dispatch<H> for DatabaseState`, also for delegated work; for a pass `impl PassDispatch<H>`.
 ///
 /// The associated types are those of the handler: in an impl for an enum with a state `Error`, `Self::Error` is ambiguous.
-///
-/// The compile time of an async function grows faster than its number of awaits, so a long match is split into
-/// functions.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
-    const STRETCH: usize = 16;
     let (ident, handler) = (&model.ident, &model.handler);
-    let nodes: Vec<&Node> = handled(model).collect();
-    let (stretches, arms): (Vec<_>, Vec<_>) = if nodes.len() <= STRETCH {
-        let arms = nodes.iter().map(|node| arm(model, node)).collect();
-        (Vec::new(), arms)
-    } else {
-        let chunks = nodes.chunks(STRETCH).enumerate();
-        chunks
-            .map(|(index, nodes)| stretch(model, index, nodes))
-            .unzip()
-    };
+    let arms = handled(model).map(|node| arm(model, node));
     let idle = model.nodes.iter().filter(|node| !model.is_handled(node));
     let idle: Vec<TokenStream> = idle.map(Node::pattern).collect();
     let nothing = nothing(model);
-    let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => #nothing,));
-    // Without handlers the arguments are unused.
-    let unused = nodes.is_empty().then(|| quote!(let _ = (handler, cx);));
-    let answer = answer(model);
+    let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => return #nothing,));
+    let has_work = handled(model).next().is_some();
+    let (answer, work) = (answer(model), quote!(__okt::Work<'_, _, __H::Error>));
+    let body = if has_work {
+        quote! {
+            let work: #work = match self {
+                #(#arms)*
+                #idle
+            };
+            work.await
+        }
+    } else {
+        // Without handlers the arguments are unused.
+        quote!(let _ = (handler, cx); #nothing)
+    };
     let (r#trait, method) = match model.kind {
         Kind::Lifecycle => (quote!(Dispatch), quote!(dispatch)),
         Kind::Pass => (quote!(PassDispatch), quote!(step)),
     };
     let handed_on = (model.kind == Kind::Lifecycle).then(|| handed_on(model));
     quote! {
-        #(#stretches)*
-
         #[automatically_derived]
         impl<__H: #handler> __okt::#r#trait<__H> for #ident {
             type Context = __H::Context;
@@ -82,11 +78,7 @@ pub(crate) fn dispatch(model: &Model) -> TokenStream {
                 handler: &__H,
                 cx: &__H::Context,
             ) -> ::core::result::Result<#answer, __H::Error> {
-                #unused
-                match self {
-                    #(#arms)*
-                    #idle
-                }
+                #body
             }
         }
 
@@ -131,30 +123,6 @@ fn handed_on(model: &Model) -> TokenStream {
             }
         }
     }
-}
-
-/// Generates a function for some of the states, and the match arm that calls it.
-fn stretch(model: &Model, index: usize, nodes: &[&Node]) -> (TokenStream, TokenStream) {
-    let (handler, state) = (&model.handler, model.plain_ident());
-    let name = format_ident!("stretch_{index}");
-    let states = nodes.iter().map(|node| node.plain_ident());
-    let arms = nodes.iter().map(|node| work(model, node));
-    let patterns = nodes.iter().map(|node| node.pattern());
-    let (answer, nothing) = (answer(model), nothing(model));
-    let function = quote! {
-        async fn #name<__H: #handler>(
-            state: #state,
-            handler: &__H,
-            cx: &__H::Context,
-        ) -> ::core::result::Result<#answer, __H::Error> {
-            match state {
-                #(#state::#states { .. } => #arms,)*
-                _ => #nothing,
-            }
-        }
-    };
-    let arm = quote!(#(#patterns)|* => #name(self, handler, cx).await,);
-    (function, arm)
 }
 
 /// Returns the states with a method, each once.
@@ -232,22 +200,13 @@ fn method(model: &Model, node: &Node) -> TokenStream {
     }
 }
 
+/// Generates the match arm of a state, with a full path to its method, because the compiler resolves one of many
+/// methods slowly by name.
 fn arm(model: &Model, node: &Node) -> TokenStream {
-    let (pattern, work) = (node.pattern(), work(model, node));
-    quote!(#pattern => #work,)
-}
-
-/// Generates the call of a method, with a full path, because the compiler resolves one of many methods slowly by name.
-fn work(model: &Model, node: &Node) -> TokenStream {
-    let (handler, method) = (&model.handler, &node.method);
-    let answer = if node.is(Mark::Leaf) {
-        quote!(|()| __okt::Answer::Stay)
-    } else {
-        quote!(__okt::Successor::answer)
+    let (pattern, handler, method) = (node.pattern(), &model.handler, &node.method);
+    let boxed = match model.kind {
+        Kind::Lifecycle => quote!(work),
+        Kind::Pass => quote!(step),
     };
-    let answer = match model.kind {
-        Kind::Lifecycle => answer,
-        Kind::Pass => quote!(|step| step.map(#answer)),
-    };
-    quote!(<__H as #handler>::#method(handler, cx).await.map(#answer))
+    quote!(#pattern => __okt::#boxed(<__H as #handler>::#method(handler, cx)),)
 }

@@ -23,10 +23,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
             constant(graph)
         }
     });
-    let ids = model.iter().map(|(id, node)| {
-        let (pattern, id) = (node.pattern(), state_id(id));
-        quote!(#pattern => #id,)
-    });
+    let index = index(model);
     // A state with fields is refused, so its id is never converted.
     let states = model
         .nodes
@@ -41,9 +38,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
             const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
 
             fn id(self) -> __okt::StateId {
-                match self {
-                    #(#ids)*
-                }
+                __okt::StateId(#index)
             }
 
             fn from_id(id: __okt::StateId) -> ::core::option::Option<Self> {
@@ -52,6 +47,18 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
             }
         }
     }
+}
+
+/// Generates the position of a state, as an expression: a cast, unless the enum has discriminants of its own.
+fn index(model: &Model) -> TokenStream {
+    if model.nodes.iter().all(Node::is_plain) {
+        return quote!(self as u16);
+    }
+    let arms = model.iter().map(|(id, node)| {
+        let (pattern, id) = (node.pattern(), Literal::u16_unsuffixed(id.0));
+        quote!(#pattern => #id,)
+    });
+    quote!(match self { #(#arms)* })
 }
 
 /// Adds the bounds that a generic enum, which is refused, needs to implement `Lifecycle` without further errors.

@@ -113,7 +113,6 @@ impl<'m> Successors<'m> {
         });
         quote! {
             #doc
-            #[derive(Clone, Copy)]
             pub enum #ident {
                 #stay
                 #next
@@ -145,8 +144,8 @@ impl<'m> Successors<'m> {
             #[automatically_derived]
             impl __okt::Successor for #module::#ident {
                 #[inline]
-                fn answer(self) -> __okt::Answer {
-                    match self {
+                fn answer(&self) -> __okt::Answer {
+                    match *self {
                         #stay
                         #next
                         #wait
@@ -156,21 +155,10 @@ impl<'m> Successors<'m> {
             }
 
             #[automatically_derived]
-            impl ::core::cmp::PartialEq for #module::#ident {
-                #[inline]
-                fn eq(&self, other: &Self) -> bool {
-                    __okt::Successor::answer(*self) == __okt::Successor::answer(*other)
-                }
-            }
-
-            #[automatically_derived]
-            impl ::core::cmp::Eq for #module::#ident {}
-
-            #[automatically_derived]
             impl ::core::fmt::Debug for #module::#ident {
                 #[inline]
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    __okt::debug(__okt::Successor::answer(*self), __GRAPH, f)
+                    __okt::debug(self, __GRAPH, f)
                 }
             }
         }

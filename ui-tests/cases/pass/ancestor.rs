@@ -32,5 +32,6 @@ fn main() {
     assert_eq!(next(App::Running, Event::Next), Some(App::Stopping));
     assert_eq!(next(App::Running, Event::To(App::Servicing.id())), Some(App::Servicing));
     assert_eq!(next(App::Running, Event::To(App::End.id())), None);
-    assert_eq!(app::AfterRunning::Servicing, app::AfterRunning::Servicing);
+    let answer = app::AfterRunning::Servicing;
+    assert!(matches!(answer, app::AfterRunning::Servicing), "{answer:?}");
 }
