@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::Dfs;
 
-use crate::graph::{Graph, Mark, State, StateId};
+use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
 pub use crate::hops::{Routes, Table};
 
 impl Graph<'_> {
@@ -37,7 +37,8 @@ impl Graph<'_> {
 
     /// Returns the next hop of the way out, which deletion follows to a leaf.
     ///
-    /// It is the Next way if that ends in a leaf, otherwise the way with the fewest edges to a leaf.
+    /// It is the Next way if that ends in a leaf, otherwise the way with the fewest edges to a leaf. From a state with a
+    /// trigger `on_delete` it takes that.
     pub fn out(&self, from: StateId) -> Option<StateId> {
         self.routes.out.get(from.index())
     }
@@ -114,7 +115,8 @@ fn home(graph: &Graph<'_>) -> Option<StateId> {
 
 /// Returns for each state whether a spec may ask for it, in declaration order.
 pub(crate) fn desirable(graph: &Graph<'_>) -> Vec<bool> {
-    let along_children = reached(graph, |_, state| state.children.to_vec());
+    let entry: Vec<StateId> = graph.entry().into_iter().collect();
+    let along_children = reached(graph, &entry, |_, state| state.children.to_vec());
     graph
         .states
         .iter()
@@ -123,14 +125,15 @@ pub(crate) fn desirable(graph: &Graph<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// Returns for each state whether it can be reached from the entry along the given edges.
+/// Returns for each state whether it can be reached from some states along the given edges.
 pub(crate) fn reached(
     graph: &Graph<'_>,
+    from: &[StateId],
     edges: impl Fn(StateId, &State<'_>) -> Vec<StateId>,
 ) -> Vec<bool> {
     let net = net(graph, edges);
     let mut seen = vec![false; graph.states.len()];
-    if let Some(entry) = graph.entry() {
+    for entry in from {
         let mut walk = Dfs::new(&net, NodeIndex::new(entry.index()));
         while let Some(node) = walk.next(&net) {
             seen[node.index()] = true;
@@ -159,8 +162,10 @@ pub(crate) fn net(
 }
 
 /// Returns the hop of the way out per state: the Next way if that ends in a leaf, otherwise the fewest edges.
+///
+/// A trigger `on_delete` takes the place of the children of its state.
 pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
-    let nearest = Paths::of(graph).to_leaves();
+    let nearest = Paths::of_deletion(graph).to_leaves();
     let spelled_out = next_ways_to_leaves(graph);
     graph
         .iter()
@@ -169,12 +174,21 @@ pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
             if state.is(Mark::Leaf) {
                 None
             } else if spelled_out[id.index()] {
-                state.next()
+                edges_of_deletion(state).last().copied()
             } else {
                 nearest
             }
         })
         .collect()
+}
+
+/// Returns the edges that a deletion can take out of a state: its trigger `on_delete`, or else its children.
+pub(crate) fn edges_of_deletion<'g>(state: &State<'g>) -> Vec<StateId> {
+    let on_delete = |trigger: &&Trigger| trigger.cause == Cause::OnDelete;
+    match state.triggers.iter().find(on_delete) {
+        Some(trigger) => [trigger.to].into(),
+        None => state.children.to_vec(),
+    }
 }
 
 /// Returns for each state whether its Next way ends in a leaf.
@@ -197,7 +211,7 @@ fn next_ways_to_leaves(graph: &Graph<'_>) -> Vec<bool> {
             // Only a circle returns to a state of this way.
             known[id.index()] = Some(false);
             way.push(id);
-            at = state.next();
+            at = edges_of_deletion(state).last().copied();
         };
         for id in way {
             known[id.index()] = Some(ends);
@@ -212,20 +226,36 @@ type Length = (u32, u32);
 /// Shortest ways along children, backwards from a target.
 pub(crate) struct Paths<'a, 'g> {
     graph: &'a Graph<'g>,
+    /// The edges of each state; the last is Next.
+    edges: Vec<Vec<StateId>>,
     parents: Vec<Vec<usize>>,
 }
 
 impl<'a, 'g> Paths<'a, 'g> {
     pub(crate) fn of(graph: &'a Graph<'g>) -> Self {
+        Self::along(graph, |state| state.children.to_vec())
+    }
+
+    /// Ways along the edges that a deletion takes.
+    pub(crate) fn of_deletion(graph: &'a Graph<'g>) -> Self {
+        Self::along(graph, edges_of_deletion)
+    }
+
+    fn along(graph: &'a Graph<'g>, edges: impl Fn(&State<'g>) -> Vec<StateId>) -> Self {
+        let edges: Vec<Vec<StateId>> = graph.states.iter().map(edges).collect();
         let mut parents = vec![Vec::new(); graph.states.len()];
-        for (from, state) in graph.iter() {
-            for to in state.children {
+        for (from, edges) in edges.iter().enumerate() {
+            for to in edges {
                 if let Some(parents) = parents.get_mut(to.index()) {
-                    parents.push(from.index());
+                    parents.push(from);
                 }
             }
         }
-        Self { graph, parents }
+        Self {
+            graph,
+            edges,
+            parents,
+        }
     }
 
     /// Returns the hop towards one state, per state.
@@ -285,7 +315,8 @@ impl<'a, 'g> Paths<'a, 'g> {
             }
             for from in &further {
                 let state = &states[*from];
-                for child in state.children {
+                let next = self.edges[*from].last();
+                for child in &self.edges[*from] {
                     let Some((left, deviations)) = length.get(child.index()).copied().flatten()
                     else {
                         continue;
@@ -293,7 +324,7 @@ impl<'a, 'g> Paths<'a, 'g> {
                     if left + 1 != edges || (left > 0 && !transit(&states[child.index()])) {
                         continue;
                     }
-                    let deviates = u32::from(by_next(state) && state.next() != Some(*child));
+                    let deviates = u32::from(by_next(state) && next != Some(child));
                     let candidate = (edges, deviations.saturating_add(deviates));
                     if length[*from].is_none_or(|best| candidate < best) {
                         length[*from] = Some(candidate);

@@ -139,6 +139,24 @@ fn okt007_a_trap() {
 }
 
 #[test]
+fn okt007_is_not_about_a_state_that_deletion_leaves_by_a_trigger() {
+    let switch = graph(&["entry A >B", "rest B !C:delete", "leaf C"]);
+    assert_eq!(check(&switch), []);
+    // Also from a state that only leads there.
+    let upstream = graph(&[
+        "entry A >B",
+        "rest B !D:delete >C -D",
+        "rest C >B -D",
+        "leaf D",
+    ]);
+    assert!(
+        check(&upstream)
+            .iter()
+            .all(|fault| fault.rule != Rule::Trap)
+    );
+}
+
+#[test]
 fn okt007_a_trap_is_reported_at_its_place_and_not_on_every_way_into_it() {
     // C and D lead only to each other; A and B lead nowhere else. Only a trigger leads from D to the leaf E.
     let trap = graph(&["entry A >B", "B >C", "C >D", "rest D !E >C", "leaf E"]);
@@ -147,12 +165,14 @@ fn okt007_a_trap_is_reported_at_its_place_and_not_on_every_way_into_it() {
     assert_eq!(traps.len(), 1, "{faults:#?}");
     assert_eq!(traps[0].place, Place::State(C));
     assert!(
-        traps[0].message.contains("the same holds for `D`"),
+        traps[0]
+            .message
+            .contains("`D`, to which it leads, has none either"),
         "{}",
         traps[0].message
     );
     assert!(
-        traps[0].message.contains("`A`, `B` lead nowhere else"),
+        traps[0].message.contains("`A`, `B` lead only there"),
         "{}",
         traps[0].message
     );

@@ -15,7 +15,7 @@ mod wild;
 
 use okt_core::check::check;
 use okt_core::routes::Tables;
-use okt_core::{Graph, Mark, State, StateId};
+use okt_core::{Cause, Graph, Mark, State, StateId};
 use proptest::prelude::*;
 
 use build::{graph, with_routes};
@@ -92,6 +92,24 @@ fn any_graph(rng: &mut Rng) -> Graph<'static> {
     }
 }
 
+/// Returns the graph with only one child where a deletion takes a trigger: that trigger's target.
+fn as_a_deletion_sees_it(graph: &Graph<'static>) -> Graph<'static> {
+    let states = graph.states.iter().map(|state| {
+        let mut triggers = state.triggers.iter();
+        match triggers.find(|it| it.cause == Cause::OnDelete) {
+            Some(trigger) => State {
+                children: vec![trigger.to].leak(),
+                ..*state
+            },
+            None => *state,
+        }
+    });
+    Graph {
+        states: states.collect::<Vec<_>>().leak(),
+        ..*graph
+    }
+}
+
 /// Returns the states that children lead to from the entry, by following edges until nothing is new.
 fn reached(graph: &Graph<'_>) -> Vec<StateId> {
     let mut reached = Vec::from_iter(graph.entry());
@@ -162,7 +180,8 @@ proptest! {
 
     #[test]
     fn the_way_out_is_the_next_way_if_that_ends_in_a_leaf_and_otherwise_a_shortest_one(seed: u64) {
-        let graph = any_graph(&mut Rng(seed));
+        let any = any_graph(&mut Rng(seed));
+        let graph = as_a_deletion_sees_it(&any);
         let leaf = |id: StateId| graph.get(id).is_some_and(|state| state.is(Mark::Leaf));
         let ends_by_next = |from| {
             let mut at = from;
@@ -177,9 +196,9 @@ proptest! {
         };
         for (from, state) in graph.iter() {
             if state.is(Mark::Leaf) {
-                prop_assert_eq!(graph.out(from), None);
+                prop_assert_eq!(any.out(from), None);
             } else if ends_by_next(from) {
-                prop_assert_eq!(graph.out(from), state.next());
+                prop_assert_eq!(any.out(from), state.next());
             } else {
                 let all = ways(&graph, from, &leaf, &may_be_led_through);
                 let measure = |way: &Vec<StateId>| length(&graph, way, |_| true);
@@ -187,7 +206,7 @@ proptest! {
                 let first = state.children.iter().find(|child| {
                     all.iter().any(|way| way[1] == **child && Some(measure(way)) == best)
                 });
-                prop_assert_eq!(graph.out(from), first.copied());
+                prop_assert_eq!(any.out(from), first.copied());
             }
         }
     }

@@ -260,7 +260,7 @@ const _: () = {
         routes: __okt::Routes {
             rows: __okt::Table(b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0"),
             hops: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
-            out: __okt::Table(b"\x01\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
+            out: __okt::Table(b"\x03\0\x02\0\x05\0\x05\0\x05\0\xFF\xFF"),
             home: __okt::StateId(5),
         },
     };

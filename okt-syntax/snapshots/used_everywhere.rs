@@ -288,7 +288,7 @@ const _: () = {
     }
 };
 ::core::compile_error! {
-    "OKT017: `soon` is no time: expected number at 0\nhelp: write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`\nmore: `cargo okt explain OKT017`"
+    "OKT017: `soon` is no time\nhelp: write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`\nmore: `cargo okt explain OKT017`"
 }
 ::core::compile_error! {
     "OKT017: unknown option `idel`\nhelp: did you mean `idle`?\nmore: `cargo okt explain OKT017`"

@@ -239,7 +239,7 @@ impl Node {
             report.error(
                 Rule::Shape,
                 spot,
-                "a state has no fields: a position is one name",
+                "a state has no fields: OKT stores only its name",
                 "keep what belongs to it in the spec or the status",
             );
         }

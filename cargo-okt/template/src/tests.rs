@@ -76,7 +76,10 @@ async fn a_first_attempt_starts_the_application() {
     let object = serde_json::from_value(example()).expect("an object");
     let cx = okt_testing::action(object).build();
     let next = Keeper.starting(&cx).await.expect("no failure");
-    assert!(matches!(next, widget_state::AfterStarting::Running), "{next:?}");
+    assert!(
+        matches!(next, widget_state::AfterStarting::Running),
+        "{next:?}"
+    );
 }
 
 /// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.

@@ -71,7 +71,10 @@ impl<'g> Faults<'_, 'g> {
                 Rule::NoLeaf,
                 Place::Graph,
                 "no leaf: no state is marked as the one in which the application is gone or finished",
-                format!("write `#[leaf]` above `{}`", self.likely_leaf()),
+                match self.likely_leaf() {
+                    Some(id) => format!("write `#[leaf]` above {}", self.spell(id)),
+                    None => "add a state for the end, e.g. `#[leaf] Gone`, and `#[child(Gone)]` to the states that lead there".into(),
+                },
             );
         }
     }
@@ -95,8 +98,10 @@ impl<'g> Faults<'_, 'g> {
 
     /// OKT005.
     pub(super) fn no_dead_ends(&mut self) {
+        // Without a leaf, that is the mistake.
+        let leaf = self.likely_leaf();
         for (id, state) in self.graph.iter() {
-            if is_dead_end(state) {
+            if is_dead_end(state) && leaf != Some(id) {
                 self.report(
                     Rule::DeadEnd,
                     Place::State(id),
@@ -105,8 +110,13 @@ impl<'g> Faults<'_, 'g> {
                         self.spell(id)
                     ),
                     format!(
-                        "write `#[child({})]` above it, or `#[leaf]` if the life ends here",
-                        self.onward(id)
+                        "write `#[child({})]` above it, or `#[leaf]`{} if the lifecycle ends here",
+                        self.onward(id),
+                        if state.is(Mark::Rest) {
+                            " instead of `#[rest]`"
+                        } else {
+                            ""
+                        }
                     ),
                 );
             }
@@ -116,6 +126,11 @@ impl<'g> Faults<'_, 'g> {
     /// OKT010: staying is no transition; a resting state answers `Stay`, any other `Wait`.
     pub(super) fn no_self_edges(&mut self) {
         for (id, state) in self.graph.iter() {
+            let help = if state.is(Mark::Rest) {
+                "remove the edge: the handler answers `Stay` to stay"
+            } else {
+                "remove the edge: the handler answers `Wait(time)` to be called again"
+            };
             let places = (state.triggers.iter().enumerate())
                 .filter(|(_, trigger)| trigger.to == id)
                 .map(|(index, _)| Place::Trigger(id, index))
@@ -129,7 +144,7 @@ impl<'g> Faults<'_, 'g> {
                     Rule::SelfEdge,
                     place,
                     format!("{} leads to itself", self.spell(id)),
-                    "remove the edge: the handler of a resting state answers `Stay` to stay, any other `Wait`",
+                    help,
                 );
             }
         }
@@ -212,10 +227,10 @@ impl<'g> Faults<'_, 'g> {
                         Rule::SameCause,
                         Place::Cause(id, index),
                         format!(
-                            "the trigger to {} has this kind of cause already, so this one is never taken",
+                            "a second trigger with this kind of cause, after that to {}",
                             self.spell(earlier.to)
                         ),
-                        "remove one",
+                        "keep one; to escalate, declare the second one on the state that the first leads to",
                     );
                 }
             }
@@ -294,7 +309,7 @@ impl<'g> Faults<'_, 'g> {
                         self.spell(id),
                         self.spell(first)
                     ),
-                    "rename one",
+                    "rename one; `#[serde(rename = \"..\")]` keeps its wire name",
                 );
             }
         }
@@ -325,7 +340,7 @@ impl<'g> Faults<'_, 'g> {
                         Rule::Name,
                         Place::Was(id, index),
                         format!(
-                            "`{was}` was never the name of a state, because it cannot be written"
+                            "`{was}` is no valid name of a state, so no object is stored under it"
                         ),
                         "remove it",
                     );
@@ -406,7 +421,7 @@ impl<'g> Faults<'_, 'g> {
                         ("a time of zero would leave the states at once", TIME)
                     }
                     Cause::OnError { attempts: 0 } => (
-                        "zero attempts would never try",
+                        "the number of attempts must be at least 1",
                         "write `on_error` to leave at the first failure",
                     ),
                     Cause::OnGiveUp if self.graph.kind == Kind::Lifecycle => (
@@ -491,8 +506,8 @@ impl<'g> Faults<'_, 'g> {
                         "write `on_error`: the step failed",
                     ),
                     Cause::After(_) | Cause::Deadline(_) | Cause::OnChange => (
-                        "no time passes in a pass, and its spec does not change",
-                        "the causes of its triggers are `on_delete`, `on_error` and `on_give_up`",
+                        "a pass runs within one reconciliation, so it has no `after`, no `on_change` and no deadline",
+                        "use `on_delete`, `on_error` or `on_give_up`",
                     ),
                 };
                 self.report(Rule::Pass, Place::Cause(id, index), message, help);
@@ -503,7 +518,7 @@ impl<'g> Faults<'_, 'g> {
             self.report(
                 Rule::Pass,
                 Place::State(cycle[0]),
-                format!("a pass cannot circle, {}", self.spell_way(&cycle)),
+                format!("a pass has no cycles: {}", self.spell_way(&cycle)),
                 "remove one of these edges, or the option `pass`",
             );
         }
@@ -523,13 +538,14 @@ impl<'g> Faults<'_, 'g> {
         self.variant(found.map_or(StateId::at(0), |(id, _)| id))
     }
 
-    /// Returns the state that looks most like a leaf: the last without an edge out, or the last of all.
-    fn likely_leaf(&self) -> &str {
+    /// Returns the state that is most likely meant as the leaf, in a graph without one: the last without an edge out.
+    fn likely_leaf(&self) -> Option<StateId> {
         let graph = self.graph;
+        if graph.states.iter().any(|state| state.is(Mark::Leaf)) {
+            return None;
+        }
         let ends = graph.iter().filter(|(_, state)| is_dead_end(state));
-        let last = graph.iter().last();
-        let found = ends.max_by_key(|(id, _)| *id).or(last);
-        found.map_or("..", |(_, state)| state.variant)
+        ends.map(|(id, _)| id).max()
     }
 }
 

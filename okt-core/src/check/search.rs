@@ -9,7 +9,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::Dfs;
 
 use crate::graph::{Graph, StateId};
-use crate::routes::{Paths, net};
+use crate::routes::{Paths, edges_of_deletion, net};
 
 /// Returns the innermost traps among the caught states, each with the caught states outside that lead to it.
 ///
@@ -19,8 +19,8 @@ pub(super) fn knots(
     caught: impl Fn(StateId) -> bool,
 ) -> Vec<(Vec<StateId>, Vec<StateId>)> {
     let inside = net(graph, |id, state| {
-        let children = state.children.iter().copied();
-        children.filter(|to| caught(id) && caught(*to)).collect()
+        let edges = edges_of_deletion(state).into_iter();
+        edges.filter(|to| caught(id) && caught(*to)).collect()
     });
     let reaches = |from: StateId, knot: &[StateId]| {
         let mut walk = Dfs::new(&inside, NodeIndex::new(from.index()));

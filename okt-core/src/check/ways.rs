@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::search::{cycles, knots, obstacle, way, way_through_anything};
 use super::{EXCLUDE, Faults, Place, Rule, SHOWN, is_dead_end};
 use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
-use crate::routes::{Paths, desirable, net, reached, ways_out};
+use crate::routes::{Paths, desirable, edges_of_deletion, net, reached, ways_out};
 
 impl Faults<'_, '_> {
     /// OKT004.
@@ -16,7 +16,10 @@ impl Faults<'_, '_> {
         let Some(entry) = self.graph.entry() else {
             return;
         };
-        let reached = reached(self.graph, |_, state| state.targets().collect());
+        let entries = self.graph.iter().filter(|(_, state)| state.is(Mark::Entry));
+        // A second entry is a mistake of its own.
+        let entries: Vec<StateId> = entries.map(|(id, _)| id).collect();
+        let reached = reached(self.graph, &entries, |_, state| state.targets().collect());
         for (id, _) in self.graph.iter() {
             if !reached[id.index()] {
                 self.report(
@@ -76,71 +79,116 @@ impl Faults<'_, '_> {
         let caught = |id: StateId| {
             out[id.index()].is_none() && mended.get(id).is_some_and(|state| !state.is(Mark::Leaf))
         };
-        for (knot, upstream) in knots(&mended, caught) {
-            let (message, help) = self.trap(&mended, &knot, &upstream);
-            self.report(Rule::Trap, Place::State(knot[0]), message, help);
+        // Only a deletion takes the trigger; without one, the work of such a state could not end.
+        for (id, state) in mended.iter().filter(|(id, _)| out[id.index()].is_some()) {
+            if state.is_passing() && state.children.is_empty() {
+                self.report(
+                    Rule::Trap,
+                    Place::State(id),
+                    format!(
+                        "trap: {} is passing and has no child, so an object stays in it until it is deleted",
+                        self.spell(id)
+                    ),
+                    format!("{}, or `#[rest]`", self.add_child(id, self.onward(id))),
+                );
+            }
         }
-        // Deletion takes an `on_delete` trigger where there is one; that must not lead back.
-        let edges = net(&mended, |id, state| {
-            // The edge of a leaf is a mistake of its own.
-            let trigger = on_delete(state).filter(|_| !state.is(Mark::Leaf));
-            let trigger = trigger.map(|(_, to)| to);
-            trigger.or(out[id.index()]).into_iter().collect()
-        });
-        for cycle in cycles(&edges) {
-            let place = cycle
+        for (knot, upstream) in knots(&mended, caught) {
+            let cause = knot
                 .iter()
-                .find_map(|id| Some(Place::Cause(*id, on_delete(graph.get(*id)?)?.0)))
-                .unwrap_or(Place::State(cycle[0]));
-            self.report(
-                Rule::Trap,
-                place,
-                format!(
-                    "trap: the way out circles, {}, so deletion would hang",
-                    self.spell_way(&cycle)
-                ),
-                "let `on_delete` lead nearer to a leaf",
-            );
+                .find_map(|id| Some(Place::Cause(*id, on_delete(graph.get(*id)?)?)));
+            let (message, help) = match cause {
+                Some(_) => self.trap_of_a_trigger(&mended, &knot),
+                None => self.trap(&mended, &knot, &upstream),
+            };
+            let place = cause.unwrap_or(Place::State(knot[0]));
+            self.report(Rule::Trap, place, message, help);
         }
     }
 
+    /// Returns the message about a trap out of which children may lead, but not the trigger that a deletion takes.
+    fn trap_of_a_trigger(&self, graph: &Graph<'_>, knot: &[StateId]) -> (String, String) {
+        let edges = net(graph, |id, state| {
+            let edges = edges_of_deletion(state).into_iter();
+            edges
+                .filter(|to| knot.contains(&id) && knot.contains(to))
+                .collect()
+        });
+        let way = cycles(&edges).into_iter().next();
+        let way = way.map_or_else(|| self.spell(knot[0]), |way| self.spell_way(&way));
+        (
+            format!("trap: deletion takes `on_delete` and circles, {way}, so it would hang"),
+            "remove this `on_delete`, or let it lead to a state that is nearer to a leaf".into(),
+        )
+    }
+
     /// Returns the message about one trap (the states without a way out, and those that only lead there) and the fix.
-    fn trap(&self, mended: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> (String, String) {
+    fn trap(&self, graph: &Graph<'_>, knot: &[StateId], upstream: &[StateId]) -> (String, String) {
         let names = |ids: &[StateId]| {
             let names: Vec<String> = ids.iter().map(|id| self.spell(*id)).collect();
             names.join(", ")
         };
+        let from = knot[0];
+        let mut leaves = graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
+        let closed = leaves.find_map(|(leaf, _)| obstacle(graph, from, leaf));
         let mut message = format!(
-            "trap: {} has no way out, so deletion would hang: no children lead from it to a leaf{}",
-            self.spell(knot[0]),
-            self.forbidden_transit(mended, knot[0])
+            "trap: {} has no way out, so deletion would hang: ",
+            self.spell(from)
         );
-        let help = format!("write `#[child({})]` above it", self.onward(knot[0]));
-        if knot.len() > 1 {
-            message.push_str(&format!(
-                "; the same holds for {}, where it leads",
+        message.push_str(&match closed {
+            Some(closed) => format!(
+                "every path of children to a leaf leads through {}, which {}",
+                self.spell(closed),
+                why_closed(graph, closed)
+            ),
+            None => "no path of children leads from it to a leaf".into(),
+        });
+        match knot.len() {
+            1 => {}
+            2 => message.push_str(&format!(
+                "; {}, to which it leads, has none either",
                 names(&knot[1..])
-            ));
+            )),
+            _ => message.push_str(&format!(
+                "; {}, to which it leads, have none either",
+                names(&knot[1..])
+            )),
         }
         if !upstream.is_empty() {
             let lead = if upstream.len() == 1 { "leads" } else { "lead" };
-            message.push_str(&format!("; {} {lead} nowhere else", names(upstream)));
+            message.push_str(&format!("; {} {lead} only there", names(upstream)));
+        }
+        let mut help = self.add_child(from, self.onward(from));
+        // A deletion goes through it if the author says so: by last children.
+        if let Some(closed) = closed
+            && graph
+                .get(from)
+                .is_some_and(|state| state.children.contains(&closed))
+            && graph
+                .next_way(closed)
+                .any(|id| graph.get(id).is_some_and(|state| state.is(Mark::Leaf)))
+        {
+            help = format!(
+                "make {} the last child of {}, so that a deletion goes through it, or {help}",
+                self.spell(closed),
+                self.spell(from)
+            );
         }
         (message, help)
     }
 
-    /// Names the state that blocks the way to a leaf; the text continues "no children lead from it to a leaf".
-    fn forbidden_transit(&self, graph: &Graph<'_>, from: StateId) -> String {
-        let leaves = graph.iter().filter(|(_, state)| state.is(Mark::Leaf));
-        for (leaf, _) in leaves {
-            if let Some(through) = obstacle(graph, from, leaf) {
-                return format!(
-                    " but through {}, which no route may lead through",
-                    self.spell(through)
-                );
-            }
-        }
-        String::new()
+    /// Returns the advice to add a child, without changing which child is the last.
+    fn add_child(&self, from: StateId, to: &str) -> String {
+        let has_children = self
+            .graph
+            .get(from)
+            .is_some_and(|state| !state.children.is_empty());
+        let place = if has_children {
+            ", before its last child"
+        } else {
+            ""
+        };
+        format!("add `#[child({to})]` to {}{place}", self.spell(from))
     }
 
     /// OKT013, the part that needs no routes.
@@ -155,7 +203,7 @@ impl Faults<'_, '_> {
                             "`#[no_route]` on {}, which is not resting: routes begin where the object comes to rest",
                             self.spell(id)
                         ),
-                        "remove it, or write `#[rest]` above the state",
+                        "remove it",
                     );
                 }
             }
@@ -199,7 +247,7 @@ impl Faults<'_, '_> {
                         }
                         Some(hops) => hops[from.index()].map(|_| {
                             format!(
-                                "there is a route, {}",
+                                "this `#[no_route]` is false: there is a route, {}",
                                 self.spell_way(&way(&hops[..], *from, to))
                             )
                         }),
@@ -209,10 +257,11 @@ impl Faults<'_, '_> {
                             Rule::FalseNoRoute,
                             place,
                             format!("{} is named twice", self.spell(to)),
-                            "remove it",
+                            "remove one",
                         );
                     } else if let Some(lie) = lie {
-                        self.report(Rule::FalseNoRoute, place, lie, "remove it");
+                        let help = format!("remove {} from the `#[no_route]`", self.spell(to));
+                        self.report(Rule::FalseNoRoute, place, lie, help);
                     }
                     claimed = true;
                 }
@@ -260,30 +309,25 @@ impl Faults<'_, '_> {
                 None => groups.push((obstacle, [*to].into())),
             }
         }
-        let groups: Vec<String> = groups
-            .iter()
-            .map(|(obstacle, states)| {
-                let listed = self.some(states);
-                match obstacle {
-                    Some(obstacle) => format!(
-                        "{listed} (the way {} leads through {}, which {})",
-                        self.spell_way(&way_through_anything(graph, from, states[0])),
-                        self.spell(*obstacle),
-                        why_closed(graph, *obstacle)
-                    ),
-                    None => listed,
-                }
-            })
-            .collect();
-        let message = format!(
+        let mut message = format!(
             "no route from {} to {}, which a spec may ask for",
             self.spell(from),
-            groups.join(", ")
+            self.some(missing)
         );
+        for (obstacle, states) in groups {
+            let Some(obstacle) = obstacle else {
+                continue;
+            };
+            message.push_str(&format!(
+                "; the way {} leads through {}, which {}",
+                self.spell_way(&way_through_anything(graph, from, states[0])),
+                self.spell(obstacle),
+                why_closed(graph, obstacle)
+            ));
+        }
         let help = format!(
-            "write `#[child({})]` above {}, or refuse it with `#[no_route({}, reason = \"..\")]`",
-            self.variant(missing[0]),
-            self.spell(from),
+            "{}, or refuse it with `#[no_route({}, reason = \"..\")]`",
+            self.add_child(from, self.variant(missing[0])),
             self.list(missing)
         );
         (message, help)
@@ -306,9 +350,7 @@ impl Faults<'_, '_> {
 /// Returns why no route may lead through a state.
 fn why_closed(graph: &Graph<'_>, id: StateId) -> &'static str {
     let is = |mark| graph.get(id).is_some_and(|state| state.is(mark));
-    if is(Mark::Leaf) {
-        "is a leaf"
-    } else if is(Mark::Hold) {
+    if is(Mark::Hold) {
         "is a holding state"
     } else if is(Mark::Visit) {
         "is a visit"
@@ -336,11 +378,8 @@ fn dead_end_as_leaf<'g>(state: &State<'g>) -> State<'g> {
     state
 }
 
-fn on_delete(state: &State<'_>) -> Option<(usize, StateId)> {
-    state
-        .triggers
-        .iter()
-        .enumerate()
-        .find(|(_, trigger)| trigger.cause == Cause::OnDelete)
-        .map(|(index, trigger)| (index, trigger.to))
+/// Returns the trigger that a deletion takes, by its position.
+fn on_delete(state: &State<'_>) -> Option<usize> {
+    let mut triggers = state.triggers.iter();
+    triggers.position(|trigger| trigger.cause == Cause::OnDelete)
 }

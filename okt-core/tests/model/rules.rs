@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use okt_core::check::{Place, Rule};
-use okt_core::routes::Tables;
 use okt_core::{Cause, Graph, Kind, Mark, State, StateId};
 
 /// The marks that exclude each other; the second is where it is reported.
@@ -22,12 +21,12 @@ pub(crate) fn broken(graph: &Graph<'static>) -> Vec<(Rule, Place)> {
     let mut found = Vec::new();
     marks(graph, &mut found);
     edges(graph, &mut found);
-    if let Some(entry) = graph.entry() {
-        for (id, _) in graph.iter() {
-            let all = |id: StateId| state(graph, id).targets().collect();
-            if id != entry && !reachable(entry, &all).contains(&id) {
-                found.push((Rule::Unreachable, Place::State(id)));
-            }
+    let entries: Vec<StateId> = all_with(graph, Mark::Entry);
+    for (id, _) in graph.iter().filter(|_| !entries.is_empty()) {
+        let all = |id: StateId| state(graph, id).targets().collect();
+        let leads = |entry: &StateId| *entry == id || reachable(*entry, &all).contains(&id);
+        if !entries.iter().any(leads) {
+            found.push((Rule::Unreachable, Place::State(id)));
         }
     }
     match graph.kind {
@@ -67,7 +66,8 @@ pub(crate) fn hop(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<State
         });
         (way.len(), deviates.count(), positions.collect::<Vec<_>>())
     };
-    ways(graph, from, &|id| id == to)
+    let children = |id: StateId| state(graph, id).children.to_vec();
+    ways(graph, from, &children, &|id| id == to)
         .into_iter()
         .min_by_key(rank)
         .map(|way| way[1])
@@ -76,19 +76,34 @@ pub(crate) fn hop(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<State
 /// Returns whether deletion gets from a state to a leaf: by the last children, or by a route.
 pub(crate) fn has_way_out(graph: &Graph<'_>, from: StateId) -> bool {
     let is_leaf = |id: StateId| state(graph, id).is(Mark::Leaf);
+    let edges = |id: StateId| {
+        on_delete(graph, id).map_or(state(graph, id).children.to_vec(), |(_, to)| vec![to])
+    };
     let mut at = from;
-    let by_next = (0..graph.states.len()).any(|_| match state(graph, at).children.last() {
+    let by_next = (0..graph.states.len()).any(|_| match edges(at).last() {
         Some(next) if !is_leaf(at) => {
             at = *next;
             is_leaf(at)
         }
         Some(_) | None => false,
     });
-    !is_leaf(from) && (by_next || !ways(graph, from, &is_leaf).is_empty())
+    !is_leaf(from) && (by_next || !ways(graph, from, &edges, &is_leaf).is_empty())
 }
 
 fn state<'g>(graph: &Graph<'g>, id: StateId) -> State<'g> {
     *graph.get(id).expect("a state")
+}
+
+/// Returns the trigger that a deletion takes out of a state, by its position, and its target.
+fn on_delete(graph: &Graph<'_>, id: StateId) -> Option<(usize, StateId)> {
+    let triggers = state(graph, id).triggers;
+    let index = triggers.iter().position(|it| it.cause == Cause::OnDelete)?;
+    Some((index, triggers[index].to))
+}
+
+fn all_with(graph: &Graph<'_>, mark: Mark) -> Vec<StateId> {
+    let states = graph.iter().filter(|(_, state)| state.is(mark));
+    states.map(|(id, _)| id).collect()
 }
 
 /// Returns the states that one or more edges lead to.
@@ -103,8 +118,13 @@ fn reachable(from: StateId, edges: &dyn Fn(StateId) -> Vec<StateId>) -> BTreeSet
     found
 }
 
-/// Returns every path along children from a state to an end, without a circle, through states that routes lead through.
-fn ways(graph: &Graph<'_>, from: StateId, ends: &dyn Fn(StateId) -> bool) -> Vec<Vec<StateId>> {
+/// Returns every path along some edges from a state to an end, without a circle, through states that routes lead through.
+fn ways(
+    graph: &Graph<'_>,
+    from: StateId,
+    edges: &dyn Fn(StateId) -> Vec<StateId>,
+    ends: &dyn Fn(StateId) -> bool,
+) -> Vec<Vec<StateId>> {
     let mut found = Vec::new();
     let mut open = vec![vec![from]];
     while let Some(way) = open.pop() {
@@ -116,9 +136,12 @@ fn ways(graph: &Graph<'_>, from: StateId, ends: &dyn Fn(StateId) -> bool) -> Vec
         if at.is(Mark::Leaf) || (is_inner && closed) {
             continue;
         }
-        for child in at.children.iter().filter(|child| !way.contains(child)) {
-            let longer = [&way[..], &[*child]].concat();
-            if ends(*child) {
+        for to in edges(way[way.len() - 1])
+            .into_iter()
+            .filter(|to| !way.contains(to))
+        {
+            let longer = [&way[..], &[to]].concat();
+            if ends(to) {
                 found.push(longer);
             } else {
                 open.push(longer);
@@ -142,11 +165,7 @@ fn circles(graph: &Graph<'_>, edges: &dyn Fn(StateId) -> Vec<StateId>) -> BTreeS
 }
 
 fn marks(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
-    let entries: Vec<StateId> = graph
-        .iter()
-        .filter(|(_, it)| it.is(Mark::Entry))
-        .map(|(id, _)| id)
-        .collect();
+    let entries = all_with(graph, Mark::Entry);
     if entries.is_empty() {
         found.push((Rule::OneEntry, Place::Graph));
     }
@@ -169,10 +188,16 @@ fn marks(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
 }
 
 fn edges(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
+    let ends = graph
+        .iter()
+        .filter(|(_, state)| !state.is(Mark::Leaf) && state.targets().count() == 0);
+    let mut ends: Vec<StateId> = ends.map(|(id, _)| id).collect();
+    if all_with(graph, Mark::Leaf).is_empty() {
+        // The last one is probably the leaf that is missing, which has a rule of its own.
+        ends.pop();
+    }
+    found.extend(ends.iter().map(|id| (Rule::DeadEnd, Place::State(*id))));
     for (id, state) in graph.iter() {
-        if !state.is(Mark::Leaf) && state.targets().count() == 0 {
-            found.push((Rule::DeadEnd, Place::State(id)));
-        }
         for (index, trigger) in state.triggers.iter().enumerate() {
             let at = Place::Trigger(id, index);
             if state.is(Mark::Leaf) {
@@ -280,54 +305,34 @@ fn traps(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
     let graph = &without_dead_ends(graph);
     let caught = |id: StateId| !state(graph, id).is(Mark::Leaf) && !has_way_out(graph, id);
     let within = |id: StateId| -> Vec<StateId> {
-        let children = state(graph, id).children.iter().copied();
-        children
-            .filter(|child| caught(id) && caught(*child))
+        let children = state(graph, id).children.to_vec();
+        let edges = on_delete(graph, id).map_or(children, |(_, to)| vec![to]);
+        edges
+            .into_iter()
+            .filter(|to| caught(id) && caught(*to))
             .collect()
     };
+    for (id, state) in graph.iter() {
+        let is_passing = !state.is(Mark::Rest) && !state.is(Mark::Leaf);
+        if is_passing && state.children.is_empty() && has_way_out(graph, id) {
+            found.push((Rule::Trap, Place::State(id)));
+        }
+    }
     let mut innermost = BTreeSet::new();
     for (id, _) in graph.iter().filter(|(id, _)| caught(*id)) {
         let mut trap = reachable(id, &within);
-        let is_innermost = trap
-            .iter()
-            .all(|other| *other == id || reachable(*other, &within).contains(&id));
-        trap.insert(id);
-        if is_innermost {
-            innermost.extend(trap.first().copied());
+        let leads_back = |other: &StateId| *other == id || reachable(*other, &within).contains(&id);
+        if trap.iter().all(leads_back) {
+            trap.insert(id);
+            innermost.insert(trap);
         }
     }
-    found.extend(
-        innermost
-            .into_iter()
-            .map(|id| (Rule::Trap, Place::State(id))),
-    );
-    // Deletion takes an `on_delete` trigger where there is one.
-    let tables = Tables::of(graph);
-    let routed = Graph {
-        routes: tables.routes(),
-        ..*graph
-    };
-    let on_delete = |id: StateId| {
-        let triggers = state(graph, id).triggers;
-        let index = triggers.iter().position(|it| it.cause == Cause::OnDelete)?;
-        Some((index, triggers[index].to))
-    };
-    let leaves = |id: StateId| -> Vec<StateId> {
-        let is_leaf = state(graph, id).is(Mark::Leaf);
-        let trigger = on_delete(id).filter(|_| !is_leaf).map(|(_, to)| to);
-        trigger.or(routed.out(id)).into_iter().collect()
-    };
-    for circle in circles(graph, &leaves) {
-        // In the order of the way, from its first state.
-        let mut way = vec![circle[0]];
-        while way.len() < circle.len() {
-            way.extend(leaves(way[way.len() - 1]));
-        }
-        let (id, (index, _)) = way
+    for trap in innermost {
+        let cause = trap
             .iter()
-            .find_map(|id| Some((*id, on_delete(*id)?)))
-            .expect("only a trigger leads back");
-        found.push((Rule::Trap, Place::Cause(id, index)));
+            .find_map(|id| Some(Place::Cause(*id, on_delete(graph, *id)?.0)));
+        let first = trap.first().copied().expect("a trap has a state");
+        found.push((Rule::Trap, cause.unwrap_or(Place::State(first))));
     }
 }
 

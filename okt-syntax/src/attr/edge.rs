@@ -103,7 +103,7 @@ impl Attributes {
             report.error(
                 Rule::Option,
                 spot,
-                "says no reason",
+                "`#[no_route]` has no reason",
                 "say why a spec that asks for this is refused, `reason = \"..\"`",
             );
         }
@@ -115,6 +115,9 @@ impl Attributes {
             }));
     }
 }
+
+/// The advice about a deadline that lacks something.
+const DEADLINE: &str = "write `#[deadline(Failed, after = \"1h\", over(Start, Warming))]`";
 
 impl Deadline {
     /// Reads `#[deadline(Failed, after = "1h", over(Start, Warming))]`.
@@ -148,7 +151,7 @@ impl Deadline {
                 Rule::Option,
                 own,
                 "a deadline has a target, a time and the states that it is for",
-                "write `#[deadline(Failed, after = \"1h\", over(Start, Warming))]`",
+                DEADLINE,
             );
         }
         let (time, word, value) = time?;
@@ -205,11 +208,20 @@ fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Targ
     }
     if targets.is_empty() {
         let word = items::spell(attr.path());
+        let help = match word.as_str() {
+            "deadline" => DEADLINE.to_owned(),
+            _ => format!("write its name first, `#[{word}(Running)]`"),
+        };
+        // The name was meant by what stands in its place.
+        let spot = match rest.first() {
+            Some(item) if item.word().is_none() => rest.remove(0).spot,
+            Some(_) | None => own,
+        };
         report.error(
             Rule::Option,
-            own,
-            "names no state",
-            format!("write its name first, `#[{word}(Running)]`"),
+            spot,
+            format!("`#[{word}]` names no state"),
+            help,
         );
         targets.push(nameless);
     }
@@ -265,7 +277,7 @@ fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> V
             Rule::Option,
             target.spot,
             "one edge per attribute",
-            format!("write `#[{word}({name})]` beside this one"),
+            format!("write `#[{word}({name})]` on a line of its own"),
         );
     }
     targets
@@ -279,20 +291,24 @@ fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
     };
     *value = spot;
     // humantime reads `30M` as months, which is never intended.
-    let read = if text.contains('M') {
-        Err("`M` would be months; use `m` for minutes".to_string())
+    let has_months = text.contains('M');
+    if let Ok(time) = humantime::parse_duration(&text)
+        && !has_months
+    {
+        return time;
+    }
+    let why = if has_months {
+        ": `M` would be months"
     } else {
-        humantime::parse_duration(&text).map_err(|error| error.to_string())
+        ""
     };
-    read.unwrap_or_else(|error| {
-        report.error(
-            Rule::Option,
-            spot,
-            format!("`{text}` is no time: {error}"),
-            "write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`",
-        );
-        HARMLESS
-    })
+    report.error(
+        Rule::Option,
+        spot,
+        format!("`{text}` is no time{why}"),
+        "write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`",
+    );
+    HARMLESS
 }
 
 /// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.

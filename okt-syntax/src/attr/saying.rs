@@ -72,7 +72,7 @@ impl Attributes {
             None => report.error(
                 Rule::Option,
                 own,
-                "names no condition",
+                "`#[condition]` names no type",
                 "write its type first, `#[condition(Available)]`",
             ),
         }
@@ -88,7 +88,7 @@ impl Attributes {
             report.error(
                 Rule::Option,
                 own,
-                "names nothing",
+                "`#[was]` names nothing",
                 "write `#[was(\"OldName\")]`",
             );
         }
@@ -115,7 +115,7 @@ impl Attributes {
                     Rule::Option,
                     item.spot,
                     "one name per attribute",
-                    format!("write `#[was(\"{name}\")]` beside this one"),
+                    format!("write `#[was(\"{name}\")]` on a line of its own"),
                 );
             }
             let spot = item.spot;
