@@ -84,7 +84,8 @@
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
 //! | `#[was("Old")]` | a state, repeatable | a former name, under which objects may be stored |
 //!
-//! `#[serde(rename)]` and `rename_all` change the wire name of a state, as they change it for serde.
+//! `#[serde(rename)]` and `rename_all` change the wire name of a state, as they change it for serde; the enum need not
+//! derive serde's traits for that.
 //! Doc comments of the enum and its states become part of the graph.
 //!
 //! # Options
@@ -145,6 +146,7 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
         no_route,
         no_transit,
         rest,
+        serde,
         trigger,
         visit,
         was

@@ -104,17 +104,25 @@ impl Model {
         }
         let name = items::name(&input.ident);
         let module = options.module.or_else(|| identifier(&snake(&name)));
-        if module.is_none() {
+        // An enum in lower case, or in a script without cases, is called like its module.
+        let is_taken = module
+            .as_ref()
+            .is_some_and(|module| items::name(module) == name);
+        if module.is_none() || is_taken {
+            let why = if is_taken {
+                "like the enum itself"
+            } else {
+                "which Rust does not allow"
+            };
+            let module = if is_taken { name.clone() } else { snake(&name) };
             report.error(
                 Rule::Name,
                 spot,
-                format!(
-                    "the module of `{name}` would be called `{}`, which Rust does not allow",
-                    snake(&name)
-                ),
+                format!("the module of `{name}` would be called `{module}`, {why}"),
                 "choose another, `#[lifecycle_graph(module = \"..\")]`",
             );
         }
+        let module = module.filter(|_| !is_taken);
         let mut model = Self {
             spot,
             vis: input.vis.clone(),
@@ -122,7 +130,7 @@ impl Model {
             doc: attr::doc(&input.attrs),
             kind: options.kind,
             krate: options.krate,
-            module: module.unwrap_or_else(|| format_ident!("lifecycle_graph_successors")),
+            module: module.unwrap_or_else(|| format_ident!("{}_successors", snake(&name))),
             handler: options
                 .handler
                 .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),

@@ -199,9 +199,11 @@ fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Targ
         return (vec![nameless], Vec::new());
     };
     let (mut targets, mut rest) = (Vec::new(), Vec::new());
+    // Only `#[no_route]` takes several states, and it has no option without a value.
+    let are_states = attr.path().is_ident("no_route");
     for item in items {
         let is_first = targets.is_empty() && rest.is_empty();
-        match target(report, &item, is_first, options) {
+        match target(report, &item, is_first || are_states, options) {
             Some(target) => targets.push(target),
             None => rest.push(item),
         }
@@ -228,15 +230,17 @@ fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Targ
     (targets, rest)
 }
 
-fn target(report: &mut Report, item: &Item, is_first: bool, options: &[&str]) -> Option<Target> {
+/// Returns the state that an item names; none if the item is an option.
+///
+/// A word in lower case may be either: in some places it can only be a state, and so can a raw identifier anywhere.
+fn target(report: &mut Report, item: &Item, is_state: bool, options: &[&str]) -> Option<Target> {
     let ident = match &item.content {
         Content::Name(path) => {
             let last = path.segments.last()?.ident.clone();
             let name = items::name(&last);
-            // A state begins with a capital letter; any other word is an option, except in the first place.
-            if options.contains(&name.as_str())
-                || !(is_first || name.starts_with(char::is_uppercase))
-            {
+            let is_raw = last != name;
+            let is_lower = name.starts_with(char::is_lowercase);
+            if !is_raw && (options.contains(&name.as_str()) || !is_state && is_lower) {
                 return None;
             }
             if path.get_ident().is_none() {

@@ -34,4 +34,16 @@ enum Crate {
     End,
 }
 
+#[lifecycle_graph(crate(okt_core))]
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum r#loop {
+    #[entry]
+    #[child(End)]
+    Start,
+
+    #[leaf]
+    End,
+}
+
 fn main() {}

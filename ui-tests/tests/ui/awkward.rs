@@ -1,0 +1,557 @@
+//! Writes a program with 200 graphs whose names are awkward: keywords, single letters, 63 letters, other scripts.
+//!
+//! The program denies every warning.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const GRAPHS: usize = 200;
+
+/// Writes the program, the same each time.
+pub(crate) fn write(path: &Path) {
+    let mut dice = Dice(200);
+    let mut program = HEAD.to_string();
+    for number in 0..GRAPHS {
+        program += &graph(&mut dice, number);
+    }
+    program += "fn main() {\n";
+    for number in 0..GRAPHS {
+        writeln!(program, "    g{number}::check();").expect("a String takes all");
+    }
+    program += "}\n";
+    // A file that is written again is compiled again.
+    if fs::read_to_string(path).is_ok_and(|former| former == program) {
+        return;
+    }
+    fs::write(path, program).expect("the target directory can be written");
+}
+
+/// The names of the user may be unusual, so the lint about them is off on each enum, and nowhere else.
+///
+/// trybuild allows dead code, unless a program denies it by name.
+const HEAD: &str = "//! 200 graphs whose names are awkward.
+#![deny(warnings, missing_docs, dead_code)]
+
+/// Checks that the names of a graph are the declared ones.
+fn names(graph: &okt_core::Graph<'_>, expected: &[&str]) {
+    let names: Vec<&str> = graph.states.iter().map(|state| state.name).collect();
+    assert_eq!(names, expected);
+}
+
+/// Checks that a handler has all methods.
+fn handled<H, S: okt_core::Dispatch<H>>(_: H) {}
+
+";
+
+/// A name as it is written.
+#[derive(Clone)]
+struct Name {
+    /// The variant or the enum (e.g. `r#type`).
+    ident: String,
+    /// The handler method or the module, without `r#`.
+    snake: String,
+    /// The wire name, where the name itself cannot be one.
+    rename: Option<&'static str>,
+}
+
+impl Name {
+    fn new(ident: &str, snake: &str) -> Self {
+        Self {
+            ident: ident.to_string(),
+            snake: snake.to_string(),
+            rename: None,
+        }
+    }
+
+    /// Returns the name without `r#`.
+    fn plain(&self) -> &str {
+        self.ident.trim_start_matches("r#")
+    }
+
+    fn wire(&self) -> &str {
+        self.rename.unwrap_or(self.plain())
+    }
+}
+
+/// The names of one kind.
+type Family = fn(&mut Dice) -> Name;
+
+const FAMILIES: [Family; 8] = [
+    keyword, capital, letter, long, foreign, digits, taken, other,
+];
+
+/// The keywords of all editions that a raw identifier can be, and words that are keywords in some places.
+const KEYWORDS: &str = "abstract as async auto await become box break const continue default do dyn else enum extern false final fn \
+    for gen if impl in let loop macro macro_rules match mod move mut override priv pub raw ref return safe \
+    static struct trait true try type typeof union unsafe unsized use virtual where while yield";
+
+/// The words of the attributes, and the names of what the macro generates.
+const WORDS: &str = "after attempts child condition conditions context cx deadline entry handler hold idle leaf message no_route \
+    on_delete on_error over reason rest state status trigger was";
+
+/// A keyword or a word of the attributes, as a raw identifier.
+fn keyword(dice: &mut Dice) -> Name {
+    let words = if dice.one_in(3) { WORDS } else { KEYWORDS };
+    let word = dice.word(words);
+    Name::new(&format!("r#{word}"), word)
+}
+
+/// A keyword with a capital letter, whose method is the keyword; sometimes raw although it need not be.
+fn capital(dice: &mut Dice) -> Name {
+    let word = dice.word(KEYWORDS);
+    let raw = if dice.one_in(4) { "r#" } else { "" };
+    let capital = word[..1].to_uppercase();
+    if word == "macro_rules" {
+        return Name::new("MacroRules", word);
+    }
+    Name::new(&format!("{raw}{capital}{}", &word[1..]), word)
+}
+
+fn letter(dice: &mut Dice) -> Name {
+    let letter = char::from(b'a' + u8::try_from(dice.below(26)).expect("a letter"));
+    let written = if dice.one_in(2) {
+        letter.to_ascii_uppercase()
+    } else {
+        letter
+    };
+    Name::new(&written.to_string(), &letter.to_string())
+}
+
+/// 63 letters, of which the last differ.
+fn long(dice: &mut Dice) -> Name {
+    let tail = dice.word("Again Twice Never Later Today Early First");
+    let mut ident = "WaitingForEverythingThatMightEverHappen".repeat(2);
+    ident.truncate(58);
+    Name::new(&format!("{ident}{tail}"), &snake(&format!("{ident}{tail}")))
+}
+
+/// Letters that a wire name cannot have.
+fn foreign(dice: &mut Dice) -> Name {
+    let (ident, snake, rename) = dice.pick(&[
+        ("Läuft", "läuft", "Runs"),
+        ("Größe", "größe", "Size"),
+        ("ÜberLänge", "über_länge", "Length"),
+        ("Été", "été", "Summer"),
+        ("Žluťoučký", "žluťoučký", "Yellow"),
+        ("Łódź", "łódź", "Boat"),
+        ("Ærø", "ærø", "Aero"),
+        ("ñ", "ñ", "n"),
+        ("Жить", "жить", "Live"),
+        ("Ωμέγα", "ωμέγα", "Omega"),
+        ("状態", "状態", "State"),
+        ("上", "上", "Up"),
+        ("실행", "실행", "Run"),
+        ("चालू", "चालू", "On"),
+        ("פועל", "פועל", "Works"),
+        ("يعمل", "يعمل", "Serves"),
+        // Two letters and two marks, which the compiler composes.
+        ("E\u{301}te\u{301}Bleu", "été_bleu", "Blue"),
+    ]);
+    Name {
+        rename: Some(rename),
+        ..Name::new(ident, snake)
+    }
+}
+
+/// Names that differ only in digits, in underscores or in the case of a letter.
+fn digits(dice: &mut Dice) -> Name {
+    let (ident, snake) = dice.pick(&[
+        ("V1", "v1"),
+        ("V2", "v2"),
+        ("V11", "v11"),
+        ("V01", "v01"),
+        ("V_1", "v_1"),
+        ("V1_1", "v1_1"),
+        ("Ab", "ab"),
+        ("aB", "a_b"),
+        ("HttpOk", "http_ok"),
+        ("Httpok", "httpok"),
+        ("HttPOk", "htt_p_ok"),
+        ("Up_", "up"),
+        ("uP", "u_p"),
+        ("S3cr3t", "s3cr3t"),
+        ("S3Cr3t", "s3_cr3t"),
+    ]);
+    Name::new(ident, snake)
+}
+
+/// Names that the prelude or the generated code has too.
+const TAKEN: &str = "Ok Err Some None Option Result Error Context Answer Step State Handler Lifecycle Dispatch Successor Graph \
+    Clone Copy Debug Default Drop Eq Future From Into Iterator PartialEq Send Sized Sync String Vec Box Core Std \
+    Conditions AfterStart Work Cx OktCore OktMacros Serde U16 Str Bool Main";
+
+fn taken(dice: &mut Dice) -> Name {
+    let ident = dice.word(TAKEN);
+    Name::new(ident, &snake(ident))
+}
+
+fn other(dice: &mut Dice) -> Name {
+    let family = dice.pick(&FAMILIES[..7]);
+    family(dice)
+}
+
+/// Spells the name of a module or of a method as it must be written.
+fn raw(word: &str) -> String {
+    let is_keyword = KEYWORDS.split(' ').any(|keyword| keyword == word);
+    let raw = if is_keyword { "r#" } else { "" };
+    format!("{raw}{word}")
+}
+
+/// Spells a name with capital letters in snake case.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+/// Returns names of one kind whose methods differ; takes names of other kinds where there are not enough.
+fn states(dice: &mut Dice, family: Family, count: usize) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    let mut rolls = 0;
+    while names.len() < count {
+        rolls += 1;
+        let name = if rolls < 60 {
+            family(dice)
+        } else {
+            other(dice)
+        };
+        let differs = |other: &Name| other.snake != name.snake && other.wire() != name.wire();
+        if names.iter().all(differs) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The forms of graphs, by line: `{0}` is a state, `{C}` a condition type; `@` is an attribute of the enum.
+const FORMS: [&str; 6] = [
+    // The smallest one.
+    "#[entry]
+    #[child({1})]
+    {0}
+    #[leaf]
+    {1}",
+    // Without work.
+    "#[entry]
+    #[rest(idle)]
+    #[child({1})]
+    #[child({2})]
+    {0}
+    #[rest(idle)]
+    #[child({0})]
+    #[child({2})]
+    {1}
+    #[leaf(idle)]
+    {2}",
+    // A holding state, to which only triggers lead.
+    r#"#[entry]
+    #[trigger({2}, after = "10m", on_error(attempts = 3))]
+    #[child({1})]
+    {0}
+    #[rest]
+    #[condition({C})]
+    #[trigger({2}, on_error)]
+    #[child({3})]
+    {1}
+    #[rest(hold)]
+    #[condition({C}, status = "False", message = "\"{}\" \\ 无")]
+    #[no_route({1}, reason = "it \"broke\" {} \u{7121}")]
+    #[child({3})]
+    {2}
+    #[child({4})]
+    {3}
+    #[leaf]
+    {4}"#,
+    // Every attribute.
+    r#"@#[deadline({5}, after = "4h", over({0}, {2}))]
+    #[entry]
+    #[condition("a-b.c.dev/X_y.z-1", status = "Unknown", message = "still reading")]
+    #[trigger({5}, after = "1h30m", on_error(attempts = 5))]
+    #[trigger({6}, on_delete)]
+    #[child({1})]
+    {0}
+    #[rest]
+    #[was("Former1")]
+    #[was("Former_2")]
+    #[condition("a-b.c.dev/X_y.z-1", reason = "R")]
+    #[condition({C})]
+    #[trigger({5}, on_error(attempts = 3))]
+    #[trigger({3}, on_change)]
+    #[no_route({6}, reason = "only deletion drains")]
+    #[child({2})]
+    #[child({4})]
+    #[child({3})]
+    {1}
+    #[visit]
+    #[trigger({4})]
+    #[child({1})]
+    {2}
+    #[no_transit]
+    #[child({0})]
+    #[child({6})]
+    {3}
+    #[rest(idle)]
+    #[no_route({6}, reason = "only deletion drains")]
+    #[child({1})]
+    {4}
+    #[rest(hold, idle)]
+    #[condition({C}, status = "False")]
+    #[no_route({1}, {2}, {4}, reason = "it is broken")]
+    #[no_route({6}, reason = "only deletion drains")]
+    #[child({3})]
+    {5}
+    #[leaf]
+    {6}"#,
+    // Variants and edges that are there in some builds.
+    r#"#[entry]
+    #[child({1})]
+    {0}
+    #[rest]
+    #[cfg_attr(any(), child({3}))]
+    #[cfg_attr(all(), trigger({2}, after = "1h"))]
+    #[child({4})]
+    {1}
+    #[cfg_attr(all(), child({4}))]
+    {2}
+    #[cfg(any())]
+    #[child(Nowhere)]
+    {3}
+    #[cfg(not(all()))]
+    #[child({3})]
+    {2}
+    #[cfg(all())]
+    #[leaf(idle)]
+    {4}"#,
+    // A pass.
+    PASS,
+];
+
+const PASS: &str = "#[entry]
+    #[trigger({4})]
+    #[trigger({3}, on_delete)]
+    #[child({1})]
+    {0}
+    #[condition({C})]
+    #[trigger({4}, on_error)]
+    #[child({2})]
+    {1}
+    #[trigger({4})]
+    #[child({5})]
+    {2}
+    #[child({5})]
+    {3}
+    #[trigger({5}, on_give_up)]
+    #[child({5})]
+    {4}
+    #[leaf(idle)]
+    {5}";
+
+const CONDITIONS: [&str; 7] = [
+    "Loop",
+    "A",
+    "r#type",
+    "r#Fn",
+    "\"okt.dev/Self\"",
+    "\"1-a_b.C\"",
+    "WaitingForEverythingThatMightEverHappenAndForWhatNobodyExpectsX",
+];
+
+const DOCS: [&str; 6] = [
+    "A state.",
+    "Quotes \"\", 'a, \\, braces {} {0}, \\[brackets\\] and [`links`](crate).",
+    "Ümläute, 状態 and פועל.",
+    "<b>Tags</b>, `code` and */ comments /*.",
+    "#\\[attributes\\], r#raw and $names.",
+    "A first line.\n    ///\n    /// ```text\n    /// A second one.\n    /// ```",
+];
+
+/// Writes one graph, in a module of its own or in a function.
+fn graph(dice: &mut Dice, number: usize) -> String {
+    let form = FORMS[number / FAMILIES.len() % FORMS.len()];
+    let family = FAMILIES[number % FAMILIES.len()];
+    let count = (0..9)
+        .filter(|state| form.contains(&format!("{{{state}}}")))
+        .count();
+    let states = states(dice, family, count);
+    let name = family(dice);
+    let (options, module, handler) = options(dice, form, &name);
+    let (attributes, variants, present) = variants(dice, form, &states);
+    let vis = dice.pick(&["pub ", "pub(crate) ", "pub(super) ", ""]);
+    let doc = dice.pick(&DOCS);
+    let ident = &name.ident;
+    let mut text = format!(
+        "    /// {doc}
+    #[::okt_macros::lifecycle_graph({options})]
+    {attributes}#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(non_camel_case_types)]
+    {vis}enum {ident} {{
+{variants}    }}
+"
+    );
+    let wire: Vec<String> = present
+        .iter()
+        .map(|(state, _)| format!("{:?}", state.wire()))
+        .collect();
+    let mut check = format!(
+        "crate::names(<{ident} as ::okt_core::Lifecycle>::GRAPH, &[{}]);",
+        wire.join(", ")
+    );
+    if form != PASS && number.is_multiple_of(3) {
+        text += &handlers(&module, &handler, &present);
+        check += &format!("\n        crate::handled::<App, {ident}>(App);");
+    }
+    placed(dice, number, &text, &check)
+}
+
+/// Returns the options of the attribute, and the names of the module and of the trait.
+fn options(dice: &mut Dice, form: &str, name: &Name) -> (String, String, String) {
+    let mut options = "crate(::okt_core)".to_string();
+    if form == PASS {
+        options += ", pass";
+    }
+    let mut module = name.snake.clone();
+    // An enum that is called like its module needs another one.
+    if name.plain() == module || dice.one_in(4) {
+        let names: Vec<Name> = (0..9).map(|_| other(dice)).collect();
+        let free = names.iter().find(|other| other.snake != name.plain());
+        module.clone_from(&free.expect("one of nine").snake);
+        options += &format!(", module = {module:?}");
+    }
+    let mut handler = format!("{}Handler", name.plain());
+    if dice.one_in(5) {
+        handler = dice.word("Lives dyn H größe Sync").to_string();
+        if handler == module || handler == name.plain() {
+            handler += "_";
+        }
+        options += &format!(", handler = {handler:?}");
+    }
+    (options, raw(&module), raw(&handler))
+}
+
+/// A variant that is there, with its attributes.
+type Present<'n> = (&'n Name, String);
+
+/// Returns the attributes of the enum, its variants, and those of them that are there.
+fn variants<'n>(
+    dice: &mut Dice,
+    form: &str,
+    states: &'n [Name],
+) -> (String, String, Vec<Present<'n>>) {
+    let mut filled = form.replace("{C}", dice.pick(&CONDITIONS));
+    for (index, state) in states.iter().enumerate() {
+        filled = filled.replace(&format!("{{{index}}}"), &state.ident);
+    }
+    let (mut attributes, mut variants, mut present) = (String::new(), String::new(), Vec::new());
+    let mut own = String::new();
+    for line in filled.lines().map(str::trim) {
+        if let Some(line) = line.strip_prefix('@') {
+            attributes += &format!("{line}\n    ");
+        } else if line.starts_with("#[") {
+            own += &format!("        {line}\n");
+        } else {
+            let doc = dice.pick(&DOCS);
+            let state = states.iter().find(|state| state.ident == line);
+            let state = state.expect("a form has a line for each state");
+            let rename = state
+                .rename
+                .map(|name| format!("        #[serde(rename = {name:?})]\n"));
+            variants += &format!(
+                "        /// {doc}\n{own}{}        {line},\n",
+                rename.unwrap_or_default()
+            );
+            if !(own.contains("cfg(any())") || own.contains("cfg(not(all()))")) {
+                present.push((state, own.clone()));
+            }
+            own.clear();
+        }
+    }
+    (attributes, variants, present)
+}
+
+/// Writes a handler of all states that have work.
+fn handlers(module: &str, handler: &str, present: &[Present<'_>]) -> String {
+    let mut text = format!(
+        "
+    /// An application.
+    pub struct App;
+
+    impl {handler} for App {{
+        type Context = u8;
+        type Error = u8;
+"
+    );
+    for (state, attributes) in present {
+        if attributes.contains("(idle)") || attributes.contains(", idle)") {
+            continue;
+        }
+        let (answer, value) = if attributes.contains("#[leaf") {
+            ("()".to_string(), "()".to_string())
+        } else {
+            let after = format!("{module}::After{}", state.plain());
+            (after.clone(), format!("{after}::Next"))
+        };
+        text += &format!(
+            "
+        async fn {}(&self, _: &u8) -> ::core::result::Result<{answer}, u8> {{
+            Ok({value})
+        }}
+",
+            raw(&state.snake)
+        );
+    }
+    text + "    }\n"
+}
+
+/// Puts a graph into a module, into modules with awkward names, or into a function.
+fn placed(dice: &mut Dice, number: usize, text: &str, check: &str) -> String {
+    let graph = match number % 4 {
+        0 | 1 => {
+            format!("{text}\n    /// Checks it.\n    pub fn check() {{\n        {check}\n    }}\n")
+        }
+        2 => {
+            format!("    /// Checks it.\n    pub fn check() {{\n{text}\n        {check}\n    }}\n")
+        }
+        _ => {
+            let (outer, inner) = (raw(&other(dice).snake), raw(&other(dice).snake));
+            format!(
+                "    /// Outer.\n    pub mod {outer} {{\n    /// Inner.\n    pub mod {inner} {{\n{text}
+    /// Checks it.\n    pub fn check() {{\n        {check}\n    }}\n    }}\n    }}\n    pub use {outer}::{inner}::check;\n"
+            )
+        }
+    };
+    format!("/// Graph {number}.\npub mod g{number} {{\n{graph}}}\n\n")
+}
+
+/// Random numbers (`SplitMix64`).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let limit = u64::try_from(limit).expect("a small number");
+        usize::try_from((mixed ^ (mixed >> 31)) % limit).expect("below the limit")
+    }
+
+    fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// Picks one of the words between spaces.
+    fn word(&mut self, words: &'static str) -> &'static str {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.pick(&words)
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+}
