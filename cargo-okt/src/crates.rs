@@ -38,6 +38,16 @@ pub(crate) struct File {
 }
 
 impl Crates {
+    /// The crate of one root file, with its default features.
+    pub(crate) fn of(root: &Path) -> Self {
+        Self {
+            roots: [root.to_owned()].into(),
+            features: Vec::new(),
+            all_features: false,
+            no_default_features: false,
+        }
+    }
+
     /// Reads every file, each once, and returns them with the configuration that they are compiled in.
     pub(crate) fn read(&self) -> Result<(Vec<File>, Cfg), String> {
         let (roots, package) = if self.roots.is_empty() {
