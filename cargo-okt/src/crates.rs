@@ -68,9 +68,11 @@ impl Crates {
             if !seen.insert(known) {
                 continue;
             }
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
             let mut mistakes = Vec::new();
+            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+                mistakes.push(Mistake::of_file(&error));
+                String::new()
+            });
             let source = Source::parse(&text);
             let source = source.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(|source| source.modules(&cfg)) {
