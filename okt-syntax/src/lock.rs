@@ -235,13 +235,10 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
             None => triggers.push((*to, vec![cause])),
         }
     }
-    for (to, causes) in triggers {
-        let causes: String = causes
-            .into_iter()
-            .filter(|it| !it.is_empty())
-            .map(|it| format!(", {it}"))
-            .collect();
-        attributes.push(format!("trigger({}{causes})", variant(graph, to)));
+    for (to, mut items) in triggers {
+        items.insert(0, variant(graph, to));
+        items.retain(|item| !item.is_empty());
+        attributes.push(format!("trigger({})", items.join(", ")));
     }
     attributes.extend(state.no_routes.iter().map(|it| {
         format!(
