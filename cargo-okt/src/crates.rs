@@ -38,6 +38,16 @@ pub(crate) struct File {
 }
 
 impl Crates {
+    /// The crate of one root file, with its default features.
+    pub(crate) fn of(root: &Path) -> Self {
+        Self {
+            roots: [root.to_owned()].into(),
+            features: Vec::new(),
+            all_features: false,
+            no_default_features: false,
+        }
+    }
+
     /// Reads every file, each once, and returns them with the configuration that they are compiled in.
     pub(crate) fn read(&self) -> Result<(Vec<File>, Cfg), String> {
         let (roots, package) = if self.roots.is_empty() {
@@ -58,9 +68,11 @@ impl Crates {
             if !seen.insert(known) {
                 continue;
             }
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
             let mut mistakes = Vec::new();
+            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+                mistakes.push(Mistake::of_file(&error));
+                String::new()
+            });
             let source = Source::parse(&text);
             let source = source.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(|source| source.modules(&cfg)) {

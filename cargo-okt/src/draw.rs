@@ -43,9 +43,9 @@ impl Draw {
                 eprintln!("warning: {} is not Rust; see `cargo okt check`", file.path);
                 continue;
             };
-            if !source.check(&cfg).is_empty() {
+            if !(file.mistakes.is_empty() && source.check(&cfg).is_empty()) {
                 eprintln!(
-                    "warning: {}: a graph with mistakes is not drawn; see `cargo okt check`",
+                    "warning: {} has mistakes, and a graph with mistakes is not drawn; see `cargo okt check`",
                     file.path
                 );
             }

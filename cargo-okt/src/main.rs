@@ -3,6 +3,7 @@
 mod api;
 mod check;
 mod crates;
+mod diff;
 mod draw;
 mod name;
 mod project;
@@ -42,6 +43,7 @@ enum Command {
     Check(check::Check),
     #[command(name = "graph")]
     Draw(draw::Draw),
+    Diff(diff::Diff),
     Explain(Explain),
 }
 
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Api(serve) => serve_api(serve),
         Command::Check(check) => check.run(),
         Command::Draw(draw) => draw.run(),
+        Command::Diff(diff) => diff.run(),
         Command::Explain(Explain { code }) => explain(&code),
     };
     match done {

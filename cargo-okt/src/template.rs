@@ -6,13 +6,14 @@
 type File = (&'static str, &'static str);
 
 /// All files of a project.
-pub(crate) const FILES: [File; 10] = [
+pub(crate) const FILES: [File; 11] = [
     ("Cargo.toml", MANIFEST),
     (".dockerignore", include_str!("../template/.dockerignore")),
     (".gitignore", include_str!("../template/.gitignore")),
     ("Dockerfile", include_str!("../template/Dockerfile")),
     ("README.md", include_str!("../template/README.md")),
     ("example.yaml", include_str!("../template/example.yaml")),
+    ("lifecycle.lock", include_str!("../template/lifecycle.lock")),
     ("src/main.rs", include_str!("../template/src/main.rs")),
     (
         "src/operator.rs",
@@ -63,4 +64,22 @@ pub(crate) fn has_a_name_of(kind: &str) -> bool {
         !word.starts_with(KIND)
             && of_the_kind.is_some_and(|rest| ["", "Spec", "State", "StateHandler"].contains(&rest))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use expect_test::expect_file;
+    use okt_syntax::lock::write;
+    use okt_syntax::source::{Cfg, Source};
+
+    #[test]
+    fn the_lock_file_of_the_template_has_its_graph() {
+        let code = include_str!("../template/src/resource.rs");
+        let source = Source::parse(code).expect("it is Rust");
+        let lock = source.with_graphs(&Cfg::new([]), |graphs| write("", graphs));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("template/lifecycle.lock");
+        expect_file![file].assert_eq(&lock);
+    }
 }

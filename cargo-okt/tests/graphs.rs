@@ -55,7 +55,10 @@ fn printed(output: &Output) -> String {
 
 #[test]
 fn every_graph_of_every_module_is_checked() {
-    let dead = GRAPH.replace("#[leaf]", "");
+    let dead = GRAPH.replace(
+        "    #[leaf]\n    End,",
+        "    End,\n\n    #[leaf]\n    Over,",
+    );
     let package = Package::of(&[
         (
             "Cargo.toml",
@@ -75,20 +78,20 @@ fn every_graph_of_every_module_is_checked() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(said(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
     let text = printed(&output);
-    assert!(text.contains("error: OKT003: no leaf"), "{text}");
-    assert!(text.contains("--> src/one/deep.rs:11:5"), "{text}");
+    assert!(text.contains("error: OKT005: dead end"), "{text}");
+    assert!(text.contains("--> src/one/deep.rs:10:5"), "{text}");
     // The same package, by the name of its root.
     let output = package.okt(&["check", "src/main.rs"]);
     assert_eq!(said(&output), "error: 2 graphs in 5 files: 2 mistakes\n");
     // A module alone.
     let output = package.okt(&["check", "src/one.rs", "--format", "json"]);
     let mistakes: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let dead_end = &mistakes[1];
+    let dead_end = &mistakes[0];
     assert_eq!(dead_end["code"], "OKT005");
     assert_eq!(dead_end["file"], "src/one/deep.rs");
     assert_eq!(
         (&dead_end["line"], &dead_end["column"]),
-        (&11.into(), &5.into())
+        (&10.into(), &5.into())
     );
     assert_eq!(dead_end["endColumn"], 8);
     assert!(
@@ -175,11 +178,12 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
         assert!(text.contains(expected), "{text}");
     }
     let output = package.okt(&["check", "nothing.rs"]);
+    let text = printed(&output);
     assert!(
-        said(&output).starts_with("error: nothing.rs: "),
-        "{}",
-        said(&output)
+        text.starts_with("error: the file cannot be read: "),
+        "{text}"
     );
+    assert!(text.contains(" --> nothing.rs:1:1"), "{text}");
     let output = package.okt(&["check"]);
     assert!(said(&output).contains("Cargo.toml"), "{}", said(&output));
 }
@@ -210,6 +214,47 @@ fn a_graph_is_drawn_in_every_language() {
     assert_eq!(
         said(&output),
         "error: there is no such graph; there are Life, Other\n"
+    );
+}
+
+#[test]
+fn two_versions_are_compared() {
+    let wider = GRAPH
+        .replace("#[child(End)]", "#[child(Middle)]\n    #[child(End)]")
+        .replace(
+            "    #[leaf]",
+            "    #[was(\"Center\")]\n    #[child(End)]\n    Middle,\n\n    #[leaf]",
+        );
+    let package = Package::of(&[
+        ("old.rs", "mod life;\n"),
+        ("life.rs", GRAPH),
+        ("new.rs", &wider),
+        ("wrong.rs", "#[lifecycle_graph] enum Life {}"),
+        ("none.rs", "fn main() {}"),
+    ]);
+    let diff = |old, new| package.okt(&["diff", old, new]);
+    let output = diff("old.rs", "new.rs");
+    assert!(output.status.success(), "{}", said(&output));
+    let expected = "+ Life: state `Middle`\n+ Life: child `Start → Middle`\n";
+    assert_eq!(printed(&output), expected);
+    let output = diff("new.rs", "old.rs");
+    assert_eq!(output.status.code(), Some(1));
+    let text = printed(&output);
+    let lost =
+        "- Life: state `Middle`\n    an object that is stored in it has no place in the graph\n";
+    assert!(text.starts_with(lost), "{text}");
+    assert_eq!(
+        said(&output),
+        "error: stored objects lose something by 2 of 3 changes\n"
+    );
+    assert_eq!(said(&diff("old.rs", "life.rs")), "no differences\n");
+    assert_eq!(
+        said(&diff("old.rs", "wrong.rs")),
+        "error: wrong.rs has mistakes; see `cargo okt check`\n"
+    );
+    assert_eq!(
+        said(&diff("none.rs", "old.rs")),
+        "error: there is no graph in none.rs\n"
     );
 }
 

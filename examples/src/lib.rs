@@ -39,3 +39,17 @@ pub async fn shutdown_signal() {
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use okt::Lifecycle;
+
+    #[test]
+    fn the_graphs_are_those_of_the_lock_file() {
+        let graphs = [
+            crate::notes_operator::NotesState::GRAPH,
+            crate::postgres::life::PostgresState::GRAPH,
+        ];
+        okt_testing::lock::check("lifecycle.lock", &graphs);
+    }
+}

@@ -86,7 +86,7 @@ impl Graph<'_> {
 }
 
 /// The roles of a state in words (e.g. `["rest", "hold"]`).
-fn roles(state: &State<'_>) -> Vec<&'static str> {
+pub(crate) fn roles(state: &State<'_>) -> Vec<&'static str> {
     [
         (Mark::Entry, "entry"),
         (Mark::Rest, "rest"),

@@ -12,6 +12,7 @@ pub mod decide;
 mod decision;
 pub mod draw;
 pub mod duration;
+pub mod evolution;
 pub mod facts;
 pub mod graph;
 mod hops;

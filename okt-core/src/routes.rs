@@ -183,7 +183,7 @@ pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
 }
 
 /// Returns the edges that a deletion can take out of a state: its trigger `on_delete`, or else its children.
-pub(crate) fn edges_of_deletion<'g>(state: &State<'g>) -> Vec<StateId> {
+pub(crate) fn edges_of_deletion(state: &State<'_>) -> Vec<StateId> {
     let on_delete = |trigger: &&Trigger| trigger.cause == Cause::OnDelete;
     match state.triggers.iter().find(on_delete) {
         Some(trigger) => [trigger.to].into(),

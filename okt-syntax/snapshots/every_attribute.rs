@@ -27,6 +27,7 @@ const _: () = {
             Cache::Parked { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Draining { .. } => {}
+            Cache::Filling { .. } => {}
             _ => {}
         }
     }

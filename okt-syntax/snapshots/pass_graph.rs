@@ -14,6 +14,7 @@ const _: () = {
             BrokerPass::End { .. } => {}
             BrokerPass::End { .. } => {}
             BrokerPass::End { .. } => {}
+            BrokerPass::Check { .. } => {}
             _ => {}
         }
     }

@@ -9,6 +9,7 @@ const _: () = {
             Life::Stopping { .. } => {}
             Life::End { .. } => {}
             Life::Stopping { .. } => {}
+            Life::Start { .. } => {}
             _ => {}
         }
     }

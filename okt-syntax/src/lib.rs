@@ -36,6 +36,9 @@ pub mod rules;
 #[cfg(feature = "source")]
 pub mod source;
 
+#[cfg(feature = "source")]
+pub mod lock;
+
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,8 @@
 //! Collects the mistakes of one declaration and reports them together, in source order.
 
 use okt_core::check::Rule;
-use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
 
 /// A token of the declaration that a message can point at.
 ///
@@ -60,8 +60,14 @@ impl Mistake {
         }
     }
 
+    /// Returns the error as code, with the span of the token that is wrong.
+    ///
+    /// rustc reports it from the first token of the code to the last, and rust-analyzer at the word `compile_error`. An
+    /// editor finds each word with this span at the wrong token, so `core` does not have it.
     fn to_compile_error(&self) -> TokenStream {
-        syn::Error::new(self.spot.span, self.text()).to_compile_error()
+        let text = self.text();
+        let core = Ident::new("core", Span::call_site());
+        quote_spanned!(self.spot.span=> ::#core::compile_error! { #text })
     }
 }
 

@@ -15,6 +15,7 @@ pub use find::FileModule;
 pub use mistake::Mistake;
 
 use crate::graph::with_graph;
+use crate::model::Model;
 use crate::report::Report;
 use find::{Declaration, Finder};
 
@@ -71,21 +72,46 @@ impl Source {
     ///
     /// The graphs have no [routes](Graph::routes).
     pub fn graphs<T>(&self, cfg: &Cfg, mut look: impl FnMut(&Graph<'_>) -> T) -> Vec<T> {
-        let graphs = self.find(cfg).graphs;
-        let sound = graphs.iter().filter(|graph| graph.check().is_empty());
-        sound
-            .filter_map(|graph| {
-                let mut report = Report::new();
-                let model = graph.model(&mut report);
-                report.leave();
-                Some(with_graph(&model?, &mut look))
-            })
+        let mut graphs = self.find(cfg).graphs;
+        graphs.retain(|graph| graph.check().is_empty());
+        let models = models(&graphs);
+        models
+            .iter()
+            .map(|model| with_graph(model, &mut look))
             .collect()
+    }
+
+    /// Calls a function with all graphs of this file, also those with mistakes: a target that is no state is unknown.
+    pub fn with_graphs<T>(&self, cfg: &Cfg, look: impl FnOnce(&[&Graph<'_>]) -> T) -> T {
+        nest(&models(&self.find(cfg).graphs), &[], look)
     }
 
     fn find<'c>(&self, cfg: &'c Cfg) -> Finder<'c> {
         let mut finder = Finder::new(cfg);
         finder.visit_file(&self.file);
         finder
+    }
+}
+
+/// Returns the models of the enums among some declarations.
+fn models(declarations: &[Declaration]) -> Vec<Model> {
+    let models = declarations.iter().filter_map(|declaration| {
+        let mut report = Report::new();
+        let model = declaration.model(&mut report);
+        report.leave();
+        model
+    });
+    models.collect()
+}
+
+/// Calls a function with some graphs and those of the models: each borrows from the stack.
+fn nest<T>(models: &[Model], graphs: &[&Graph<'_>], look: impl FnOnce(&[&Graph<'_>]) -> T) -> T {
+    match models.split_first() {
+        None => look(graphs),
+        Some((first, rest)) => with_graph(first, |graph| {
+            let mut more = graphs.to_vec();
+            more.push(graph);
+            nest(rest, &more, look)
+        }),
     }
 }

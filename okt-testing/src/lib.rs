@@ -141,6 +141,9 @@ pub mod handlers;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 #[cfg(feature = "lifecycle")]
+pub mod lock;
+
+#[cfg(feature = "lifecycle")]
 pub mod rehearsal;
 
 pub use api::{

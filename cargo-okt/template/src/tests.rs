@@ -9,7 +9,7 @@ use okt::kube::api::{DeleteParams, PostParams};
 use okt::kube::runtime::conditions::is_deleted;
 use okt::kube::runtime::wait::{Condition, await_condition};
 use okt::serde_json::{self, Value, json};
-use okt::{Operator, crd};
+use okt::{Lifecycle, Operator, crd};
 use okt_testing::{ApiServer, Rehearsal};
 
 use crate::operator::Keeper;
@@ -80,6 +80,12 @@ async fn a_first_attempt_starts_the_application() {
         matches!(next, widget_state::AfterStarting::Running),
         "{next:?}"
     );
+}
+
+/// Compares the graph with `lifecycle.lock`: a change that takes something from stored objects needs a reason there.
+#[test]
+fn the_graph_is_that_of_the_lock_file() {
+    okt_testing::lock::check("lifecycle.lock", &[WidgetState::GRAPH]);
 }
 
 /// Rehearses faults: a crash before and after each write, a stale cache, lost work, two operators at once, and others.

@@ -33,6 +33,11 @@ pub(super) struct Unknown {
 }
 
 impl Mistake {
+    /// Returns the mistake that a file cannot be read.
+    pub fn of_file(error: &std::io::Error) -> Self {
+        Self::of_rust(format!("the file cannot be read: {error}"), 0..0)
+    }
+
     /// Returns a mistake that is not about a graph: the file is not Rust, or incomplete.
     pub(super) fn of_rust(message: String, at: Range<usize>) -> Self {
         Self {

@@ -48,9 +48,35 @@ fn no_declaration_makes_the_macros_panic() {
             expand_with(shim, graph_of);
             expand_with(item.clone(), graph_of);
             expand_with(item.clone(), spec::expand);
+            #[cfg(feature = "source")]
+            from_source(&item.to_string());
         };
         assert!(catch_unwind(AssertUnwindSafe(expand)).is_ok(), "{item}");
     });
+}
+
+/// Checks an item as a source file, and compares its graphs with a lock file of them.
+#[cfg(feature = "source")]
+fn from_source(item: &str) {
+    use crate::lock::{compare, write};
+    use crate::source::{Cfg, Source};
+
+    let cfg = Cfg::new(["unix"]);
+    // The attribute is the first word of some mutants only.
+    let text = format!("#[lifecycle_graph]\n{item}");
+    match Source::parse(&text) {
+        Ok(source) => {
+            for mistake in source.check(&cfg) {
+                mistake.render(&text, "src/main.rs", false);
+            }
+            source.with_graphs(&cfg, |graphs| {
+                let _ = compare(&write("", graphs), graphs);
+            });
+        }
+        Err(mistake) => {
+            mistake.render(&text, "src/main.rs", true);
+        }
+    }
 }
 
 /// Makes one change among the tokens or inside one of their groups.

@@ -1,0 +1,276 @@
+//! The lock file of an operator's graphs: what objects in a cluster may be stored under.
+//!
+//! The file holds each graph as it is declared, in Rust, without docs. A change of the code that takes something from
+//! stored objects is accepted by a line `// accept <graph>: <change>: <why>` in it.
+
+use std::collections::BTreeMap;
+
+use okt_core::check::Rule;
+use okt_core::evolution::{Change, ChangeKind, changes};
+use okt_core::{Cause, Graph, Kind, Mark, State, StateId, Trigger, duration};
+
+use crate::options::identifier;
+use crate::source::{Cfg, Mistake, Source};
+
+const HEAD: &str = "\
+//! The lifecycle graphs of this operator: objects in a cluster may be stored in any of these states.
+//!
+//! `cargo test` compares this file with the code, and `OKT_LOCK=write cargo test` writes it.
+//! To accept a change that takes something from stored objects, write below: `// accept <graph>: <change>: <why>`.
+";
+
+const ACCEPT: &str = "// accept ";
+
+/// A difference between the lock file and the code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The name of the enum.
+    pub graph: String,
+    /// The change.
+    pub change: Change,
+    /// Why the change is accepted; none if the file does not say so.
+    pub accepted: Option<String>,
+}
+
+impl Difference {
+    /// Returns whether somebody has to accept the change before the file can be written.
+    pub fn is_refused(&self) -> bool {
+        self.change.risk.is_some() && self.accepted.is_none()
+    }
+
+    /// Returns the line that accepts the change, up to the reason.
+    pub fn line(&self) -> String {
+        format!("{ACCEPT}{}: {}: ", self.graph, self.change)
+    }
+}
+
+/// Returns how the graphs of the code differ from those of a lock file.
+///
+/// # Errors
+///
+/// The text of the file is not Rust, or a graph in it names a state that it does not have. Another attempt with the
+/// same text does not help.
+///
+/// ```
+/// use okt_syntax::lock::{compare, write};
+/// use okt_syntax::source::{Cfg, Source};
+///
+/// let code = Source::parse("#[lifecycle_graph] enum Life { #[entry] #[child(End)] Start, #[leaf] End }")?;
+/// let differences = code.graphs(&Cfg::new([]), |graph| {
+///     let lock = write("", &[graph]);
+///     compare(&lock.replace("End", "Over"), &[graph])
+/// });
+/// let differences = differences.into_iter().next().expect("a graph")?;
+/// assert_eq!(differences[0].line(), "// accept Life: removed state `Over`: ");
+/// assert!(differences[0].is_refused());
+/// # Ok::<(), Box<okt_syntax::source::Mistake>>(())
+/// ```
+pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box<Mistake>> {
+    let source = Source::parse(lock)?;
+    let cfg = Cfg::new([]);
+    let unknown = |it: &Mistake| it.rule == Some(Rule::UnknownTarget);
+    if let Some(unknown) = source.check(&cfg).into_iter().find(unknown) {
+        return Err(Box::new(unknown));
+    }
+    let found = source.with_graphs(&cfg, |locked| {
+        let mut found: Vec<(String, Change)> = Vec::new();
+        for old in locked {
+            let name = || old.name.to_owned();
+            match graphs.iter().find(|graph| graph.name == old.name) {
+                Some(new) => found.extend(changes(old, new).into_iter().map(|it| (name(), it))),
+                None => found.push((name(), whole(ChangeKind::Removed))),
+            }
+        }
+        let is_new = |graph: &&&Graph<'_>| locked.iter().all(|old| old.name != graph.name);
+        let new = graphs.iter().filter(is_new);
+        found.extend(new.map(|graph| (graph.name.to_owned(), whole(ChangeKind::Added))));
+        found
+    });
+    let accepted: Vec<&str> = accepted(lock).collect();
+    let differences = found.into_iter().map(|(graph, change)| {
+        let mut difference = Difference {
+            graph,
+            change,
+            accepted: None,
+        };
+        let line = difference.line();
+        let reason = accepted
+            .iter()
+            .find_map(|it| it.strip_prefix(line.as_str()));
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        difference.accepted = reason.map(str::to_owned);
+        difference
+    });
+    Ok(differences.collect())
+}
+
+/// Returns how the graphs that one text declares differ from those of another (e.g. of two lock files).
+///
+/// # Errors
+///
+/// As [`compare`].
+pub fn compare_texts(old: &str, new: &str) -> Result<Vec<Difference>, Box<Mistake>> {
+    Source::parse(new)?.with_graphs(&Cfg::new([]), |graphs| compare(old, graphs))
+}
+
+/// Returns the text of the lock file of these graphs, with the accepted changes of an earlier one.
+pub fn write(earlier: &str, graphs: &[&Graph<'_>]) -> String {
+    let mut text = HEAD.to_owned();
+    for line in accepted(earlier) {
+        text.push_str(&format!("\n{line}"));
+    }
+    if accepted(earlier).next().is_some() {
+        text.push('\n');
+    }
+    for graph in graphs {
+        text.push('\n');
+        text.push_str(&declaration(graph));
+    }
+    text
+}
+
+fn whole(kind: ChangeKind) -> Change {
+    Change {
+        kind,
+        subject: "graph".to_owned(),
+        risk: (kind == ChangeKind::Removed)
+            .then_some("an object of its kind has no place in any graph"),
+    }
+}
+
+/// Returns the lines that accept a change.
+fn accepted(lock: &str) -> impl Iterator<Item = &str> {
+    lock.lines()
+        .map(str::trim_end)
+        .filter(|line| line.starts_with(ACCEPT))
+}
+
+/// Returns a graph as it is declared, without docs.
+pub fn declaration(graph: &Graph<'_>) -> String {
+    let pass = match graph.kind {
+        Kind::Lifecycle => "",
+        Kind::Pass => "(pass)",
+    };
+    let mut text = format!("#[lifecycle_graph{pass}]\n");
+    for (target, time, over) in deadlines(graph) {
+        let over: Vec<String> = over.iter().map(|id| variant(graph, *id)).collect();
+        text.push_str(&format!(
+            "#[deadline({}, after = {time:?}, over({}))]\n",
+            variant(graph, target),
+            over.join(", ")
+        ));
+    }
+    text.push_str(&format!("enum {} {{\n", graph.name));
+    for (index, (id, state)) in graph.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        for attribute in attributes(graph, state) {
+            text.push_str(&format!("    #[{attribute}]\n"));
+        }
+        text.push_str(&format!("    {},\n", variant(graph, id)));
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// Returns the deadlines over several states: the target, the time, and the states.
+fn deadlines(graph: &Graph<'_>) -> Vec<(StateId, String, Vec<StateId>)> {
+    let mut deadlines: BTreeMap<(StateId, String), Vec<StateId>> = BTreeMap::new();
+    for (id, state) in graph.iter() {
+        if let Some((to, time)) = state.deadline() {
+            let key = (to, duration::text(time));
+            deadlines.entry(key).or_default().push(id);
+        }
+    }
+    let deadlines = deadlines.into_iter();
+    deadlines
+        .map(|((to, time), over)| (to, time, over))
+        .collect()
+}
+
+fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
+    let mut attributes = Vec::new();
+    if state.name != state.variant {
+        attributes.push(format!("serde(rename = {:?})", state.name));
+    }
+    attributes.extend(state.was.iter().map(|was| format!("was({was:?})")));
+    let options = |options: &[(Mark, &'static str)]| -> String {
+        let set = options.iter().filter(|(mark, _)| state.is(*mark));
+        let set: Vec<&str> = set.map(|(_, word)| *word).collect();
+        if set.is_empty() {
+            String::new()
+        } else {
+            format!("({})", set.join(", "))
+        }
+    };
+    for (mark, word, options) in [
+        (Mark::Entry, "entry", String::new()),
+        (
+            Mark::Rest,
+            "rest",
+            options(&[(Mark::Hold, "hold"), (Mark::Idle, "idle")]),
+        ),
+        (Mark::Leaf, "leaf", options(&[(Mark::Idle, "idle")])),
+        (Mark::Visit, "visit", String::new()),
+        (Mark::NoTransit, "no_transit", String::new()),
+    ] {
+        if state.is(mark) {
+            attributes.push(format!("{word}{options}"));
+        }
+    }
+    attributes.extend(
+        state
+            .conditions
+            .iter()
+            .map(|it| format!("condition({:?})", it.name)),
+    );
+    let mut triggers: Vec<(StateId, Vec<String>)> = Vec::new();
+    for Trigger { to, cause } in state.triggers {
+        let Some(cause) = cause_of(*cause) else {
+            continue;
+        };
+        match triggers.iter_mut().find(|(known, _)| known == to) {
+            Some((_, causes)) => causes.push(cause),
+            None => triggers.push((*to, vec![cause])),
+        }
+    }
+    for (to, mut items) in triggers {
+        items.insert(0, variant(graph, to));
+        items.retain(|item| !item.is_empty());
+        attributes.push(format!("trigger({})", items.join(", ")));
+    }
+    attributes.extend(state.no_routes.iter().map(|it| {
+        format!(
+            "no_route({}, reason = {:?})",
+            variant(graph, it.to),
+            it.reason
+        )
+    }));
+    attributes.extend(
+        state
+            .children
+            .iter()
+            .map(|to| format!("child({})", variant(graph, *to))),
+    );
+    attributes
+}
+
+/// Returns a cause as it is declared, empty for a name; none for a deadline, which the enum declares.
+fn cause_of(cause: Cause) -> Option<String> {
+    Some(match cause {
+        Cause::Named => String::new(),
+        Cause::After(time) => format!("after = {:?}", duration::text(time)),
+        Cause::Deadline(_) => return None,
+        Cause::OnError { attempts: 1 } => "on_error".to_owned(),
+        Cause::OnError { attempts } => format!("on_error(attempts = {attempts})"),
+        Cause::OnDelete => "on_delete".to_owned(),
+        Cause::OnChange => "on_change".to_owned(),
+        Cause::OnGiveUp => "on_give_up".to_owned(),
+    })
+}
+
+fn variant(graph: &Graph<'_>, id: StateId) -> String {
+    let name = graph.get(id).map_or("Unknown", |state| state.variant);
+    identifier(name).map_or_else(|| name.to_owned(), |ident| ident.to_string())
+}

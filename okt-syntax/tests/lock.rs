@@ -1,0 +1,255 @@
+//! The lock file is the graph as declared, and a change that takes something from stored objects is refused until it is
+//! accepted.
+
+#![cfg(feature = "source")]
+
+use std::path::Path;
+
+use expect_test::expect;
+use okt_core::Graph;
+use okt_syntax::lock::{Difference, compare, write};
+use okt_syntax::source::{Cfg, Source};
+
+const LIFE: &str = r#"
+#[lifecycle_graph]
+#[deadline(Failed, after = "1h", over(Start, Stopping))]
+enum Life {
+    #[entry]
+    #[child(Running)]
+    Start,
+
+    #[rest]
+    #[was("Up")]
+    #[condition(Available)]
+    #[trigger(Failed, after = "30m", on_error(attempts = 3))]
+    #[child(r#Loop)]
+    #[child(Stopping)]
+    Running,
+
+    #[visit]
+    #[child(Running)]
+    Loop,
+
+    #[child(End)]
+    Stopping,
+
+    #[rest(hold, idle)]
+    #[no_route(Running, Loop, reason = "its disk is lost")]
+    #[child(Stopping)]
+    Failed,
+
+    #[leaf(idle)]
+    End,
+}
+"#;
+
+/// Calls a function with the graph of a declaration that has no mistakes.
+fn with<T>(code: &str, look: impl FnMut(&Graph<'_>) -> T) -> T {
+    let source = Source::parse(code).expect("it is Rust");
+    let cfg = Cfg::new([]);
+    assert_eq!(source.check(&cfg), []);
+    source.graphs(&cfg, look).pop().expect("a graph")
+}
+
+fn lock() -> String {
+    with(LIFE, |graph| write("", &[graph]))
+}
+
+/// Returns what differs between the lock file and changed code.
+fn differences(lock: &str, code: &str) -> Vec<Difference> {
+    with(code, |graph| {
+        compare(lock, &[graph]).expect("it is readable")
+    })
+}
+
+/// Returns the differences as text; an exclamation mark says that the change is refused.
+fn told(lock: &str, code: &str) -> String {
+    let lines = differences(lock, code).into_iter().map(|it| {
+        let refused = if it.is_refused() { "! " } else { "" };
+        format!("{refused}{}\n", it.change)
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_file_is_the_declaration_without_docs() {
+    expect![[r#"
+        //! The lifecycle graphs of this operator: objects in a cluster may be stored in any of these states.
+        //!
+        //! `cargo test` compares this file with the code, and `OKT_LOCK=write cargo test` writes it.
+        //! To accept a change that takes something from stored objects, write below: `// accept <graph>: <change>: <why>`.
+
+        #[lifecycle_graph]
+        #[deadline(Failed, after = "1h", over(Start, Stopping))]
+        enum Life {
+            #[entry]
+            #[child(Running)]
+            Start,
+
+            #[was("Up")]
+            #[rest]
+            #[condition("Available")]
+            #[trigger(Failed, after = "30m", on_error(attempts = 3))]
+            #[child(Loop)]
+            #[child(Stopping)]
+            Running,
+
+            #[visit]
+            #[child(Running)]
+            Loop,
+
+            #[child(End)]
+            Stopping,
+
+            #[rest(hold, idle)]
+            #[no_route(Running, reason = "its disk is lost")]
+            #[no_route(Loop, reason = "its disk is lost")]
+            #[child(Stopping)]
+            Failed,
+
+            #[leaf(idle)]
+            End,
+        }
+    "#]]
+    .assert_eq(&lock());
+}
+
+#[test]
+fn every_valid_graph_equals_its_lock() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases/pass");
+    let mut graphs = 0;
+    for entry in folder.read_dir().expect("the cases are there") {
+        let path = entry.expect("the cases can be listed").path();
+        let text = std::fs::read_to_string(&path).expect("a case can be read");
+        let source = Source::parse(&text).expect("a case is Rust");
+        let differences = source.graphs(&Cfg::new([]), |graph| {
+            let lock = write("", &[graph]);
+            let again = Source::parse(&lock).expect("a lock file is Rust");
+            assert_eq!(again.check(&Cfg::new([])), [], "{lock}");
+            compare(&lock, &[graph]).expect("it is readable")
+        });
+        graphs += differences.len();
+        assert_eq!(differences.concat(), [], "{}", path.display());
+    }
+    assert!(graphs > 10, "only {graphs} graphs");
+}
+
+#[test]
+fn a_state_that_is_gone_is_refused_unless_another_has_been_it() {
+    let renamed = LIFE.replace("Stopping", "Leaving");
+    expect![[r"
+        ! removed state `Stopping`
+        removed child `Running → Stopping`
+        removed child `Failed → Stopping`
+        changed last child of `Running`: `Leaving`, was `Stopping`
+        changed last child of `Failed`: `Leaving`, was `Stopping`
+        added state `Leaving`
+        added child `Running → Leaving`
+        added child `Failed → Leaving`
+    "]]
+    .assert_eq(&told(&lock(), &renamed));
+    let has_been = renamed.replace("    Leaving,", "    #[was(\"Stopping\")]\n    Leaving,");
+    expect![[r"
+        changed name of the state `Leaving`, was `Stopping`
+    "]]
+    .assert_eq(&told(&lock(), &has_been));
+    let forgotten = LIFE.replace("    #[was(\"Up\")]\n", "");
+    assert_eq!(
+        told(&lock(), &forgotten),
+        "! removed former name `Up` of `Running`\n"
+    );
+}
+
+#[test]
+fn a_route_that_vanishes_is_refused_and_a_longer_one_is_told() {
+    let refused = LIFE.replace("Running, Loop, reason", "Running, Loop, End, reason");
+    let refused = refused.replace(
+        "    #[child(End)]\n    Stopping,",
+        "    #[no_transit]\n    #[child(End)]\n    Stopping,",
+    );
+    let refused = refused.replace(
+        "    #[rest]\n",
+        "    #[rest]\n    #[no_route(End, reason = \"stop it first\")]\n",
+    );
+    expect![[r"
+        ! removed route `Running → End`
+        ! removed route `Failed → End`
+        changed marks of `Stopping`: no_transit, was none
+    "]]
+    .assert_eq(&told(&lock(), &refused));
+    let longer = LIFE.replace(
+        "    #[child(End)]\n    Stopping,",
+        "    #[child(Cleaning)]\n    Stopping,\n\n    #[child(End)]\n    Cleaning,",
+    );
+    expect![[r"
+        removed child `Stopping → End`
+        changed last child of `Stopping`: `Cleaning`, was `End`
+        changed route `Running → End`: 3 transitions, was 2
+        changed route `Failed → End`: 3 transitions, was 2
+        added state `Cleaning`
+        added child `Stopping → Cleaning`
+    "]]
+    .assert_eq(&told(&lock(), &longer));
+}
+
+#[test]
+fn other_changes_are_told() {
+    let code = LIFE
+        .replace("after = \"30m\", on_error(attempts = 3)", "after = \"10m\"")
+        .replace("#[condition(Available)]", "#[condition(Reachable)]")
+        .replace("    #[visit]\n", "    #[rest]\n");
+    expect![[r"
+        ! removed condition `Available`
+        changed marks of `Loop`: rest, was visit
+        changed trigger `Running → Failed`: after 10m, was after 30m or on 3 errors
+        added condition `Reachable`
+    "]]
+    .assert_eq(&told(&lock(), &code));
+}
+
+#[test]
+fn an_accepted_change_is_written_with_its_reason() {
+    let code = LIFE.replace("    #[was(\"Up\")]\n", "");
+    let line = differences(&lock(), &code)[0].line();
+    assert_eq!(
+        line,
+        "// accept Life: removed former name `Up` of `Running`: "
+    );
+    let without_reason = format!("{}{line}\n", lock());
+    assert!(differences(&without_reason, &code)[0].is_refused());
+    let accepted = format!("{}{line}no release had it\n", lock());
+    let difference = &differences(&accepted, &code)[0];
+    assert_eq!(difference.accepted.as_deref(), Some("no release had it"));
+    assert!(!difference.is_refused());
+    let written = with(&code, |graph| write(&accepted, &[graph]));
+    assert_eq!(differences(&written, &code), []);
+    assert!(
+        written.contains(
+            "\n// accept Life: removed former name `Up` of `Running`: no release had it\n"
+        )
+    );
+}
+
+#[test]
+fn graphs_come_and_go() {
+    let other = LIFE.replace("enum Life", "enum Other");
+    let both = with(LIFE, |life| with(&other, |other| write("", &[life, other])));
+    assert_eq!(told(&both, LIFE), "! removed graph\n");
+    assert_eq!(told("", LIFE), "added graph\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_where() {
+    let wrong = with(LIFE, |graph| {
+        compare("enum {", &[graph]).expect_err("no Rust")
+    });
+    assert_eq!(wrong.at, 5..5);
+    let unknown = lock().replace("#[child(End)]", "#[child(Edn)]");
+    let unknown = with(LIFE, |graph| {
+        compare(&unknown, &[graph]).expect_err("no state")
+    });
+    assert_eq!(
+        unknown.message,
+        "no variant named `Edn` found for enum `Life`"
+    );
+}
