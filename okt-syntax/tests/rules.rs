@@ -68,6 +68,15 @@ fn examples(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Returns an example that names `okt_core`, so that no other crate is needed to compile it.
+fn in_core(example: &str) -> String {
+    let example = example.replace("#[lifecycle_graph]", "#[lifecycle_graph(crate(okt_core))]");
+    example.replace(
+        "#[lifecycle_graph(pass",
+        "#[lifecycle_graph(crate(okt_core), pass",
+    )
+}
+
 #[test]
 fn a_page_shows_the_messages_of_its_wrong_examples() {
     for rule in Rule::ALL {
@@ -119,13 +128,7 @@ fn the_wrong_examples_of_a_page_are_the_compiler_test_of_the_rule() {
     for rule in Rule::ALL {
         let wrong = wrong(page(rule));
         assert!(!wrong.is_empty(), "{rule} shows no mistake");
-        let examples = wrong.join("\n");
-        let examples =
-            examples.replace("#[lifecycle_graph]", "#[lifecycle_graph(crate(okt_core))]");
-        let examples = examples.replace(
-            "#[lifecycle_graph(pass",
-            "#[lifecycle_graph(crate(okt_core), pass",
-        );
+        let examples = in_core(&wrong.join("\n"));
         let case = format!(
             "//! The wrong examples of the page about {rule}, from which this file is written.\nuse okt_macros::lifecycle_graph;\n\n{examples}\nfn main() {{}}\n"
         );
@@ -135,6 +138,27 @@ fn the_wrong_examples_of_a_page_are_the_compiler_test_of_the_rule() {
         ));
         expect_file![file].assert_eq(&case);
     }
+}
+
+#[test]
+fn the_right_examples_of_all_pages_are_a_compiler_test() {
+    let mut case = String::from(
+        "//! The right examples of the pages about the rules, from which this file is written.\n#![allow(missing_docs, unexpected_cfgs)]\n",
+    );
+    for rule in Rule::ALL {
+        for (index, example) in right(page(rule)).iter().enumerate() {
+            let example = in_core(example).replace("\n", "\n    ");
+            let module = format!("{}_{}", code_of(rule), index + 1);
+            case.push_str(&format!(
+                "\nmod {module} {{\n    use okt_macros::lifecycle_graph;\n\n    {}\n}}\n",
+                example.trim_end()
+            ));
+        }
+    }
+    case.push_str("\nfn main() {}\n");
+    let case: Vec<&str> = case.lines().map(str::trim_end).collect();
+    let file = root("../ui-tests/cases/pass/right_examples.rs");
+    expect_file![file].assert_eq(&format!("{}\n", case.join("\n")));
 }
 
 #[test]
