@@ -147,7 +147,7 @@ fn the_right_examples_of_all_pages_are_a_compiler_test() {
     );
     for rule in Rule::ALL {
         for (index, example) in right(page(rule)).iter().enumerate() {
-            let example = in_core(example).replace("\n", "\n    ");
+            let example = in_core(example).replace('\n', "\n    ");
             let module = format!("{}_{}", code_of(rule), index + 1);
             case.push_str(&format!(
                 "\nmod {module} {{\n    use okt_macros::lifecycle_graph;\n\n    {}\n}}\n",
