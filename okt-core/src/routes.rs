@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::Dfs;
 
-use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
+use crate::graph::{Cause, Graph, Mark, State, StateId};
 pub use crate::hops::{Routes, Table};
 
 impl Graph<'_> {
@@ -184,11 +184,16 @@ pub(crate) fn ways_out(graph: &Graph<'_>) -> Vec<Option<StateId>> {
 
 /// Returns the edges that a deletion can take out of a state: its trigger `on_delete`, or else its children.
 pub(crate) fn edges_of_deletion(state: &State<'_>) -> Vec<StateId> {
-    let on_delete = |trigger: &&Trigger| trigger.cause == Cause::OnDelete;
-    match state.triggers.iter().find(on_delete) {
-        Some(trigger) => [trigger.to].into(),
+    match on_delete(state) {
+        Some(index) => [state.triggers[index].to].into(),
         None => state.children.to_vec(),
     }
+}
+
+/// Returns the trigger that a deletion takes out of a state, by its position.
+pub(crate) fn on_delete(state: &State<'_>) -> Option<usize> {
+    let mut triggers = state.triggers.iter();
+    triggers.position(|trigger| trigger.cause == Cause::OnDelete)
 }
 
 /// Returns for each state whether its Next way ends in a leaf.

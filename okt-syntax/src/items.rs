@@ -4,7 +4,7 @@ use darling::ast::NestedMeta;
 use okt_core::check::Rule;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta};
 
 use crate::report::{Report, Spot};
 
@@ -151,6 +151,23 @@ impl Item {
         true
     }
 
+    /// Returns whether the option occurs for the first time among those `seen`; reports a repeated one.
+    pub(crate) fn once(&self, report: &mut Report, seen: &mut Vec<String>) -> bool {
+        let word = self.word().unwrap_or_default();
+        let is_new = !seen.contains(&word);
+        if is_new {
+            seen.push(word);
+        } else {
+            report.error(
+                Rule::Option,
+                self.spot,
+                format!("`{word}` stands twice"),
+                "keep one",
+            );
+        }
+        is_new
+    }
+
     /// Returns the text of the option `word` (e.g. of `reason = "Broken"`); reports any other value.
     pub(crate) fn text(&self, report: &mut Report, word: &str) -> Option<(String, Spot)> {
         match &self.content {
@@ -224,6 +241,25 @@ pub(crate) fn similar<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, candidate)| candidate)
+}
+
+/// Returns the text of `word = ".."`.
+pub(crate) fn text_of<'m>(meta: &'m Meta, word: &str) -> Option<&'m LitStr> {
+    match meta {
+        Meta::NameValue(pair) if pair.path.is_ident(word) => text(&pair.value),
+        Meta::NameValue(_) | Meta::Path(_) | Meta::List(_) => None,
+    }
+}
+
+/// Returns the text that an expression is.
+pub(crate) fn text(value: &Expr) -> Option<&LitStr> {
+    match value {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Some(text),
+        _ => None,
+    }
 }
 
 /// Returns a path as text.

@@ -359,7 +359,8 @@ fn arguments(attrs: &[Attribute]) -> TokenStream {
     }
 }
 
-fn refuse_shape(report: &mut Report, span: Span) {
+/// Reports an item that is no enum.
+pub(crate) fn refuse_shape(report: &mut Report, span: Span) {
     let spot = report.spot(span);
     report.error(
         Rule::Shape,

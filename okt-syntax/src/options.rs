@@ -33,14 +33,7 @@ impl Options {
         let mut seen: Vec<String> = Vec::new();
         for item in items::parse(report, args) {
             let word = item.word().unwrap_or_default();
-            if seen.contains(&word) {
-                report.error(
-                    Rule::Option,
-                    item.spot,
-                    format!("`{word}` stands twice"),
-                    "keep one",
-                );
-            }
+            item.once(report, &mut seen);
             match word.as_str() {
                 "pass" => {
                     item.is_flag(report, "pass");
@@ -51,7 +44,6 @@ impl Options {
                 "handler" => read.handler = ident(report, &item, "handler", "DatabaseStateHandler"),
                 _ => item.unknown(report, &["pass", "crate", "module", "handler"]),
             }
-            seen.push(word);
         }
         read
     }

@@ -3,8 +3,9 @@
 use darling::ast::NestedMeta;
 use okt_core::check::Rule;
 use proc_macro2::TokenStream;
-use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+use syn::{Attribute, LitStr, Meta};
 
+use crate::items;
 use crate::report::Report;
 
 /// Returns the name in `#[serde(rename = "..")]`.
@@ -62,12 +63,14 @@ fn option(report: &mut Report, attr: &Attribute, word: &str) -> Option<String> {
             continue;
         }
         match &item {
-            Meta::NameValue(pair) => found = text(&pair.value).or(found),
+            Meta::NameValue(pair) => found = items::text(&pair.value).map(LitStr::value).or(found),
             Meta::List(list) => {
                 let side = |side: &str| {
                     let sides = metas(list.tokens.clone());
                     let side = sides.iter().find(|meta| meta.path().is_ident(side));
-                    side.and_then(|meta| text(&meta.require_name_value().ok()?.value))
+                    side.and_then(|meta| {
+                        Some(items::text(&meta.require_name_value().ok()?.value)?.value())
+                    })
                 };
                 let (written, read) = (side("serialize"), side("deserialize"));
                 if let (Some(written), Some(read)) = (&written, &read)
@@ -95,16 +98,6 @@ fn metas(tokens: TokenStream) -> Vec<Meta> {
         NestedMeta::Lit(_) | NestedMeta::NameValueInvalidExpr(_) => None,
     });
     metas.collect()
-}
-
-fn text(value: &Expr) -> Option<String> {
-    match value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => Some(text.value()),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

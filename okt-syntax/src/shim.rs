@@ -10,7 +10,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Token, Visibility};
 
-use crate::model::OPTIONS;
+use crate::model::{OPTIONS, refuse_shape};
 use crate::options::Options;
 use crate::report::Report;
 use crate::resource::derives;
@@ -48,28 +48,24 @@ pub(crate) fn missing(report: &mut Report, item: &TokenStream) -> Option<Vec<Ide
     match keyword(item.clone()) {
         // The derive reports that only an enum is allowed; it also owns the attributes inside the item.
         Some(word) if ["enum", "struct", "union"].iter().any(|kind| word == kind) => {
-            Some(missing_derives(report, item))
+            Some(head(item).map_or_else(Vec::new, |(attrs, name)| {
+                missing_derives(report, &attrs, &name)
+            }))
         }
         word => {
-            let span = word.map_or_else(Span::call_site, |word| word.span());
-            let spot = report.spot(span);
-            report.error(
-                Rule::Shape,
-                spot,
-                "only an enum can be a lifecycle graph",
-                "declare one variant per state",
+            refuse_shape(
+                report,
+                word.map_or_else(Span::call_site, |word| word.span()),
             );
             None
         }
     }
 }
 
-/// Returns the derives that an enum of states lacks, and reports them.
+/// Returns the attributes and the name of an enum; none for any other item.
 ///
-/// Derives above the attribute are not seen, so an enum whose derives below have none of them may have them all.
-fn missing_derives(report: &mut Report, item: &TokenStream) -> Vec<Ident> {
-    const ALL: [&str; 5] = ["Clone", "Copy", "Debug", "PartialEq", "Eq"];
-    // Only the head of the item: to parse all variants of a large graph twice takes time.
+/// It parses no more than that: to parse all variants of a large graph twice takes time.
+fn head(item: &TokenStream) -> Option<(Vec<Attribute>, Ident)> {
     let head = |input: ParseStream<'_>| {
         let attrs = input.call(Attribute::parse_outer)?;
         let _: Visibility = input.parse()?;
@@ -78,10 +74,19 @@ fn missing_derives(report: &mut Report, item: &TokenStream) -> Vec<Ident> {
         let _: TokenStream = input.parse()?;
         Ok((attrs, name))
     };
-    let Ok((attrs, name)) = head.parse2(item.clone()) else {
-        return Vec::new();
-    };
-    let derived = derives(&attrs).unwrap_or_default();
+    head.parse2(item.clone()).ok()
+}
+
+/// Returns the derives that an enum of states lacks below the attribute, and reports them.
+///
+/// Derives above the attribute are not seen, so an enum whose derives below have none of them may have them all.
+pub(crate) fn missing_derives(
+    report: &mut Report,
+    attrs: &[Attribute],
+    name: &Ident,
+) -> Vec<Ident> {
+    const ALL: [&str; 5] = ["Clone", "Copy", "Debug", "PartialEq", "Eq"];
+    let derived = derives(attrs).unwrap_or_default();
     let has = |name: &str| derived.iter().any(|it| it == name);
     let missing: Vec<&str> = ALL.into_iter().filter(|name| !has(name)).collect();
     if missing.is_empty() || missing.len() == ALL.len() {

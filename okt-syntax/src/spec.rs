@@ -5,8 +5,8 @@ use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprLit, GenericArgument, Lit, LitStr, Member, Meta, Path,
-    PathArguments, Token, Type, parse_quote,
+    Attribute, Data, DeriveInput, GenericArgument, LitStr, Member, Meta, Path, PathArguments,
+    Token, Type, parse_quote,
 };
 
 use crate::items;
@@ -170,16 +170,7 @@ pub(crate) fn options_in_kube(attrs: &[Attribute]) -> impl Iterator<Item = Meta>
 
 /// Returns an option of `#[kube(..)]` that is a text.
 pub(crate) fn text_in_kube(attrs: &[Attribute], name: &str) -> Option<LitStr> {
-    options_in_kube(attrs).find_map(|option| match option {
-        Meta::NameValue(pair) if pair.path.is_ident(name) => match pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text),
-                ..
-            }) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    })
+    options_in_kube(attrs).find_map(|option| items::text_of(&option, name).cloned())
 }
 
 /// Returns the states in `#[kube(.., status = "Status<DatabaseState>")]`.

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::search::{cycles, knots, obstacle, way, way_through_anything};
 use super::{EXCLUDE, Faults, Place, Rule, SHOWN, is_dead_end};
-use crate::graph::{Cause, Graph, Kind, Mark, State, StateId};
-use crate::routes::{Paths, desirable, edges_of_deletion, net, reached, ways_out};
+use crate::graph::{Graph, Kind, Mark, State, StateId};
+use crate::routes::{Paths, desirable, edges_of_deletion, net, on_delete, reached, ways_out};
 
 impl Faults<'_, '_> {
     /// OKT004.
@@ -376,10 +376,4 @@ fn dead_end_as_leaf<'g>(state: &State<'g>) -> State<'g> {
         state.marks = state.marks.with(Mark::Leaf);
     }
     state
-}
-
-/// Returns the trigger that a deletion takes, by its position.
-fn on_delete(state: &State<'_>) -> Option<usize> {
-    let mut triggers = state.triggers.iter();
-    triggers.position(|trigger| trigger.cause == Cause::OnDelete)
 }

@@ -7,7 +7,7 @@ use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Deadline, NoRoute, Target, Trigger, once, spot};
+use super::{Attributes, Deadline, NoRoute, Target, Trigger, spot};
 use crate::items::{self, Content, Item};
 use crate::report::{Report, Spot};
 
@@ -42,16 +42,10 @@ impl Attributes {
                 }
                 continue;
             };
-            if seen.contains(&word) {
-                report.error(
-                    Rule::Option,
-                    item.spot,
-                    format!("`{word}` stands twice"),
-                    "keep one",
-                );
+            if !item.once(report, &mut seen) {
                 continue;
             }
-            if !seen.is_empty() {
+            if seen.len() > 1 {
                 self.triggers.push(Trigger::named(target.clone()));
             }
             let Some(trigger) = self.triggers.last_mut() else {
@@ -77,7 +71,6 @@ impl Attributes {
                     Cause::OnGiveUp
                 }
             };
-            seen.push(word);
         }
     }
 
@@ -89,7 +82,7 @@ impl Attributes {
         let mut seen = Vec::new();
         for item in rest {
             if item.word().as_deref() == Some("reason") {
-                once(report, &mut seen, "reason", &item);
+                item.once(report, &mut seen);
                 reason = item.text(report, "reason").or(reason);
             } else {
                 item.unknown(report, &["reason"]);
@@ -133,13 +126,13 @@ impl Deadline {
         for item in rest {
             match item.word().as_deref() {
                 Some("after") => {
-                    once(report, &mut seen, "after", &item);
+                    item.once(report, &mut seen);
                     let mut value = item.spot;
                     let read = after(report, &item, &mut value);
                     time = Some((read, item.spot, value));
                 }
                 Some("over") => {
-                    once(report, &mut seen, "over", &item);
+                    item.once(report, &mut seen);
                     over.extend(states_of(report, &item));
                 }
                 _ => item.unknown(report, &OPTIONS),
@@ -335,7 +328,7 @@ fn attempts(report: &mut Report, item: &Item, value: &mut Spot) -> u32 {
     let options = items::parse(report, items.clone());
     for option in &options {
         if option.word().as_deref() == Some("attempts") {
-            once(report, &mut seen, "attempts", option);
+            option.once(report, &mut seen);
             attempts = option.number(report, "attempts").or(attempts);
         } else {
             option.unknown(report, &["attempts"]);

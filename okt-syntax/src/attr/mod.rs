@@ -8,9 +8,9 @@ use core::time::Duration;
 use okt_core::check::Rule;
 use okt_core::{Cause, ConditionStatus, Mark, StateId};
 use proc_macro2::Ident;
-use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+use syn::Attribute;
 
-use crate::items::{self, Item};
+use crate::items;
 use crate::report::{Report, Spot};
 use crate::serde;
 
@@ -245,16 +245,9 @@ fn meant(report: &mut Report, attr: &Attribute, word: &str) -> String {
 
 /// Returns the doc comment, trimmed; empty if there is none.
 pub(crate) fn doc(attrs: &[Attribute]) -> String {
-    let lines = attrs.iter().filter_map(|attr| match &attr.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text),
-                ..
-            }) => Some(text.value()),
-            _ => None,
-        },
-        _ => None,
-    });
+    let lines = attrs
+        .iter()
+        .filter_map(|attr| Some(items::text_of(&attr.meta, "doc")?.value()));
     // A block comment is one attribute of many lines.
     let lines: Vec<String> = lines
         .flat_map(|text| {
@@ -269,17 +262,4 @@ pub(crate) fn doc(attrs: &[Attribute]) -> String {
 fn spot(report: &mut Report, attr: &Attribute) -> Spot {
     let word = attr.path().segments.first();
     report.spot(word.map_or_else(proc_macro2::Span::call_site, |word| word.ident.span()))
-}
-
-/// Reports an option that occurs twice.
-fn once(report: &mut Report, seen: &mut Vec<&'static str>, word: &'static str, item: &Item) {
-    if seen.contains(&word) {
-        report.error(
-            Rule::Option,
-            item.spot,
-            format!("`{word}` stands twice"),
-            "keep one",
-        );
-    }
-    seen.push(word);
 }

@@ -4,7 +4,7 @@ use okt_core::ConditionStatus;
 use okt_core::check::Rule;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Condition, Was, once, spot};
+use super::{Attributes, Condition, Was, spot};
 use crate::items::{self, Content};
 use crate::report::{Report, Spot};
 
@@ -36,13 +36,13 @@ impl Attributes {
         for item in items {
             match item.word().unwrap_or_default().as_str() {
                 "status" => {
-                    once(report, &mut seen, "status", &item);
+                    item.once(report, &mut seen);
                     if let Some((word, spot)) = item.text(report, "status") {
                         read.status = status(report, &word, spot);
                     }
                 }
                 "reason" => {
-                    once(report, &mut seen, "reason", &item);
+                    item.once(report, &mut seen);
                     if let Some((reason, spot)) = item.text(report, "reason") {
                         if reason.is_empty() {
                             report.error(
@@ -56,7 +56,7 @@ impl Attributes {
                     }
                 }
                 "message" => {
-                    once(report, &mut seen, "message", &item);
+                    item.once(report, &mut seen);
                     if let Some((message, _)) = item.text(report, "message") {
                         read.message = message;
                     }
