@@ -54,6 +54,8 @@ pub(crate) struct Node {
     pub(crate) has_fields: bool,
     /// Whether the variant has a discriminant of its own (e.g. `Up = 3`).
     has_discriminant: bool,
+    /// The first and the last token of its attributes; none if it has only docs.
+    pub(crate) marked: Option<(Span, Span)>,
     pub(crate) attributes: Attributes,
 }
 
@@ -266,6 +268,7 @@ impl Node {
             method: identifier(&snake(&own)),
             has_fields,
             has_discriminant: variant.discriminant.is_some(),
+            marked: marked(&variant.attrs),
             attributes,
             ident: variant.ident.clone(),
         }
@@ -335,6 +338,14 @@ impl Node {
             .chain(children)
             .chain(no_routes.iter_mut().map(|no_route| &mut no_route.target))
     }
+}
+
+/// Returns the first and the last token of attributes that are not docs.
+fn marked(attrs: &[Attribute]) -> Option<(Span, Span)> {
+    let mut marks = attrs.iter().filter(|attr| !attr.path().is_ident("doc"));
+    let first = marks.next()?;
+    let last = marks.next_back().unwrap_or(first);
+    Some((first.pound_token.span, last.bracket_token.span.close()))
 }
 
 /// Returns an identifier without its span in the declaration.

@@ -1,8 +1,8 @@
 //! Generates the module of successor enums, so that a handler can name only the targets of its state.
 
 use okt_core::{Kind, Mark, StateId};
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 
 use crate::expand::docs;
 use crate::expand::lifecycle::state_id;
@@ -111,15 +111,30 @@ impl<'m> Successors<'m> {
                 #ident,
             }
         });
+        let body = quote! {
+            #stay
+            #next
+            #wait
+            #(#states)*
+        };
+        let (vis, body) = self.at_the_attributes(body);
         quote! {
             #doc
-            pub enum #ident {
-                #stay
-                #next
-                #wait
-                #(#states)*
-            }
+            #vis enum #ident #body
         }
+    }
+
+    /// Gives the declaration of the enum the place of the state's attributes: for a successor that is not declared, rustc
+    /// shows the lines from the visibility to the closing brace, so it shows those that are declared.
+    ///
+    /// The name has no place in the source; otherwise an editor would find a second definition.
+    fn at_the_attributes(&self, body: TokenStream) -> (TokenStream, Group) {
+        let here = Span::call_site();
+        let (first, last) = self.node.marked.unwrap_or((here, here));
+        let (first, last) = (here.located_at(first), here.located_at(last));
+        let mut body = Group::new(Delimiter::Brace, body);
+        body.set_span(last);
+        (quote_spanned!(first=> pub), body)
     }
 
     /// Generates the conversion into an `Answer`, and the traits implemented with it.
