@@ -31,14 +31,14 @@ enum Format {
 impl Check {
     /// Prints the mistakes, and returns an error if there are any.
     pub(crate) fn run(&self) -> Result<(), String> {
-        let (files, cfg) = self.crates.read()?;
+        let files = self.crates.read()?;
         let mut graphs = 0;
         let mut found: Vec<(&File, Mistake)> = Vec::new();
         for file in &files {
             found.extend(file.mistakes.iter().map(|it| (file, it.clone())));
             if let Some(source) = &file.source {
-                graphs += source.count(&cfg);
-                found.extend(source.check(&cfg).into_iter().map(|it| (file, it)));
+                graphs += source.count();
+                found.extend(source.mistakes().iter().map(|it| (file, it.clone())));
             }
         }
         let text = match self.format {

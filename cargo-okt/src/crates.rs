@@ -48,8 +48,8 @@ impl Crates {
         }
     }
 
-    /// Reads every file, each once, and returns them with the configuration that they are compiled in.
-    pub(crate) fn read(&self) -> Result<(Vec<File>, Cfg), String> {
+    /// Reads every file, each once, and returns them.
+    pub(crate) fn read(&self) -> Result<Vec<File>, String> {
         let (roots, package) = if self.roots.is_empty() {
             let package = package(None)?;
             (roots(&package), Some(package))
@@ -73,10 +73,10 @@ impl Crates {
                 mistakes.push(Mistake::of_file(&error));
                 String::new()
             });
-            let source = Source::parse(&text);
+            let source = Source::parse(&text, &cfg);
             let source = source.map_err(|why| mistakes.push(*why)).ok();
-            for module in source.iter().flat_map(|source| source.modules(&cfg)) {
-                match file_of(&path, &folder, &module) {
+            for module in source.iter().flat_map(Source::modules) {
+                match file_of(&path, &folder, module) {
                     Some(found) => queue.push_back(found),
                     None => mistakes.push(module.missing()),
                 }
@@ -88,7 +88,7 @@ impl Crates {
                 mistakes,
             });
         }
-        Ok((files, cfg))
+        Ok(files)
     }
 
     /// Returns the configuration of a build on this machine; Cargo and rustc are asked only where a `#[cfg]` needs them.

@@ -36,20 +36,20 @@ enum Format {
 impl Draw {
     /// Prints the drawings.
     pub(crate) fn run(&self) -> Result<(), String> {
-        let (files, cfg) = self.crates.read()?;
+        let files = self.crates.read()?;
         let mut drawn: Vec<(String, String)> = Vec::new();
         for file in &files {
             let Some(source) = &file.source else {
                 eprintln!("warning: {} is not Rust; see `cargo okt check`", file.path);
                 continue;
             };
-            if !(file.mistakes.is_empty() && source.check(&cfg).is_empty()) {
+            if !(file.mistakes.is_empty() && source.mistakes().is_empty()) {
                 eprintln!(
                     "warning: {} has mistakes, and a graph with mistakes is not drawn; see `cargo okt check`",
                     file.path
                 );
             }
-            drawn.extend(source.graphs(&cfg, |graph| {
+            drawn.extend(source.graphs(|graph| {
                 let text = match self.format {
                     Format::Mermaid => graph.mermaid(),
                     Format::Dot => graph.dot(),

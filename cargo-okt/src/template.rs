@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn the_lock_file_of_the_template_has_its_graph() {
         let code = include_str!("../template/src/resource.rs");
-        let source = Source::parse(code).expect("it is Rust");
-        let lock = source.with_graphs(&Cfg::new([]), |graphs| write("", graphs));
+        let source = Source::parse(code, &Cfg::new([])).expect("it is Rust");
+        let lock = source.with_graphs(|graphs| write("", graphs));
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("template/lifecycle.lock");
         expect_file![file].assert_eq(&lock);
     }

@@ -55,8 +55,8 @@ impl Difference {
 /// use okt_syntax::lock::{compare, write};
 /// use okt_syntax::source::{Cfg, Source};
 ///
-/// let code = Source::parse("#[lifecycle_graph] enum Life { #[entry] #[child(End)] Start, #[leaf] End }")?;
-/// let differences = code.graphs(&Cfg::new([]), |graph| {
+/// let code = "#[lifecycle_graph] enum Life { #[entry] #[child(End)] Start, #[leaf] End }";
+/// let differences = Source::parse(code, &Cfg::new([]))?.graphs(|graph| {
 ///     let lock = write("", &[graph]);
 ///     compare(&lock.replace("End", "Over"), &[graph])
 /// });
@@ -66,13 +66,12 @@ impl Difference {
 /// # Ok::<(), Box<okt_syntax::source::Mistake>>(())
 /// ```
 pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box<Mistake>> {
-    let source = Source::parse(lock)?;
-    let cfg = Cfg::new([]);
-    let unknown = |it: &Mistake| it.rule == Some(Rule::UnknownTarget);
-    if let Some(unknown) = source.check(&cfg).into_iter().find(unknown) {
-        return Err(Box::new(unknown));
+    let source = Source::parse(lock, &Cfg::new([]))?;
+    let mut mistakes = source.mistakes().iter();
+    if let Some(unknown) = mistakes.find(|it| it.rule == Some(Rule::UnknownTarget)) {
+        return Err(Box::new(unknown.clone()));
     }
-    let found = source.with_graphs(&cfg, |locked| {
+    let found = source.with_graphs(|locked| {
         let mut found: Vec<(String, Change)> = Vec::new();
         for old in locked {
             let name = || old.name.to_owned();
@@ -110,7 +109,7 @@ pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box
 ///
 /// As [`compare`].
 pub fn compare_texts(old: &str, new: &str) -> Result<Vec<Difference>, Box<Mistake>> {
-    Source::parse(new)?.with_graphs(&Cfg::new([]), |graphs| compare(old, graphs))
+    Source::parse(new, &Cfg::new([]))?.with_graphs(|graphs| compare(old, graphs))
 }
 
 /// Returns the text of the lock file of these graphs, with the accepted changes of an earlier one.

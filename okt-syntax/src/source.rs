@@ -16,22 +16,25 @@ pub use mistake::Mistake;
 
 use crate::graph::with_graph;
 use crate::model::Model;
-use crate::report::Report;
-use find::{Declaration, Finder};
+use find::Finder;
 
-/// A parsed source file.
+/// The graphs of a source file, and the modules that it declares.
 #[derive(Debug)]
 pub struct Source {
-    file: syn::File,
+    modules: Vec<FileModule>,
+    count: usize,
+    /// The enums among the graphs.
+    models: Vec<Model>,
+    mistakes: Vec<Mistake>,
 }
 
 impl Source {
-    /// Parses the text of a file.
+    /// Parses the text of a file, and checks its graphs as they are compiled with this configuration.
     ///
     /// # Errors
     ///
     /// The text is not Rust. Another attempt with the same text does not help.
-    pub fn parse(text: &str) -> Result<Self, Box<Mistake>> {
+    pub fn parse(text: &str, cfg: &Cfg) -> Result<Self, Box<Mistake>> {
         // syn skips a byte order mark and a `#!` line, and would count positions from what follows.
         let text = match text.strip_prefix('\u{feff}') {
             Some(rest) => format!("   {rest}"),
@@ -41,67 +44,46 @@ impl Source {
             Some(rest) if !rest.trim_start().starts_with('[') => text.replacen("#!", "//", 1),
             _ => text,
         };
-        match syn::parse_file(&text) {
-            Ok(file) => Ok(Self { file }),
-            Err(error) => Err(Box::new(Mistake::of_rust(
-                error.to_string(),
-                error.span().byte_range(),
-            ))),
-        }
+        let file = syn::parse_file(&text)
+            .map_err(|error| Mistake::of_rust(error.to_string(), error.span().byte_range()))?;
+        let mut finder = Finder::new(cfg);
+        finder.visit_file(&file);
+        finder.mistakes.sort_by_key(|mistake| mistake.at.start);
+        Ok(Self {
+            modules: finder.modules,
+            count: finder.count,
+            models: finder.models,
+            mistakes: finder.mistakes,
+        })
     }
 
     /// Returns the modules of this file that are in other files.
-    pub fn modules(&self, cfg: &Cfg) -> Vec<FileModule> {
-        self.find(cfg).modules
+    pub fn modules(&self) -> &[FileModule] {
+        &self.modules
     }
 
     /// Returns the number of graphs in this file, wrong ones included.
-    pub fn count(&self, cfg: &Cfg) -> usize {
-        self.find(cfg).graphs.len()
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// Returns every mistake of the graphs in this file, in source order.
-    pub fn check(&self, cfg: &Cfg) -> Vec<Mistake> {
-        let graphs = self.find(cfg).graphs;
-        let mut mistakes: Vec<Mistake> = graphs.iter().flat_map(Declaration::check).collect();
-        mistakes.sort_by_key(|mistake| mistake.at.start);
-        mistakes
+    pub fn mistakes(&self) -> &[Mistake] {
+        &self.mistakes
     }
 
     /// Calls a function with each graph of this file that has no mistakes, in source order, and returns the results.
     ///
     /// The graphs have no [routes](Graph::routes).
-    pub fn graphs<T>(&self, cfg: &Cfg, mut look: impl FnMut(&Graph<'_>) -> T) -> Vec<T> {
-        let mut graphs = self.find(cfg).graphs;
-        graphs.retain(|graph| graph.check().is_empty());
-        let models = models(&graphs);
-        models
-            .iter()
-            .map(|model| with_graph(model, &mut look))
-            .collect()
+    pub fn graphs<T>(&self, mut look: impl FnMut(&Graph<'_>) -> T) -> Vec<T> {
+        let models = self.models.iter().filter(|model| !model.is_wrong);
+        models.map(|model| with_graph(model, &mut look)).collect()
     }
 
     /// Calls a function with all graphs of this file, also those with mistakes: a target that is no state is unknown.
-    pub fn with_graphs<T>(&self, cfg: &Cfg, look: impl FnOnce(&[&Graph<'_>]) -> T) -> T {
-        nest(&models(&self.find(cfg).graphs), &[], look)
+    pub fn with_graphs<T>(&self, look: impl FnOnce(&[&Graph<'_>]) -> T) -> T {
+        nest(&self.models, &[], look)
     }
-
-    fn find<'c>(&self, cfg: &'c Cfg) -> Finder<'c> {
-        let mut finder = Finder::new(cfg);
-        finder.visit_file(&self.file);
-        finder
-    }
-}
-
-/// Returns the models of the enums among some declarations.
-fn models(declarations: &[Declaration]) -> Vec<Model> {
-    let models = declarations.iter().filter_map(|declaration| {
-        let mut report = Report::new();
-        let model = declaration.model(&mut report);
-        report.leave();
-        model
-    });
-    models.collect()
 }
 
 /// Calls a function with some graphs and those of the models: each borrows from the stack.

@@ -45,10 +45,9 @@ enum Life {
 
 /// Calls a function with the graph of a declaration that has no mistakes.
 fn with<T>(code: &str, look: impl FnMut(&Graph<'_>) -> T) -> T {
-    let source = Source::parse(code).expect("it is Rust");
-    let cfg = Cfg::new([]);
-    assert_eq!(source.check(&cfg), []);
-    source.graphs(&cfg, look).pop().expect("a graph")
+    let source = Source::parse(code, &Cfg::new([])).expect("it is Rust");
+    assert_eq!(source.mistakes(), []);
+    source.graphs(look).pop().expect("a graph")
 }
 
 fn lock() -> String {
@@ -117,15 +116,16 @@ fn the_file_is_the_declaration_without_docs() {
 #[test]
 fn every_valid_graph_equals_its_lock() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases/pass");
+    let cfg = Cfg::new([]);
     let mut graphs = 0;
     for entry in folder.read_dir().expect("the cases are there") {
         let path = entry.expect("the cases can be listed").path();
         let text = std::fs::read_to_string(&path).expect("a case can be read");
-        let source = Source::parse(&text).expect("a case is Rust");
-        let differences = source.graphs(&Cfg::new([]), |graph| {
+        let source = Source::parse(&text, &cfg).expect("a case is Rust");
+        let differences = source.graphs(|graph| {
             let lock = write("", &[graph]);
-            let again = Source::parse(&lock).expect("a lock file is Rust");
-            assert_eq!(again.check(&Cfg::new([])), [], "{lock}");
+            let again = Source::parse(&lock, &cfg).expect("a lock file is Rust");
+            assert_eq!(again.mistakes(), [], "{lock}");
             compare(&lock, &[graph]).expect("it is readable")
         });
         graphs += differences.len();

@@ -34,9 +34,10 @@ fn parts(page: &str) -> Vec<Part<'_>> {
 }
 
 fn check(code: &str) -> Vec<Mistake> {
-    let source = Source::parse(code).unwrap_or_else(|error| panic!("{}: {code}", error.message));
-    assert_ne!(source.count(&Cfg::new([])), 0, "no graph: {code}");
-    source.check(&Cfg::new([]))
+    let source = Source::parse(code, &Cfg::new([]));
+    let source = source.unwrap_or_else(|error| panic!("{}: {code}", error.message));
+    assert_ne!(source.count(), 0, "no graph: {code}");
+    source.mistakes().to_vec()
 }
 
 fn root(path: &str) -> PathBuf {

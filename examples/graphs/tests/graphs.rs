@@ -33,10 +33,9 @@ fn read(path: &str) -> String {
 fn holes(system: &str) -> String {
     let path = format!("published/{system}.rs");
     let text = read(&path);
-    let source = Source::parse(&text).expect("Rust");
-    let cfg = Cfg::new([]);
-    assert!(source.count(&cfg) > 0, "{path} has no graph");
-    let rendered: Vec<String> = (source.check(&cfg).iter())
+    let source = Source::parse(&text, &Cfg::new([])).expect("Rust");
+    assert!(source.count() > 0, "{path} has no graph");
+    let rendered: Vec<String> = (source.mistakes().iter())
         .map(|mistake| mistake.render(&text, &path, false) + "\n")
         .collect();
     if rendered.is_empty() {

@@ -42,8 +42,8 @@ pub(crate) fn wrong(life: &str) -> Vec<String> {
 
 /// Returns the last line of the doc comment of a state; rust-analyzer completes the links in the others.
 pub(crate) fn doc(name: &Name) -> String {
-    let source = Source::parse(LIFE).expect("it is Rust");
-    let docs = source.graphs(&Cfg::new([]), |graph| {
+    let source = Source::parse(LIFE, &Cfg::new([])).expect("it is Rust");
+    let docs = source.graphs(|graph| {
         let mut states = graph.states.iter();
         let state = states.find(|state| state.name == name.state)?;
         state.doc.lines().last().map(str::to_owned)

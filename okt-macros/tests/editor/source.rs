@@ -72,9 +72,9 @@ pub(crate) fn mentions(text: &str) -> Vec<Name> {
 
 /// Returns the rules that a text breaks, with the positions that are wrong.
 pub(crate) fn mistakes(text: &str) -> Vec<(Rule, Range<usize>)> {
-    let source = Source::parse(text).expect("it is Rust");
-    let mistakes = source.check(&Cfg::new([])).into_iter();
-    let rules = mistakes.filter_map(|mistake| Some((mistake.rule?, mistake.at)));
+    let source = Source::parse(text, &Cfg::new([])).expect("it is Rust");
+    let mistakes = source.mistakes().iter();
+    let rules = mistakes.filter_map(|mistake| Some((mistake.rule?, mistake.at.clone())));
     rules.collect()
 }
 

@@ -22,9 +22,10 @@ impl Cfg {
     /// ```
     /// use okt_syntax::source::{Cfg, Source};
     ///
-    /// let source = Source::parse("#[cfg(unix)] mod sockets;").expect("it is Rust");
-    /// assert_eq!(source.modules(&Cfg::new(["unix"])).len(), 1);
-    /// assert_eq!(source.modules(&Cfg::new([])).len(), 0);
+    /// let text = "#[cfg(unix)] mod sockets;";
+    /// assert_eq!(Source::parse(text, &Cfg::new(["unix"]))?.modules().len(), 1);
+    /// assert_eq!(Source::parse(text, &Cfg::new([]))?.modules().len(), 0);
+    /// # Ok::<(), Box<okt_syntax::source::Mistake>>(())
     /// ```
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
         let values: BTreeSet<String> = values.into_iter().map(normalized).collect();

@@ -1,15 +1,12 @@
-//! Finds the declarations of graphs in a file, and reads each as the macro would.
+//! Finds the graphs and the modules that a file declares, and reads each graph as the macro would.
 
 use std::ops::Range;
 
 use okt_core::check::Rule;
-use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprLit, Item, ItemMod, Lit, Meta, Visibility, parse_quote,
-};
+use syn::{Attribute, Data, DeriveInput, Item, ItemMod, Meta, Visibility, parse_quote};
 
 use super::cfg::Cfg;
 use super::mistake::{Mistake, Unknown};
@@ -39,21 +36,17 @@ impl FileModule {
     }
 }
 
-/// What a file declares.
+/// Collects the modules and the graphs of a file.
 pub(super) struct Finder<'c> {
     cfg: &'c Cfg,
     /// The modules around the item that is visited.
     around: Vec<String>,
     pub(super) modules: Vec<FileModule>,
-    pub(super) graphs: Vec<Declaration>,
-}
-
-/// An item with the attribute `#[lifecycle_graph]`.
-pub(super) struct Declaration {
-    /// The item with the attributes below it.
-    below: TokenStream,
-    /// The item as the derive sees it; none if no derive is possible.
-    input: Option<DeriveInput>,
+    /// The number of items with the attribute `#[lifecycle_graph]`.
+    pub(super) count: usize,
+    /// The enums among these items.
+    pub(super) models: Vec<Model>,
+    pub(super) mistakes: Vec<Mistake>,
 }
 
 impl<'c> Finder<'c> {
@@ -62,8 +55,26 @@ impl<'c> Finder<'c> {
             cfg,
             around: Vec::new(),
             modules: Vec::new(),
-            graphs: Vec::new(),
+            count: 0,
+            models: Vec::new(),
+            mistakes: Vec::new(),
         }
+    }
+
+    /// Reads and checks the graph that the attribute at this index declares, as the macro and rustc do.
+    fn read(&mut self, item: &Item, index: usize) {
+        self.count += 1;
+        let mut report = Report::new();
+        if let Some(input) = input(&mut report, item, index, self.cfg)
+            && let Some(mut model) = Model::read(&mut report, &input)
+        {
+            check::check(&mut report, &model);
+            let unknown = unknown_states(&model, head(&input));
+            model.is_wrong = !(report.is_clean() && unknown.is_empty());
+            self.mistakes.extend(unknown);
+            self.models.push(model);
+        }
+        self.mistakes.extend(located(report));
     }
 }
 
@@ -74,7 +85,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             return;
         }
         if let Some(index) = attrs.iter().position(is_graph) {
-            self.graphs.push(Declaration::of(item, index, self.cfg));
+            self.read(item, index);
         }
         visit::visit_item(self, item);
     }
@@ -93,75 +104,40 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-impl Declaration {
-    fn of(item: &Item, index: usize, cfg: &Cfg) -> Self {
-        let args = match &attributes(item)[index].meta {
-            Meta::List(list) => list.tokens.clone(),
-            Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
-        };
-        let mut below = item.clone();
-        if let Some(attrs) = attributes_mut(&mut below) {
-            attrs.drain(..=index);
-            *attrs = cfg.resolved(attrs);
+/// Returns the item below the attribute at this index as the derive sees it; none if it can have no derive.
+///
+/// Reports the mistakes that the attribute itself reports.
+fn input(report: &mut Report, item: &Item, index: usize, cfg: &Cfg) -> Option<DeriveInput> {
+    let mut input: DeriveInput = match item.clone() {
+        Item::Enum(item) => item.into(),
+        Item::Struct(item) => item.into(),
+        Item::Union(item) => item.into(),
+        other => {
+            shim::missing(report, &other.to_token_stream());
+            return None;
         }
-        let mut whole = item.clone();
-        if let Some(attrs) = attributes_mut(&mut whole) {
-            attrs.remove(index);
-        }
-        let input = match whole {
-            Item::Enum(item) => Some(DeriveInput::from(item)),
-            Item::Struct(item) => Some(DeriveInput::from(item)),
-            Item::Union(item) => Some(DeriveInput::from(item)),
-            _ => None,
-        };
-        let input = input.map(|mut input| {
-            resolve(&mut input, cfg);
-            if let Some(options) = shim::options(&args) {
-                input.attrs.push(parse_quote!(#options));
-            }
-            input
-        });
-        Self {
-            below: below.into_token_stream(),
-            input,
-        }
+    };
+    let attr = input.attrs.remove(index);
+    if let Data::Enum(_) = input.data {
+        let below = cfg.resolved(&input.attrs[index..]);
+        shim::missing_derives(report, &below, &input.ident);
     }
+    resolve(&mut input, cfg);
+    if let Meta::List(args) = attr.meta
+        && let Some(options) = shim::options(&args.tokens)
+    {
+        input.attrs.push(parse_quote!(#options));
+    }
+    Some(input)
+}
 
-    /// Reads the declaration; none if it is not an enum, which is reported.
-    pub(super) fn model(&self, report: &mut Report) -> Option<Model> {
-        Model::read(report, self.input.as_ref()?)
-    }
-
-    /// Returns the position of the item's head (e.g. of `pub enum Life`), at which rustc points.
-    fn head(&self) -> Range<usize> {
-        let Some(input) = &self.input else {
-            return 0..0;
-        };
-        let keyword = match &input.data {
-            Data::Enum(data) => data.enum_token.span,
-            Data::Struct(data) => data.struct_token.span,
-            Data::Union(data) => data.union_token.span,
-        };
-        let vis = match &input.vis {
-            Visibility::Inherited => keyword,
-            vis => vis.span(),
-        };
-        vis.byte_range().start..input.ident.span().byte_range().end
-    }
-
-    /// Returns every mistake, as the macro and rustc report them.
-    pub(super) fn check(&self) -> Vec<Mistake> {
-        let mut outer = Report::new();
-        let _ = shim::missing(&mut outer, &self.below);
-        let mut mistakes = located(outer);
-        let mut report = Report::new();
-        if let Some(model) = self.model(&mut report) {
-            check::check(&mut report, &model);
-            mistakes.extend(unknown_states(&model, self.head()));
-        }
-        mistakes.extend(located(report));
-        mistakes
-    }
+/// Returns the position of the head of an enum (e.g. `pub enum Life`), at which rustc points.
+fn head(input: &DeriveInput) -> Range<usize> {
+    let start = match (&input.vis, &input.data) {
+        (Visibility::Inherited, Data::Enum(data)) => data.enum_token.span,
+        (vis, _) => vis.span(),
+    };
+    start.byte_range().start..input.ident.span().byte_range().end
 }
 
 /// Removes what is not compiled, and the attributes that say so.
@@ -244,16 +220,7 @@ fn is_graph(attr: &Attribute) -> bool {
 
 /// Returns the file in `#[path = ".."]`.
 fn path(attr: &Attribute) -> Option<String> {
-    match &attr.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
-            Expr::Lit(ExprLit {
-                lit: Lit::Str(text),
-                ..
-            }) => Some(text.value()),
-            _ => None,
-        },
-        _ => None,
-    }
+    Some(items::text_of(&attr.meta, "path")?.value())
 }
 
 fn attributes(item: &Item) -> &[Attribute] {
@@ -270,20 +237,4 @@ fn attributes(item: &Item) -> &[Attribute] {
         Item::Union(item) => &item.attrs,
         _ => &[],
     }
-}
-
-fn attributes_mut(item: &mut Item) -> Option<&mut Vec<Attribute>> {
-    Some(match item {
-        Item::Const(item) => &mut item.attrs,
-        Item::Enum(item) => &mut item.attrs,
-        Item::Fn(item) => &mut item.attrs,
-        Item::Impl(item) => &mut item.attrs,
-        Item::Mod(item) => &mut item.attrs,
-        Item::Static(item) => &mut item.attrs,
-        Item::Struct(item) => &mut item.attrs,
-        Item::Trait(item) => &mut item.attrs,
-        Item::Type(item) => &mut item.attrs,
-        Item::Union(item) => &mut item.attrs,
-        _ => return None,
-    })
 }

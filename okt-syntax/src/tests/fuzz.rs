@@ -61,15 +61,14 @@ fn from_source(item: &str) {
     use crate::lock::{compare, write};
     use crate::source::{Cfg, Source};
 
-    let cfg = Cfg::new(["unix"]);
     // The attribute is the first word of some mutants only.
     let text = format!("#[lifecycle_graph]\n{item}");
-    match Source::parse(&text) {
+    match Source::parse(&text, &Cfg::new(["unix"])) {
         Ok(source) => {
-            for mistake in source.check(&cfg) {
+            for mistake in source.mistakes() {
                 mistake.render(&text, "src/main.rs", false);
             }
-            source.with_graphs(&cfg, |graphs| {
+            source.with_graphs(|graphs| {
                 let _ = compare(&write("", graphs), graphs);
             });
         }
