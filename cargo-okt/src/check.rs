@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stdout};
 
 use clap::{Args, ValueEnum};
-use okt_syntax::source::Mistake;
+use okt_syntax::source::{Mistake, Source};
 use serde_json::{Value, json};
 
 use crate::crates::{Crates, File};
@@ -33,13 +33,10 @@ impl Check {
     pub(crate) fn run(&self) -> Result<(), String> {
         let files = self.crates.read()?;
         let mut graphs = 0;
-        let mut found: Vec<(&File, Mistake)> = Vec::new();
+        let mut found: Vec<(&File, &Mistake)> = Vec::new();
         for file in &files {
-            found.extend(file.mistakes.iter().map(|it| (file, it.clone())));
-            if let Some(source) = &file.source {
-                graphs += source.count();
-                found.extend(source.mistakes().iter().map(|it| (file, it.clone())));
-            }
+            graphs += file.source.as_ref().map_or(0, Source::count);
+            found.extend(file.mistakes.iter().map(|it| (file, it)));
         }
         let text = match self.format {
             Format::Text => text(&found),
@@ -61,7 +58,7 @@ impl Check {
     }
 }
 
-fn text(found: &[(&File, Mistake)]) -> String {
+fn text(found: &[(&File, &Mistake)]) -> String {
     let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let blocks = found.iter();
     let blocks = blocks.map(|(file, mistake)| mistake.render(&file.text, &file.path, colours));

@@ -33,7 +33,7 @@ pub(crate) struct File {
     pub(crate) text: String,
     /// The parsed text; none if it is not Rust.
     pub(crate) source: Option<Source>,
-    /// Why it is not Rust, and the modules without a file.
+    /// Why it is not Rust, the modules without a file, and the mistakes of its graphs.
     pub(crate) mistakes: Vec<Mistake>,
 }
 
@@ -81,6 +81,7 @@ impl Crates {
                     None => mistakes.push(module.missing()),
                 }
             }
+            mistakes.extend(source.iter().flat_map(Source::mistakes).cloned());
             files.push(File {
                 path: path.display().to_string(),
                 text,
