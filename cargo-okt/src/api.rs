@@ -1,6 +1,6 @@
 //! `cargo okt api`: a Kubernetes API without a cluster, for kubectl and for any operator.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -11,6 +11,8 @@ use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
 use okt_testing::{ApiServer, Served, controllers};
 use serde_json::Value;
+
+use crate::output::print;
 
 /// The field manager of the objects that the files declare.
 const MANAGER: &str = "cargo-okt";
@@ -69,8 +71,7 @@ impl Serve {
         }
         let stopped = stop().map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
         let written = Written::at(&self.kubeconfig, &served)?;
-        // The API runs even if the report cannot be printed.
-        let _ = writeln!(io::stdout(), "{}", report(&served, &written, &made));
+        print(&report(&served, &written, &made));
         stopped.await;
         Ok(())
     }
@@ -120,7 +121,8 @@ It keeps everything in memory until you press Ctrl-C.
 
 To use it, in another terminal:
   export KUBECONFIG={}
-  kubectl get namespaces",
+  kubectl get namespaces
+",
         served.address(),
         kubeconfig.0.display(),
     )

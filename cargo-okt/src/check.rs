@@ -1,12 +1,13 @@
 //! `cargo okt check`: every mistake of every graph, without building.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 
 use clap::{Args, ValueEnum};
 use okt_syntax::source::{Mistake, Source};
 use serde_json::{Value, json};
 
 use crate::crates::{Crates, File};
+use crate::output::print;
 
 /// Report every mistake of the lifecycle graphs of a crate, without building it.
 ///
@@ -45,8 +46,7 @@ impl Check {
                 format!("{}\n", Value::from(all))
             }
         };
-        // A reader that has seen enough (`| head`) is no failure.
-        let _ = stdout().write_all(text.as_bytes());
+        print(&text);
         let summary = format!("{} in {}", many(graphs, "graph"), many(files.len(), "file"));
         match found.len() {
             0 => {

@@ -1,6 +1,5 @@
 //! `cargo okt diff`: how two versions of the graphs differ, and what stored objects lose by it.
 
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,6 +7,7 @@ use okt_core::evolution::ChangeKind;
 use okt_syntax::lock::{compare_texts, declaration};
 
 use crate::crates::Crates;
+use crate::output::print;
 
 /// Compare the lifecycle graphs of two versions: what is gone, changed and new, and what stored objects lose.
 ///
@@ -43,8 +43,7 @@ impl Diff {
                 text.push_str(&format!("    {risk}\n"));
             }
         }
-        // A reader that has seen enough (`| head`) is no failure.
-        let _ = stdout().write_all(text.as_bytes());
+        print(&text);
         match (differences.len(), risks) {
             (0, _) => {
                 eprintln!("no differences");

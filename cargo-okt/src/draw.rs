@@ -2,11 +2,10 @@
 
 mod svg;
 
-use std::io::{Write, stdout};
-
 use clap::{Args, ValueEnum};
 
 use crate::crates::Crates;
+use crate::output::print;
 
 /// Draw the lifecycle graphs of a crate, without building it.
 #[derive(Args)]
@@ -75,8 +74,7 @@ impl Draw {
             )),
             (drawn, _) => {
                 let texts: Vec<&str> = drawn.iter().map(|(_, text)| text.as_str()).collect();
-                // A reader that has seen enough (`| head`) is no failure.
-                let _ = stdout().write_all(texts.join("\n").as_bytes());
+                print(&texts.join("\n"));
                 Ok(())
             }
         }

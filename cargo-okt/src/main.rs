@@ -6,11 +6,11 @@ mod crates;
 mod diff;
 mod draw;
 mod name;
+mod output;
 mod project;
 mod source;
 mod template;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand};
 use okt_core::check::Rule;
 
 use crate::name::{Group, Kind, Name};
+use crate::output::print;
 use crate::project::Project;
 use crate::source::Source;
 
@@ -74,10 +75,7 @@ struct New {
 fn main() -> ExitCode {
     let Line::Okt(Okt { command }) = Line::parse();
     let done = match command {
-        // The project exists even if the report cannot be printed.
-        Command::New(new) => make(new).map(|report| {
-            let _ = writeln!(std::io::stdout(), "{report}");
-        }),
+        Command::New(new) => make(new).map(|report| print(&report)),
         Command::Api(serve) => serve_api(serve),
         Command::Check(check) => check.run(),
         Command::Draw(draw) => draw.run(),
@@ -111,7 +109,7 @@ fn explain(code: &str) -> Result<(), String> {
             "there is no rule {code}; the rules are {first} to {last}"
         ));
     };
-    let _ = std::io::stdout().write_all(okt_syntax::rules::page(rule).as_bytes());
+    print(okt_syntax::rules::page(rule));
     Ok(())
 }
 
@@ -138,6 +136,7 @@ To go on:
   cd {path}
   cargo test                                             needs no cluster
   cargo run -- crd | kubectl apply --server-side -f -    in the cluster of your kubeconfig
-  cargo run -- run"
+  cargo run -- run
+"
     ))
 }
