@@ -9,6 +9,7 @@
 //! | | `failure`, `texts`, `clock`, `patience`, `backdoor`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
 //! | `cache` | the cache of objects, and the queue of those that are due | `wire` |
+//! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
 //! | `crd` | the CRD with the graph in it | `wire` |
 //! | `resources` | the resources that an object owns in the cluster | `wire`, `cache` |
 //! | `reach` | access to the application for handlers: commands, HTTP through a pod | |
@@ -36,6 +37,7 @@ mod program;
 pub mod reach;
 mod reconcile;
 mod resources;
+mod sharding;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
 mod texts;
@@ -68,6 +70,7 @@ pub use reconcile::report::FIELD_MANAGER;
 pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
+pub use sharding::membership::{Group, Membership, Shards};
 pub use wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use wire::object::{Extra, LifecycleObject, LifecycleSpec};

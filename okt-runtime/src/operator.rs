@@ -37,7 +37,10 @@ use crate::reconcile::permits::{ACTIONS, Permits};
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
 use crate::resources::{Cluster, Watches, listed};
+use crate::sharding::gate::{Gate, Party};
+use crate::sharding::membership::Membership;
 use crate::texts::seconds;
+use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
 /// The default number of concurrent reconciliations.
@@ -101,8 +104,7 @@ type ReconcileRequests<K> = BoxStream<'static, ObjectRef<K>>;
 ///
 /// # Assumptions
 ///
-/// Without [`leader_election`](Self::leader_election), run one replica only: a second one would repeat work under the
-/// same ids.
+/// Without [`replicas`](Self::replicas), run one replica only: a second one would repeat work under the same ids.
 ///
 /// ```no_run
 /// # use okt::{Application, Operator};
@@ -119,7 +121,7 @@ pub struct Operator<A: Application> {
     client: Client,
     application: A,
     namespaces: Vec<String>,
-    is_leader: Option<watch::Receiver<bool>>,
+    gate: Gate,
     requests: ReconcileRequests<A::Resource>,
     concurrency: u16,
     questions: usize,
@@ -138,7 +140,7 @@ impl<A: Application> Operator<A> {
             client,
             application,
             namespaces: Vec::new(),
-            is_leader: None,
+            gate: Gate::Always,
             requests: stream::pending().boxed(),
             concurrency: CONCURRENCY,
             questions: QUESTIONS,
@@ -165,13 +167,21 @@ impl<A: Application> Operator<A> {
         self
     }
 
-    /// Acts only while `is_leader` is true, that is, while this replica holds the lease. Running work is left to end
-    /// when it becomes false.
+    /// Acts only on the objects that this replica holds, as a member of a group of replicas.
+    #[must_use]
+    pub fn replicas(mut self, membership: &Membership) -> Self {
+        self.gate = membership.gate();
+        self
+    }
+
+    /// Acts only while `is_leader` is true: for a leader election of your own. Running work is left to end when it
+    /// becomes false.
     ///
     /// A closed channel counts as false, because it cannot report that the lease is lost.
+    /// Prefer [`replicas`](Self::replicas).
     #[must_use]
     pub fn leader_election(mut self, is_leader: watch::Receiver<bool>) -> Self {
-        self.is_leader = Some(is_leader);
+        self.gate = Gate::Leader(is_leader);
         self
     }
 
@@ -328,7 +338,7 @@ impl<A: Application> Operator<A> {
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
         let hash = read::graph_hash(graph);
-        let (mut queues, mut waits) = (Vec::new(), Vec::new());
+        let (mut queues, mut waits): (Queues<A::Resource>, _) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
             queues.push((namespace.clone(), queue.clone()));
@@ -351,11 +361,14 @@ impl<A: Application> Operator<A> {
                 backoff: self.backoff,
                 graph: hash.clone(),
                 readiness: readiness.clone(),
-                is_leader: self.is_leader.clone(),
+                listed: CancellationToken::new(),
+                gate: self.gate.clone(),
                 draining: draining.clone(),
                 queue,
                 recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
             });
+            let party: Arc<dyn Party> = Arc::clone(&shared) as _;
+            self.gate.join(Arc::downgrade(&party));
             waits.push(drained(Arc::clone(&shared), self.shutdown_limit));
             let settings = Settings {
                 namespace: namespace.clone(),
@@ -367,13 +380,7 @@ impl<A: Application> Operator<A> {
         });
         let drives = futures::future::join_all(drives.collect::<Vec<_>>());
         let requests = self.requests.for_each(|request| {
-            for (namespace, queue) in &queues {
-                if namespace.is_none() || *namespace == request.namespace {
-                    let object = reference(&request.name, request.namespace.as_deref());
-                    // A closed queue belongs to an operator that is stopping.
-                    let _ = queue.send(QueueRequest::External(object));
-                }
-            }
+            enqueue(&queues, &request);
             std::future::ready(())
         });
         let drained = futures::future::join_all(waits);
@@ -401,6 +408,20 @@ impl<A: Application> Operator<A> {
         // A task that blocks its thread does not end when it is aborted.
         let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
         Ok(())
+    }
+}
+
+/// The queue of each watched namespace; of all namespaces if there is none.
+type Queues<K> = Vec<(Option<String>, mpsc::UnboundedSender<QueueRequest<K>>)>;
+
+/// Enqueues an object that a reconcile request names.
+fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
+    for (namespace, queue) in queues {
+        if namespace.is_none() || *namespace == request.namespace {
+            let object = reference(&request.name, request.namespace.as_deref());
+            // A closed queue belongs to an operator that is stopping.
+            let _ = queue.send(QueueRequest::External(object));
+        }
     }
 }
 
@@ -437,7 +458,7 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
     let mut is_logged = false;
     loop {
         let working = shared.memory.under_way();
-        if working == 0 || !shared.may_act() {
+        if working == 0 || !shared.gate.is_open() {
             return;
         }
         if !is_logged {

@@ -40,7 +40,7 @@ use tokio::time::Instant;
 use self::round::{FUSE, Reconciliation, Round, graphs};
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf};
-use crate::reconcile::memory::{Remembered, Trouble};
+use crate::reconcile::memory::{Known, Remembered, Trouble};
 use crate::reconcile::shared::Shared;
 
 /// Reconciles one object; returns when to requeue it.
@@ -51,49 +51,62 @@ pub(crate) async fn reconcile<A: Application>(
 ) -> Requeue {
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
     // Checked before the object is decoded: a replica on standby has nothing else to do.
-    if let Some(requeue) = Requeue::when_it_may_act(shared.operator()) {
+    if let Some(requeue) = Requeue::when_it_may_act(shared.operator(uid)) {
         shared.permits.leave(uid);
         return requeue;
     }
     let known = shared.memory.of(uid);
-    let requeue = {
-        let mut memory = known.remembered.lock().await;
-        known.catch_up(&mut memory);
-        // Also checked before decoding: the version that the operator wrote itself arrives soon.
-        if is_behind(shared, cached, &mut memory) {
-            return Requeue::while_behind(memory.work.is_under_way());
-        }
-        let version = cached.meta().resource_version.as_deref();
-        let object = match memory.writes.take_answer(version) {
-            Some(object) => Ok(object),
-            None => cached.object(),
-        };
-        let (requeue, waits_for_permit) = match object {
-            Ok(object) => {
-                let reconciliation = Reconciliation {
-                    shared,
-                    place,
-                    known: &known,
-                    round: Round::of(shared, object),
-                    memory: &mut memory,
-                };
-                reconciliation.run().await
-            }
-            Err(error) => (
-                unreadable::reconcile(shared, cached, &error, &mut memory).await,
-                false,
-            ),
-        };
-        if !waits_for_permit {
-            shared.permits.leave(uid);
-        }
-        memory.work.is_under_way = requeue.is_under_way();
-        if requeue.is_settled() {
-            memory.writes.trouble = Trouble::default();
-        }
-        requeue
+    let requeue = tokio::select! {
+        biased;
+        // The object belongs to another replica.
+        () = known.dropped.cancelled() => Requeue::soon(),
+        requeue = reconcile_known(shared, cached, place, &known) => requeue,
     };
     shared.memory.end_reconciliation(uid, &known);
+    requeue
+}
+
+async fn reconcile_known<A: Application>(
+    shared: &Arc<Shared<A>>,
+    cached: &Cached<A::Resource>,
+    place: &PlaceOf<A::Resource>,
+    known: &Known,
+) -> Requeue {
+    let uid = cached.meta().uid.as_deref().unwrap_or_default();
+    let mut memory = known.remembered.lock().await;
+    known.catch_up(&mut memory);
+    // Also checked before decoding: the version that the operator wrote itself arrives soon.
+    if is_behind(shared, cached, &mut memory) {
+        return Requeue::while_behind(memory.work.is_under_way());
+    }
+    let version = cached.meta().resource_version.as_deref();
+    let object = match memory.writes.take_answer(version) {
+        Some(object) => Ok(object),
+        None => cached.object(),
+    };
+    let (requeue, waits_for_permit) = match object {
+        Ok(object) => {
+            let reconciliation = Reconciliation {
+                shared,
+                place,
+                known,
+                round: Round::of(shared, object),
+                memory: &mut memory,
+            };
+            reconciliation.run().await
+        }
+        Err(error) => (
+            unreadable::reconcile(shared, cached, &error, &mut memory).await,
+            false,
+        ),
+    };
+    if !waits_for_permit {
+        shared.permits.leave(uid);
+    }
+    memory.work.is_under_way = requeue.is_under_way();
+    if requeue.is_settled() {
+        memory.writes.trouble = Trouble::default();
+    }
     requeue
 }
 
@@ -164,7 +177,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::Draft(draft) => self.draft(draft).await,
             Effect::Commit { draft, patch } => self.commit(draft, patch).await,
             Effect::ShowFailure => self.show_failure().await,
-            Effect::Start { resumed } => self.start(resumed),
+            Effect::Start { resumed } => self.start(resumed).await,
             Effect::Cancel => self.memory.work.cancel(),
             // Only for an object that does not decode; `unreadable` reconciles those.
             Effect::ShowUnreadable => {}

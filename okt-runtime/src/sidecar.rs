@@ -74,6 +74,7 @@ use tokio::sync::watch;
 use self::open::Open;
 pub use self::outcome::Performed;
 pub use self::perform::id_at_agent;
+use crate::author::context::Context;
 use crate::failure::Failure;
 
 use crate::wire::object::{LifecycleObject, LifecycleSpec};
@@ -133,11 +134,11 @@ impl<K: LifecycleObject> Agents<K> {
         }
     }
 
-    /// Sets the operator's term: how often the leader has changed (`leaseTransitions`). Agents refuse an operator that
-    /// does not have the newest term.
+    /// Sets the epoch for a leader election of your own: how often the leader has changed (`leaseTransitions`). Agents
+    /// refuse an operator that does not have the newest one.
     ///
-    /// Without it 0 is sent, which fits an operator that runs alone.
-    /// Agents remember the highest term permanently, so a lease that is deleted and created again must not start from
+    /// By default it is the [`epoch`](crate::Context::epoch) of the replica, and 0 for an operator that runs alone.
+    /// Agents remember the highest epoch permanently, so a lease that is deleted and created again must not start from
     /// 0.
     #[must_use]
     pub fn epoch(mut self, epoch: watch::Receiver<u64>) -> Self {
@@ -202,9 +203,10 @@ impl<K: LifecycleObject> Agents<K> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The operator's term.
-    fn term(&self) -> u64 {
-        self.epoch.as_ref().map_or(0, |epoch| *epoch.borrow())
+    /// Returns the epoch for a request about an object now.
+    fn epoch_of(&self, cx: &Context<K>) -> u64 {
+        let own = self.epoch.as_ref().map(|epoch| *epoch.borrow());
+        own.or_else(|| cx.epoch()).unwrap_or_default()
     }
 }
 
@@ -227,7 +229,6 @@ impl<K: LifecycleObject> Clone for Agents<K> {
 impl<K: LifecycleObject> fmt::Debug for Agents<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agents")
-            .field("epoch", &self.term())
             .field("repeats_unknown", &self.repeats_unknown)
             .field("graph", &self.graph)
             .finish_non_exhaustive()

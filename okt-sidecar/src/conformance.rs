@@ -229,7 +229,7 @@ checks! {
     "fenced-asking", "PUT of a lower epoch is 412 Fenced" => fencing::asking;
     "fenced-cancelling", "DELETE of a lower epoch is 412 Fenced, and cancels nothing" => fencing::cancelling;
     "fenced-acknowledging", "an acknowledgement of a lower epoch is 412 Fenced" => fencing::acknowledging;
-    "far-epoch", "an epoch more than 1,000,000 above the highest is 400 BadRequest, and not taken" => fencing::far_epoch;
+    "far-epoch", "an epoch above 2^40 is 400 BadRequest, and not taken" => fencing::far_epoch;
     "other-graph", "where the agent has a graph, another one is 412 OtherGraph" => fencing::graph;
     "foreign-owner", "an owner that is older, or has another namespace or name, is 412 ForeignOwner" => fencing::foreign_owner;
     "restart-guesses-nothing", "what was under way when the agent was killed is Unknown or resumed, and not begun by itself" => restart::guesses_nothing;

@@ -22,11 +22,11 @@ pub use self::status::{AgentInfo, AgentStatus, Seen, Sighting, Versions};
 /// The version of the protocol, as part of every path.
 pub const VERSION: &str = "v1";
 
-/// The limit by which an epoch may exceed the highest epoch taken so far.
+/// The largest epoch, 2⁴⁰.
 ///
-/// Leaders never change so often between two requests. A larger epoch is a mistake of the client, and an agent that
-/// took it would refuse every operator from then on.
-pub const EPOCH_STEP: u64 = 1_000_000;
+/// An operator counts up from the time in seconds since 1970, so it gets there in 34,000 years. A larger epoch is a
+/// mistake of the client, and an agent that took it would refuse every operator from then on.
+pub const EPOCH_LIMIT: u64 = 1 << 40;
 
 /// The limit for the body of a request, in bytes.
 pub const BODY_LIMIT: usize = 256 * 1024;

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::author::progress::Progress;
 use crate::clock::Clock;
 use crate::resources::Cluster;
+use crate::sharding::gate::Gate;
 use crate::wire::desired::StateName;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
@@ -46,6 +48,7 @@ pub struct Context<K: LifecycleObject> {
     client: Client,
     pub(crate) cluster: Arc<Cluster<K>>,
     clock: Clock,
+    gate: Gate,
 }
 
 impl<K: LifecycleObject> Context<K> {
@@ -54,13 +57,24 @@ impl<K: LifecycleObject> Context<K> {
         client: Client,
         cluster: Arc<Cluster<K>>,
         clock: Clock,
+        gate: Gate,
     ) -> Self {
         Self {
             object,
             client,
             cluster,
             clock,
+            gate,
         }
+    }
+
+    /// Returns the epoch of the replica that acts on the object: it grows whenever another replica takes over. None
+    /// without [`Operator::replicas`](crate::Operator::replicas).
+    ///
+    /// Send it with requests to the application, and have the application refuse a lower one than it has seen: then a
+    /// replica that was replaced changes nothing. Read it for each request.
+    pub fn epoch(&self) -> Option<u64> {
+        self.gate.epoch()
     }
 
     /// Returns the object as it was when this reconciliation began, or when the action was recorded.
@@ -125,6 +139,8 @@ pub struct Action<K: LifecycleObject> {
     pub(crate) continues: bool,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
+    /// Whether only another process does the work, and the next operator finds it there.
+    pub(crate) is_elsewhere: Arc<AtomicBool>,
 }
 
 impl<K: LifecycleObject> Action<K> {
@@ -145,6 +161,7 @@ impl<K: LifecycleObject> Action<K> {
             continues: false,
             cancellation,
             progress,
+            is_elsewhere: Arc::default(),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
 use crate::clock::Clock;
 use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
+use crate::sharding::gate::Gate;
 use crate::wire::object::LifecycleObject;
 
 /// An object and its surroundings, from which contexts are made.
@@ -94,6 +95,7 @@ impl<K: LifecycleObject> Fixture<K> {
             self.client,
             Arc::new(cluster),
             clock,
+            Gate::Always,
         ))
     }
 

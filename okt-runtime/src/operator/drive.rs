@@ -24,6 +24,8 @@ use crate::operator::wakes::Wakes;
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::{Name, PAGE, name_of};
+use crate::sharding::gate::Party;
+use crate::sharding::ranges::{Range, Ranges};
 use crate::texts::{LastError, panic_text};
 
 /// The objects of an application that are due.
@@ -194,6 +196,7 @@ fn heed<A: Application>(
         }
         Ok(watcher::Event::InitDone) => {
             last_error.end();
+            shared.listed.cancel();
             let all = store.state();
             let alive: HashSet<&str> = (all.iter())
                 .filter_map(|object| object.meta().uid.as_deref())
@@ -236,23 +239,30 @@ fn take_request<A: Application>(
     }
 }
 
-/// Returns a stream of every object, each time that the operator may act again.
+/// Returns a stream of the objects that the operator may act on again, each time.
 fn openings<A: Application>(
     shared: &Arc<Shared<A>>,
     store: Store<Cached<A::Resource>>,
 ) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
     let readiness = changed(shared.readiness.clone());
-    let is_leader = match shared.is_leader.clone() {
-        Some(is_leader) => changed(is_leader).boxed(),
-        None => stream::pending().boxed(),
-    };
     let listed = changed(shared.cluster.listed());
+    let all = stream::select(readiness, listed).map(|()| Ranges::ALL);
+    let left = Arc::clone(shared);
+    let held = (shared.gate.changes()).map(move |change| {
+        left.abandon(change.lost);
+        change.opened
+    });
     let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
-    stream::select(stream::select(readiness, is_leader), listed)
-        .filter(move |()| std::future::ready(shared.may_act()))
-        .flat_map(move |()| {
-            opened.memory.reopen();
+    stream::select(all, held)
+        .filter(move |_| std::future::ready(shared.is_ready() && shared.gate.is_open()))
+        .flat_map(move |ranges| {
+            opened.memory.reopen(ranges);
+            let is_open = |object: &Cached<A::Resource>| {
+                let uid = object.meta().uid.as_deref().unwrap_or_default();
+                ranges.contains(Range::of(uid))
+            };
             let all: Vec<_> = (store.state().iter())
+                .filter(|object| is_open(object))
                 .map(|object| object.reference())
                 .collect();
             stream::iter(all)

@@ -88,8 +88,8 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             creates: !leaving,
             finalizes: graphs(shared).needs_finalizer(),
             may_act: {
-                let shared = Arc::clone(shared);
-                Box::new(move || shared.may_act())
+                let (shared, uid) = (Arc::clone(shared), self.uid().to_owned());
+                Box::new(move || shared.may_act(&uid))
             },
             memory: std::mem::take(&mut self.memory.owned),
         };

@@ -42,7 +42,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 cleared: round.cleared,
                 due: self.memory.owned.due(),
             },
-            operator: self.shared.operator(),
+            operator: self.shared.operator(self.uid()),
             writes: WriteFacts {
                 written: round.written,
                 draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),

@@ -16,6 +16,7 @@ pub(crate) use self::writes::{LastWrite, Scope, Trouble, Writes};
 use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
+use crate::sharding::ranges::{Range, Ranges};
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
@@ -35,6 +36,15 @@ impl Entry {
             Self::Settled(_) => None,
             Self::Known(known) => Some(known),
         }
+    }
+
+    /// Returns what its work says; yes for an object that is being reconciled.
+    fn says(&self, says: impl Fn(&Work) -> bool) -> bool {
+        self.known()
+            .is_some_and(|known| match known.remembered.try_lock() {
+                Ok(remembered) => says(&remembered.work),
+                Err(_) => true,
+            })
     }
 }
 
@@ -87,9 +97,13 @@ impl Memory {
         }
     }
 
-    /// Notes that every object may be written again.
-    pub(crate) fn reopen(&self) {
-        for entry in self.objects().values_mut() {
+    /// Notes that every object in these ranges may be written again.
+    pub(crate) fn reopen(&self, ranges: Ranges) {
+        let mut objects = self.objects();
+        let opened = objects
+            .iter_mut()
+            .filter(|(uid, _)| ranges.contains(Range::of(uid)));
+        for (_, entry) in opened {
             match entry {
                 Entry::Settled(seen) => seen.reported = false,
                 Entry::Known(known) => known.reopened.store(true, Ordering::Release),
@@ -109,17 +123,35 @@ impl Memory {
 
     /// Returns how many objects have work under way: running, cleaning up, or ended and not recorded yet.
     pub(crate) fn under_way(&self) -> usize {
-        let is_under_way = |known: &&Arc<Known>| match known.remembered.try_lock() {
-            Ok(remembered) => remembered.work.is_under_way(),
-            // It is being reconciled.
-            Err(_) => true,
-        };
         let objects = self.objects();
-        objects
+        let under_way = objects
             .values()
-            .filter_map(Entry::known)
-            .filter(is_under_way)
-            .count()
+            .filter(|entry| entry.says(Work::is_under_way));
+        under_way.count()
+    }
+
+    /// Returns the ranges with objects that are being reconciled, or have work that another replica must wait for.
+    pub(crate) fn busy(&self) -> Ranges {
+        let objects = self.objects();
+        let busy = objects
+            .iter()
+            .filter(|(_, entry)| entry.says(Work::is_busy));
+        busy.map(|(uid, _)| Range::of(uid)).collect()
+    }
+
+    /// Forgets the objects in these ranges and drops their work, without cancelling it: another replica resumes it.
+    /// Returns their uids.
+    pub(crate) fn abandon(&self, ranges: Ranges) -> Vec<String> {
+        let mut objects = self.objects();
+        let abandoned = objects.extract_if(|uid, _| ranges.contains(Range::of(uid)));
+        abandoned
+            .map(|(uid, entry)| {
+                if let Entry::Known(known) = entry {
+                    known.dropped.cancel();
+                }
+                uid
+            })
+            .collect()
     }
 
     /// Forgets every object that is not alive, after a list; returns the uids that it forgot.
@@ -141,6 +173,8 @@ impl Memory {
 pub(crate) struct Known {
     /// Cancelled when the object is gone.
     pub(crate) gone: CancellationToken,
+    /// Cancelled when the object belongs to another replica: what runs for it here is dropped.
+    pub(crate) dropped: CancellationToken,
     /// A reconcile request named the object: waiting work may be called again.
     pub(crate) named: AtomicBool,
     /// The CRD or the leadership has changed: a write that was refused before may succeed now.
@@ -343,7 +377,7 @@ mod tests {
         });
         reconcile(&memory, |it| assert!(it.seen.reported));
         assert!(is_slim(&memory));
-        memory.reopen();
+        memory.reopen(Ranges::ALL);
         reconcile(&memory, |it| assert!(!it.seen.reported));
     }
 

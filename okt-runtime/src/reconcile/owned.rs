@@ -37,7 +37,9 @@ impl<A: Application> Reconciliation<'_, A> {
         self.memory.owned.declared();
         let declared = self.of_pass().and(declared);
         let leave = Leave { creates, prunes };
-        let may_write = || self.shared.may_start();
+        let shared = self.shared;
+        let uid = self.uid().to_owned();
+        let may_write = || shared.may_start(&uid);
         let site = site(self.shared, &self.round.object, &may_write);
         let owned = &mut self.memory.owned;
         let report = owned.apply(site, pace, leave, &declared).await;
@@ -68,7 +70,8 @@ impl<A: Application> Reconciliation<'_, A> {
             self.memory.owned.failed(failure, &pace);
             return false;
         }
-        let may_write = || shared.may_act();
+        let uid = self.uid().to_owned();
+        let may_write = || shared.may_act(&uid);
         let site = site(shared, object, &may_write);
         let of_pass = self.of_pass();
         let kept = match self.state() {

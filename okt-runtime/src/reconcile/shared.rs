@@ -23,6 +23,8 @@ use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
+use crate::sharding::gate::{Access, Gate, Party};
+use crate::sharding::ranges::Ranges;
 use crate::wire::object::LifecycleObject;
 
 /// The values that all reconciliations of one operator share.
@@ -43,7 +45,10 @@ pub(crate) struct Shared<A: Application> {
     /// A hash of the graph.
     pub(crate) graph: String,
     pub(crate) readiness: watch::Receiver<Readiness>,
-    pub(crate) is_leader: Option<watch::Receiver<bool>>,
+    /// Set when all objects were listed.
+    pub(crate) listed: CancellationToken,
+    /// Which objects this replica may act on.
+    pub(crate) gate: Gate,
     /// Cancelled when the operator drains: running work may end, and no work begins.
     pub(crate) draining: CancellationToken,
     pub(crate) queue: mpsc::UnboundedSender<QueueRequest<A::Resource>>,
@@ -59,14 +64,14 @@ pub(crate) enum QueueRequest<K: LifecycleObject> {
 }
 
 impl<A: Application> Shared<A> {
-    /// Returns whether this operator is the leader, the CRD fits, and the owned resources are known.
-    pub(crate) fn may_act(&self) -> bool {
-        let leads = |is_leader: &watch::Receiver<bool>| {
-            is_leader.has_changed().is_ok() && *is_leader.borrow()
-        };
-        self.readiness.borrow().is_fit()
-            && self.is_leader.as_ref().is_none_or(leads)
-            && self.cluster.is_known()
+    /// Returns whether the CRD fits, and the owned resources are known.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.readiness.borrow().is_fit() && self.cluster.is_known()
+    }
+
+    /// Returns whether this operator may act on the object of this uid.
+    pub(crate) fn may_act(&self, uid: &str) -> bool {
+        self.operator(uid).may_act
     }
 
     /// Returns the graph of the pass, if there is one.
@@ -74,27 +79,52 @@ impl<A: Application> Shared<A> {
         self.pass.as_ref().map(PassGraph::graph)
     }
 
-    /// Returns the facts about this operator, for a decision.
-    pub(crate) fn operator(&self) -> OperatorFacts {
+    /// Returns the facts about this operator, for a decision about the object of this uid.
+    pub(crate) fn operator(&self, uid: &str) -> OperatorFacts {
+        let access = self.gate.access(uid);
         OperatorFacts {
-            may_act: self.may_act(),
-            draining: self.draining.is_cancelled(),
+            may_act: access != Access::Closed && self.is_ready(),
+            draining: access == Access::Draining || self.draining.is_cancelled(),
         }
     }
 
-    /// Returns whether work may be started.
-    pub(crate) fn may_start(&self) -> bool {
-        self.may_act() && !self.draining.is_cancelled()
+    /// Returns whether anything may be begun for the object of this uid.
+    pub(crate) fn may_start(&self, uid: &str) -> bool {
+        let operator = self.operator(uid);
+        operator.may_act && !operator.draining
     }
 
     /// Returns the context of an object, for the application.
     pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
         let (client, cluster) = (self.client.clone(), Arc::clone(&self.cluster));
-        Context::new(object, client, cluster, self.clock.clone())
+        Context::new(
+            object,
+            client,
+            cluster,
+            self.clock.clone(),
+            self.gate.clone(),
+        )
     }
 
     pub(crate) fn requeue(&self, object: ObjectRef<Cached<A::Resource>>) {
         // A closed queue belongs to an operator that is stopping.
         let _ = self.queue.send(QueueRequest::Reconcile(object));
+    }
+}
+
+impl<A: Application> Party for Shared<A> {
+    fn busy(&self) -> Ranges {
+        self.memory.busy()
+    }
+
+    fn is_warm(&self) -> bool {
+        // Without its CRD an operator has nothing to wait for.
+        !self.readiness.borrow().is_fit() || (self.cluster.is_known() && self.listed.is_cancelled())
+    }
+
+    fn abandon(&self, ranges: Ranges) {
+        for uid in self.memory.abandon(ranges) {
+            self.permits.leave(&uid);
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The effect that begins work: a task outside the reconciliation, once there is a permit for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Resource;
+use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::reconcile::Waits;
 
@@ -11,14 +13,23 @@ use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
+use crate::cache::guarded::api;
+use crate::patience::answer;
 use crate::reconcile::memory::{Piece, Stage};
 use crate::reconcile::permits::{Permit, Purpose, Wait};
 use crate::reconcile::work;
 use crate::resources::name_of;
+use crate::texts::chain;
+
+/// How long resumed work waits for the newest version of its object.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Starts the work on record, unless it has to wait for the task before it or for a permit.
-    pub(super) fn start(&mut self, resumed: bool) {
+    pub(super) async fn start(&mut self, resumed: bool) {
+        if resumed && self.shared.gate.is_shared() && !self.is_newest().await {
+            return;
+        }
         let Some(state) = self.state() else {
             return;
         };
@@ -36,6 +47,41 @@ impl<A: Application> Reconciliation<'_, A> {
         if !resumed || matches!(piece.stage, Stage::Running(_)) {
             self.memory.work.piece = Some(piece);
         }
+    }
+
+    /// Returns whether the object is as the API server has it. If not, the object waits for the newer version.
+    ///
+    /// The replica that acted on the object before may have recorded the end of the work, and the cache may not show it
+    /// yet: the work must not begin once more.
+    async fn is_newest(&mut self) -> bool {
+        let meta = self.round.object.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let api = api::<Cached<A::Resource>>(&self.shared.client, meta.namespace.as_deref());
+        // A list of one object: the operator needs no other permission for it.
+        let one = ListParams::default().fields(&format!("metadata.name={name}"));
+        match answer(api.list_metadata(&one)).await {
+            Ok(list) => {
+                let newest = list
+                    .items
+                    .into_iter()
+                    .find(|it| it.metadata.uid == meta.uid);
+                let newest = newest.and_then(|it| it.metadata.resource_version);
+                if newest.is_some() && newest == meta.resource_version {
+                    return true;
+                }
+                // An object that is gone is not resumed; the watch soon says so.
+                self.memory.seen.version = newest.or(self.memory.seen.version.take());
+            }
+            Err(error) => {
+                tracing::warn!(
+                    object = name,
+                    "cannot read the newest version: {}",
+                    chain(&error)
+                );
+            }
+        }
+        self.round.waits = Some(Waits::Permit(Some(RETRY)));
+        false
     }
 
     fn next_piece(&mut self) -> Option<Piece> {
@@ -59,7 +105,9 @@ impl<A: Application> Reconciliation<'_, A> {
             progress,
         );
         action.continues = matches!(piece.stage, Stage::Waiting { asked: true, .. });
-        piece.stage = Stage::Running(work::start(self.shared, state, action, permit, wake));
+        let dropped = self.known.dropped.clone();
+        let running = work::start(self.shared, state, action, permit, dropped, wake);
+        piece.stage = Stage::Running(running);
     }
 
     /// Returns a permit for an attempt; none if it has to wait for one.

@@ -1,6 +1,7 @@
 //! The tasks that do the work of states: the handle of one task, and all tasks of one operator.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use okt_core::Answer;
@@ -19,6 +20,8 @@ pub(crate) struct Running {
     pub(crate) cancellation: CancellationToken,
     /// Cancelled when the task is over, however it ended.
     pub(crate) over: CancellationToken,
+    /// Whether only another process does the work, and the next operator finds it there.
+    pub(crate) is_elsewhere: Arc<AtomicBool>,
 }
 
 impl Running {
@@ -33,6 +36,11 @@ impl Running {
     /// Returns whether the task is over, however it ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.is_cancelled()
+    }
+
+    /// Returns whether the work would be lost, or interrupted, if its task was dropped.
+    pub(crate) fn is_here(&self) -> bool {
+        !self.is_over() && !self.is_elsewhere.load(Ordering::Acquire)
     }
 
     /// Cancels the work; its result is ignored.

@@ -103,7 +103,7 @@ impl Unreadable<'_> {
             work: memory.work.facts(),
             pass: PassFacts::default(),
             owned: OwnedFacts::default(),
-            operator: shared.operator(),
+            operator: shared.operator(meta.uid.as_deref().unwrap_or_default()),
             writes: WriteFacts {
                 // There is no status that could report it.
                 unshown: false,

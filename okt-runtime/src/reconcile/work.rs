@@ -28,6 +28,7 @@ pub(crate) fn start<A: Application>(
     state: StateOf<A>,
     action: Action<A::Resource>,
     permit: Permit,
+    dropped: CancellationToken,
     ended: impl FnOnce() + Send + 'static,
 ) -> Running {
     let application = Arc::clone(&shared.application);
@@ -35,12 +36,17 @@ pub(crate) fn start<A: Application>(
     let cancellation = action.cancellation.clone();
     let limit = application.attempt_limit(state);
     let slot = Arc::clone(&end);
+    let is_elsewhere = Arc::clone(&action.is_elsewhere);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
     (shared.tasks).note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     shared.tasks.spawn(async move {
-        let said = attempt(&*application, &sharing.backdoor, state, &action, limit).await;
+        let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);
+        let said = tokio::select! {
+            said = attempt => said,
+            () = dropped.cancelled() => None,
+        };
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
         drop((guard, permit));
         ended();
@@ -49,6 +55,7 @@ pub(crate) fn start<A: Application>(
         end,
         cancellation,
         over,
+        is_elsewhere,
     }
 }
 

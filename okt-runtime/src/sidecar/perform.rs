@@ -1,5 +1,6 @@
 //! Work at an agent, from the action of the operator to the outcome.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -55,11 +56,16 @@ impl<K: LifecycleObject> Agents<K> {
         let client = (self.find)(action.object())?;
         let name = id_at_agent(action.id());
         let again = self.begin(action, &name);
-        let order = self.order(action, state, &name, again)?;
+        let mut order = self.order(action, state, &name, again)?;
         let began = Instant::now();
+        // The agent works on without this operator.
+        action.is_elsewhere.store(true, Ordering::Release);
+        let _here_again = Returned(&action.is_elsewhere);
         let mut trouble = None;
         let mut tell = |news: News<'_>| tell(action, &mut trouble, news);
         let carried = loop {
+            // It grows while the operator runs.
+            order.request.fence.epoch = self.epoch_of(action);
             let carried = client.carry(&order, action.cancelled(), &mut tell).await;
             // The loss of the leadership may be noticed late: an operator that is no longer the leader must change
             // nothing, not even a status.
@@ -120,7 +126,7 @@ impl<K: LifecycleObject> Agents<K> {
             state: state.name().to_owned(),
             owner: owner_of(object),
             fence: Fence {
-                epoch: self.term(),
+                epoch: self.epoch_of(action),
                 transition,
                 run,
                 recorded_at: recorded_at(object),
@@ -130,6 +136,15 @@ impl<K: LifecycleObject> Agents<K> {
             input: (self.input)(object),
         };
         Ok(Order { id, request, again })
+    }
+}
+
+/// Notes at its end that the work is done here again.
+struct Returned<'a>(&'a AtomicBool);
+
+impl Drop for Returned<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::memory::{Memory, REMEMBERED_LIMIT, Remembered, fingerprint};
 use crate::wire::{
-    Acknowledgement, ActionId, ActionRequest, Code, EPOCH_STEP, Fence, ObjectRef, Phase, Problem,
+    Acknowledgement, ActionId, ActionRequest, Code, EPOCH_LIMIT, Fence, ObjectRef, Phase, Problem,
     Seen,
 };
 use crate::work::Offer;
@@ -257,17 +257,15 @@ pub(super) fn no_such_action(id: &ActionId) -> Problem {
     Problem::new(Code::NoSuchAction, format!("nothing is known of {id}"))
 }
 
-/// Refuses an epoch that is below the highest one taken, or implausibly far above it.
+/// Refuses an epoch that is below the highest one taken, or above the limit.
 fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
     let highest = memory.fence.epoch;
     if epoch < highest {
         let detail = format!("a request of the epoch {highest} was taken, this one is of {epoch}");
         return Err(Problem::new(Code::Fenced, detail));
     }
-    if epoch - highest > EPOCH_STEP {
-        let detail = format!(
-            "the epoch {epoch} is more than {EPOCH_STEP} above {highest}, the highest that was taken"
-        );
+    if epoch > EPOCH_LIMIT {
+        let detail = format!("the epoch {epoch} is above {EPOCH_LIMIT}");
         return Err(Problem::new(Code::BadRequest, detail));
     }
     Ok(())

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::json;
 
 use super::world::{Check, Stop, World, expect, same};
-use crate::wire::{Code, EPOCH_STEP, Phase};
+use crate::wire::{Code, EPOCH_LIMIT, Phase};
 
 pub(super) async fn transition(world: &mut World<'_>) -> Check {
     let (older, mut newer) = (world.brief(), world.brief());
@@ -86,7 +86,7 @@ pub(super) async fn restored(world: &mut World<'_>) -> Check {
 pub(super) async fn far_epoch(world: &mut World<'_>) -> Check {
     let highest = world.client.status().await?.fence.epoch;
     let mut work = world.brief();
-    work.request.fence.epoch = highest.saturating_add(EPOCH_STEP + 1);
+    work.request.fence.epoch = EPOCH_LIMIT + 1;
     world.refused(&work, Code::BadRequest).await?;
     let path = format!("/actions/{}?epoch={}", work.id, u64::MAX);
     let reply = world.send(Method::DELETE, &path, None).await?;

@@ -30,6 +30,7 @@ mod program;
 mod progress;
 mod references;
 mod refusals;
+mod replicas;
 mod requests;
 mod resources;
 mod restored;

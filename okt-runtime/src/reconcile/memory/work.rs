@@ -183,6 +183,16 @@ impl Work {
             || self.ending.as_ref().is_some_and(|it| !it.is_cancelled())
     }
 
+    /// Returns whether another replica must wait before it acts on the object.
+    ///
+    /// It need not wait for work that only another process does.
+    pub(crate) fn is_busy(&self) -> bool {
+        match self.piece.as_ref().map(|piece| &piece.stage) {
+            Some(Stage::Running(running)) if !running.is_over() => running.is_here(),
+            _ => self.is_under_way(),
+        }
+    }
+
     /// Forgets the work and cancels its task, which may take a while to end.
     pub(crate) fn cancel(&mut self) {
         if let Some(Piece {

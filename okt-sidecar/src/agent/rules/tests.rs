@@ -265,9 +265,9 @@ fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
 #[test]
 fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     let mut agent = Agent::with(Phase::Succeeded, true);
-    let mut far = request(3 + super::EPOCH_STEP, 6, 1);
+    let mut far = request(super::EPOCH_LIMIT, 6, 1);
     assert_eq!(agent.ask("b", &far), Verdict::Begin { attempt: 1 });
-    for epoch in [4 + super::EPOCH_STEP, u64::MAX] {
+    for epoch in [super::EPOCH_LIMIT + 1, u64::MAX] {
         far.fence.epoch = epoch;
         assert_eq!(refused(agent.take("b", &far)).code, Code::BadRequest);
         assert_eq!(refused(agent.take("a", &far)).code, Code::BadRequest);

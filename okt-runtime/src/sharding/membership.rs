@@ -1,0 +1,460 @@
+//! The membership of this process in a group of replicas: the protocol of `member`, on leases of the API server.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::num::NonZeroU16;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease as Stored;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::utils::Backoff;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::gate::{Gate, Standing};
+use super::lease::{self, GROUP_LABEL, table_name};
+use super::member::{Held, Lease, Member, Outcome, Purpose, Request, Seen, Timing};
+use super::table::{Name, Table};
+use super::time::Stopwatch;
+use crate::texts::{LastError, said_by_api};
+
+/// The default length of a lease: that of other controllers.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// How long a member waits at most for the caches of its operators before it counts as ready.
+const WARM_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a process that ends waits for its last requests.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How many replicas act at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Shards {
+    /// One: the leader. The others stand by with filled caches.
+    #[default]
+    One,
+    /// At most this many.
+    AtMost(NonZeroU16),
+    /// All.
+    Auto,
+}
+
+impl Shards {
+    fn limit(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::AtMost(limit) => limit.get().into(),
+            Self::Auto => usize::MAX,
+        }
+    }
+}
+
+/// A group of replicas that share the objects of an operator, and this process's part in it.
+#[derive(Clone, Debug)]
+pub struct Group {
+    name: String,
+    namespace: String,
+    replica: String,
+    shards: Shards,
+    lease: Duration,
+    is_virtual: bool,
+}
+
+impl Group {
+    /// Creates the settings of a group with one leader; its leases are in this namespace.
+    ///
+    /// The name is the same for all replicas of an operator, and another one for each operator in the namespace. It has
+    /// at most 40 bytes, of lower-case letters, digits and `-`.
+    pub fn new(name: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let host = std::env::var("HOSTNAME")
+            .ok()
+            .filter(|name| !name.is_empty());
+        Self {
+            name: name.into(),
+            namespace: namespace.into(),
+            replica: host.unwrap_or_else(|| format!("process-{}", std::process::id())),
+            shards: Shards::One,
+            lease: LEASE,
+            is_virtual: false,
+        }
+    }
+
+    /// Sets the name of this replica, for people who look up the leader; the host name (that of the pod) by default.
+    #[must_use]
+    pub fn replica(mut self, name: impl Into<String>) -> Self {
+        self.replica = name.into();
+        self
+    }
+
+    /// Sets how many replicas act at the same time; one by default. The smallest setting of all replicas counts.
+    #[must_use]
+    pub fn shards(mut self, shards: Shards) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Sets how long the lease of a replica is valid, at least 3 s; 15 s by default. All replicas need the same.
+    ///
+    /// A replica renews its lease after 4/15 of this time, trusts it for 10/15, and the others take over after all of
+    /// it. With more than 16 replicas use 40 s.
+    #[must_use]
+    pub fn lease(mut self, length: Duration) -> Self {
+        self.lease = length.max(Duration::from_secs(3));
+        self
+    }
+
+    /// Takes the time from tokio's clock, so that tests can pause and advance it.
+    #[must_use]
+    pub fn virtual_time(mut self) -> Self {
+        self.is_virtual = true;
+        self
+    }
+}
+
+/// The membership of this process in a [`Group`].
+///
+/// # Guarantees
+///
+/// - At most one replica acts on an object at a time, as long as the rates of the replicas' clocks differ by less than
+///   half. Their clocks may show any time.
+/// - A replica that stops hands over at once; one that dies is replaced when its lease was not renewed for its length.
+///
+/// A process that stands still (SIGSTOP, a paused virtual machine) may finish the step that it was in when it stopped.
+/// Its write then names an old version, which the API server refuses once the next replica has written the object; an
+/// agent refuses its old epoch; and work that began before keeps its id.
+///
+/// ```no_run
+/// # use okt::{Application, Group, Membership, Operator};
+/// # async fn run<A: Application>(application: A) -> Result<(), Box<dyn std::error::Error>> {
+/// let client = kube::Client::try_default().await?;
+/// let membership = Membership::join(client.clone(), Group::new("databases", "databases-system"));
+/// let ended = Operator::new(client, application)
+///     .replicas(&membership)
+///     .run(async { tokio::signal::ctrl_c().await.unwrap_or_default() })
+///     .await;
+/// // Only now: no other replica may begin while work runs here.
+/// membership.leave().await;
+/// # Ok(ended?)
+/// # }
+/// ```
+///
+/// The service account may `get`, `list`, `watch`, `create`, `patch` and `delete` leases in the namespace.
+pub struct Membership {
+    standing: Arc<Standing>,
+    stopping: CancellationToken,
+    kept: JoinHandle<()>,
+}
+
+impl Membership {
+    /// Joins the group, until [`leave`](Self::leave).
+    ///
+    /// It never fails: it retries while the API server does not answer.
+    pub fn join(client: Client, group: Group) -> Self {
+        let (held_in, held) = watch::channel(Held::NOTHING);
+        let standing = Standing::new(held, Stopwatch::start(group.is_virtual));
+        let stopping = CancellationToken::new();
+        let process = Process {
+            leases: Api::namespaced(client, &group.namespace),
+            timing: Timing::of(group.lease),
+            group,
+            held: held_in,
+            standing: Arc::clone(&standing),
+            stopping: stopping.clone(),
+        };
+        Self {
+            standing,
+            stopping,
+            kept: tokio::spawn(process.keep()),
+        }
+    }
+
+    /// Gives away what this replica holds, as soon as no work of it runs: call it when the process is asked to stop.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Stops, and waits until everything is given away, for at most five seconds.
+    ///
+    /// Call it when the operators have ended: until then the lease is renewed.
+    pub async fn leave(mut self) {
+        self.stop();
+        if timeout(FAREWELL, &mut self.kept).await.is_err() {
+            tracing::warn!(
+                "ended without giving everything away: the other replicas take over when the lease expires"
+            );
+        }
+    }
+
+    /// Returns the gate for the operators of this process.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate::Member(Arc::clone(&self.standing))
+    }
+}
+
+impl Drop for Membership {
+    /// Ends as a crash does: the other replicas take over when the lease expires.
+    fn drop(&mut self) {
+        self.kept.abort();
+    }
+}
+
+/// This process in a group: one member after the other.
+struct Process {
+    leases: Api<Stored>,
+    group: Group,
+    timing: Timing,
+    held: watch::Sender<Held>,
+    standing: Arc<Standing>,
+    stopping: CancellationToken,
+}
+
+impl Process {
+    async fn keep(self) {
+        let begun = Instant::now();
+        while !self.stopping.is_cancelled() {
+            self.live(begun).await;
+            // What the member held belongs to others.
+            self.held.send_replace(Held::NOTHING);
+        }
+    }
+
+    /// Lives as one member, until it has left or its lease is lost.
+    async fn live(&self, begun: Instant) {
+        // The keys of `RandomState` come from the system's source of randomness.
+        let number = RandomState::new().build_hasher().finish();
+        let name = format!("{}-{number:016x}", self.group.name);
+        let mut member = Member::new(name.clone(), self.group.shards.limit(), self.timing);
+        let mut replicas = BTreeMap::from([(name.clone(), self.group.replica.clone())]);
+        let mut answers = FuturesUnordered::new();
+        let mut errors = LastError::default();
+        let mut trouble = None;
+        let mut leases = pin!(self.watch().fuse());
+        let mut list = Vec::new();
+        loop {
+            if self.stopping.is_cancelled() {
+                member.stop();
+            }
+            if self.standing.is_warm() || begun.elapsed() >= WARM_LIMIT {
+                member.ready();
+            }
+            let now = self.standing.stopwatch.now();
+            self.standing.abandon(member.overdue(now));
+            for request in member.requests(|| self.standing.busy(), now) {
+                answers.push(self.send(&name, request, &replicas));
+            }
+            self.publish(member.held());
+            if member.has_left() || member.is_over() {
+                if member.is_over() {
+                    tracing::warn!(
+                        lease = name,
+                        "the lease of this replica is gone; it joins again under a new name"
+                    );
+                }
+                return;
+            }
+            tokio::select! {
+                Some(event) = leases.next() => match event {
+                    Ok(event) => {
+                        errors.end();
+                        if let Some(seen) = self.seen(event, &mut list, &mut replicas) {
+                            member.see(seen, self.standing.stopwatch.now());
+                        }
+                    }
+                    Err(error) => errors.warn("cannot watch the leases of the replicas", &self.group.name, &error),
+                },
+                Some(answer) = answers.next() => {
+                    let Answer { purpose, outcome, trouble: new } = answer;
+                    if let Some(why) = new.as_ref().filter(|_| new != trouble) {
+                        tracing::warn!(group = self.group.name, "cannot write the leases of the replicas: {why}");
+                    }
+                    trouble = new;
+                    if purpose == Purpose::Other && outcome == Outcome::Changed {
+                        // The lease is newer than the watch shows: it may be stuck.
+                        leases.set(self.watch().fuse());
+                    }
+                    member.answer(purpose, outcome, self.standing.stopwatch.now());
+                }
+                () = sleep(member.wait(now)) => {}
+                () = self.stopping.cancelled(), if !member.is_stopping() => {}
+            }
+        }
+    }
+
+    fn publish(&self, new: Held) {
+        self.held.send_if_modified(|held| {
+            let is_new = *held != new;
+            if held.own != new.own && new.own.is_empty() {
+                tracing::info!("stands by: other replicas act on the objects");
+            } else if held.own != new.own {
+                let (ranges, epoch) = (new.own, new.epoch);
+                tracing::info!(%ranges, epoch, "acts on {} of 64 ranges", ranges.len());
+            }
+            *held = new;
+            is_new
+        });
+    }
+
+    fn watch(
+        &self,
+    ) -> impl futures::Stream<Item = watcher::Result<watcher::Event<Stored>>> + use<> {
+        let config =
+            watcher::Config::default().labels(&format!("{GROUP_LABEL}={}", self.group.name));
+        watcher(self.leases.clone(), config).backoff(Every(self.timing.retry))
+    }
+
+    /// Converts an event of the watch; collects lists.
+    fn seen(
+        &self,
+        event: watcher::Event<Stored>,
+        list: &mut Vec<Lease>,
+        replicas: &mut BTreeMap<Name, String>,
+    ) -> Option<Seen> {
+        let mut read = |stored: &Stored| {
+            let (lease, replica) = lease::read(&self.group.name, stored)?;
+            if let Lease::Member { name, .. } = &lease {
+                replicas.insert(name.clone(), replica);
+            }
+            Some(lease)
+        };
+        match event {
+            watcher::Event::Init => {
+                list.clear();
+                None
+            }
+            watcher::Event::InitApply(stored) => {
+                list.extend(read(&stored));
+                None
+            }
+            watcher::Event::InitDone => Some(Seen::List(std::mem::take(list))),
+            watcher::Event::Apply(stored) => read(&stored).map(Seen::Applied),
+            watcher::Event::Delete(stored) => read(&stored).map(Seen::Deleted),
+        }
+    }
+
+    /// Sends a request; returns its answer.
+    fn send(
+        &self,
+        own: &str,
+        request: Request,
+        replicas: &BTreeMap<Name, String>,
+    ) -> impl Future<Output = Answer> + use<> {
+        let (leases, group) = (self.leases.clone(), self.group.name.clone());
+        let (own, replica, length) = (own.to_owned(), self.group.replica.clone(), self.group.lease);
+        let limit = self.timing.answer;
+        let purpose = request.purpose();
+        let names: Vec<String> = match &request {
+            Request::Write { holders, .. } => {
+                let names = holders
+                    .iter()
+                    .map(|name| replicas.get(name).unwrap_or(name));
+                names.cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        let sent = async move {
+            let create = PostParams::default();
+            let patch = PatchParams::default();
+            match request {
+                Request::Join(said) => {
+                    let lease = decoded(lease::member(&group, &own, &replica, length, &said))?;
+                    leases.create(&create, &lease).await.map(Some)
+                }
+                Request::Renew { uid, said } => {
+                    let renewal = Patch::Merge(lease::renewal(&uid, &said));
+                    leases.patch(&own, &patch, &renewal).await.map(Some)
+                }
+                Request::Found => {
+                    let since_1970 = Timestamp::now().duration_since(Timestamp::UNIX_EPOCH);
+                    let table = Table::new(since_1970.try_into().unwrap_or_default());
+                    let lease = decoded(lease::table(&group, &table))?;
+                    leases.create(&create, &lease).await.map(Some)
+                }
+                Request::Write {
+                    uid,
+                    version,
+                    table,
+                    ..
+                } => {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    let written = Patch::Merge(lease::written(&uid, &version, &table, &names));
+                    leases
+                        .patch(&table_name(&group), &patch, &written)
+                        .await
+                        .map(Some)
+                }
+                Request::Delete { name, uid, version } => {
+                    delete(&leases, &name, uid, Some(version)).await
+                }
+                Request::Leave { uid } => delete(&leases, &own, uid, None).await,
+            }
+        };
+        let group = self.group.name.clone();
+        async move {
+            let (outcome, trouble) = match timeout(limit, sent).await {
+                Ok(Ok(stored)) => {
+                    let lease = stored.and_then(|stored| lease::read(&group, &stored));
+                    (Outcome::Done(lease.map(|(lease, _)| lease)), None)
+                }
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Outcome::Missing, None),
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 => (Outcome::Changed, None),
+                Ok(Err(error)) => (Outcome::Unknown, Some(said_by_api(&error))),
+                Err(_) => (Outcome::Unknown, Some("no answer".to_owned())),
+            };
+            Answer {
+                purpose,
+                outcome,
+                trouble,
+            }
+        }
+    }
+}
+
+/// The answer to a request.
+struct Answer {
+    purpose: Purpose,
+    outcome: Outcome,
+    /// Why nothing certain is known.
+    trouble: Option<String>,
+}
+
+async fn delete(
+    leases: &Api<Stored>,
+    name: &str,
+    uid: String,
+    resource_version: Option<String>,
+) -> kube::Result<Option<Stored>> {
+    let params = DeleteParams::default().preconditions(Preconditions {
+        uid: Some(uid),
+        resource_version,
+    });
+    leases.delete(name, &params).await.map(|_| None)
+}
+
+fn decoded(lease: serde_json::Value) -> kube::Result<Stored> {
+    serde_json::from_value(lease).map_err(kube::Error::SerdeError)
+}
+
+/// A backoff that stays the same: who watches leases cannot wait for half a minute.
+struct Every(Duration);
+
+impl Iterator for Every {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(self.0)
+    }
+}
+
+impl Backoff for Every {
+    fn reset(&mut self) {}
+}

@@ -1,0 +1,190 @@
+//! The ranges of the hash of uids, by which the replicas of an operator share its objects.
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr, Not};
+
+/// The number of ranges.
+pub(crate) const RANGES: u8 = 64;
+
+/// The offset basis and the prime of 64-bit FNV-1a.
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+/// Returns the 64-bit FNV-1a hash of a text: what the API server computes for `shardSelector` (KEP-5866).
+const fn hash(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let (mut hash, mut index) = (BASIS, 0);
+    while index < bytes.len() {
+        hash = (hash ^ bytes[index] as u64).wrapping_mul(PRIME);
+        index += 1;
+    }
+    hash
+}
+
+/// One of the ranges, by its number: the highest six bits of the hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Range(u8);
+
+impl Range {
+    /// Returns the range of an object.
+    pub(crate) fn of(uid: &str) -> Self {
+        Self((hash(uid) >> 58) as u8)
+    }
+
+    /// Returns the range of this number; none if there are not so many.
+    #[cfg(test)]
+    pub(crate) fn new(number: u8) -> Option<Self> {
+        (number < RANGES).then_some(Self(number))
+    }
+
+    /// Returns all ranges.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..RANGES).map(Self)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// A set of ranges.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ranges(u64);
+
+impl Ranges {
+    pub(crate) const ALL: Self = Self(u64::MAX);
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) fn contains(self, range: Range) -> bool {
+        self.0 >> range.0 & 1 == 1
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Range> {
+        Range::all().filter(move |range| self.contains(*range))
+    }
+
+    /// Returns the ranges of this set that the other one does not have.
+    pub(crate) fn without(self, other: Self) -> Self {
+        self & !other
+    }
+}
+
+impl BitAnd for Ranges {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl BitOr for Ranges {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl Not for Ranges {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(!self.0)
+    }
+}
+
+impl FromIterator<Range> for Ranges {
+    fn from_iter<I: IntoIterator<Item = Range>>(ranges: I) -> Self {
+        Self(ranges.into_iter().fold(0, |set, range| set | 1 << range.0))
+    }
+}
+
+/// Shows the numbers of the ranges, e.g. `0-20, 63`.
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, (first, last)) in runs(*self).into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            if first == last {
+                write!(f, "{comma}{first}")?;
+            } else {
+                write!(f, "{comma}{first}-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ranges({self})")
+    }
+}
+
+/// Returns the first and the last number of each run of adjacent ranges.
+fn runs(set: Ranges) -> Vec<(u8, u8)> {
+    let mut runs: Vec<(u8, u8)> = Vec::new();
+    for Range(number) in set.iter() {
+        match runs.last_mut() {
+            Some((_, last)) if last.saturating_add(1) == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(numbers: impl IntoIterator<Item = u8>) -> Ranges {
+        numbers.into_iter().filter_map(Range::new).collect()
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_published_test_vectors() {
+        // From the FNV test suite (draft-eastlake-fnv).
+        for (text, expected) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            assert_eq!(hash(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn uids_spread_evenly_over_the_ranges() {
+        let mut counts = [0_u32; 64];
+        for number in 0..64_000_u64 {
+            let uid = format!(
+                "{:08x}-7c5d-4{:03x}-8000-{number:012x}",
+                hash(&number.to_string()) >> 32,
+                number % 4096
+            );
+            counts[Range::of(&uid).index()] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (800..1200).contains(count)),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn a_set_shows_its_runs() {
+        assert_eq!(Ranges::ALL.to_string(), "0-63");
+        assert_eq!(Ranges::NONE.to_string(), "none");
+        assert_eq!(set([0, 1, 2, 7, 62, 63]).to_string(), "0-2, 7, 62-63");
+        assert_eq!(set([5, 9]).without(set([9])), set([5]));
+    }
+}

@@ -1,0 +1,402 @@
+//! Several replicas of an operator: one leads, or they share the objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams};
+use kube::{CustomResourceExt, ResourceExt};
+use okt::{Answer, Group, Membership, Operator, Shards};
+use okt_testing::rehearsal::Rules;
+use okt_testing::{Fault, RequestRecord};
+use okt_tests::{Database, DatabaseState::*, Databases, Reply, Rig};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// A cluster with replicas of the operator of databases.
+struct Fleet {
+    rig: Rig,
+    replicas: BTreeMap<String, Replica>,
+    born: usize,
+    known: BTreeSet<String>,
+}
+
+struct Replica {
+    task: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+}
+
+/// What a fleet does within this time, it does not do at all.
+const LONG: Duration = Duration::from_mins(5);
+
+impl Fleet {
+    /// Starts replicas, and waits until they are settled.
+    async fn of(size: usize, shards: Shards) -> Self {
+        let mut fleet = Self {
+            rig: Rig::without_operator().await,
+            replicas: BTreeMap::new(),
+            born: 0,
+            known: BTreeSet::new(),
+        };
+        for _ in 0..size {
+            fleet.start(shards);
+        }
+        sleep(Duration::from_mins(1)).await;
+        fleet
+    }
+
+    /// Starts a replica; returns its name.
+    fn start(&mut self, shards: Shards) -> String {
+        self.born += 1;
+        let name = format!("replica-{}", self.born);
+        let client = self.rig.server.client_named(&name);
+        let group = Group::new("databases", "default")
+            .replica(&name)
+            .shards(shards)
+            .virtual_time();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let application = self.rig.app.clone();
+        let task = tokio::spawn(async move {
+            let membership = Membership::join(client.clone(), group);
+            let stopped = async {
+                stopped.await.unwrap_or_default();
+                membership.stop();
+            };
+            let operator = Operator::new(client, application).virtual_time();
+            let ended = operator.replicas(&membership).run(stopped).await;
+            membership.leave().await;
+            ended.expect("the operator runs");
+        });
+        self.replicas.insert(name.clone(), Replica { task, stop });
+        self.known.insert(name.clone());
+        name
+    }
+
+    /// Kills a replica, as SIGKILL does.
+    async fn kill(&mut self, name: &str) {
+        let replica = self.replicas.remove(name).expect("it runs");
+        replica.task.abort();
+        let _ = replica.task.await;
+    }
+
+    /// Stops a replica, as SIGTERM does, and waits until it has ended.
+    async fn stop(&mut self, name: &str) {
+        let replica = self.replicas.remove(name).expect("it runs");
+        replica.stop.send(()).expect("it runs");
+        replica.task.await.expect("it ends well");
+    }
+
+    fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.rig.client.clone(), "default")
+    }
+
+    /// Returns the holder that the table names.
+    async fn holder(&self) -> String {
+        let table = self
+            .leases()
+            .get("databases-ranges")
+            .await
+            .expect("a table");
+        let spec = table.spec.expect("a spec");
+        spec.holder_identity.expect("a holder")
+    }
+
+    /// Returns the requests of each replica since a mark that wrote anything but leases and events.
+    fn writers(&self, since: okt_testing::Mark) -> BTreeMap<String, Vec<RequestRecord>> {
+        let mut writers: BTreeMap<String, Vec<RequestRecord>> = BTreeMap::new();
+        for request in self.rig.server.requests_since(since) {
+            let is_own = !["leases", "events"].contains(&&*request.resource);
+            if is_own && request.is_write() && self.known.contains(&request.client) {
+                writers
+                    .entry(request.client.clone())
+                    .or_default()
+                    .push(request);
+            }
+        }
+        writers
+    }
+}
+
+impl Drop for Fleet {
+    /// Checks that no status broke a rule, in every test.
+    fn drop(&mut self) {
+        let rules = Rules::of_application::<Databases>();
+        let server = &self.rig.server;
+        let broken = self.known.iter().flat_map(|name| {
+            let broken = rules.broken_by(server, name, Database::crd_name());
+            broken.into_iter().flat_map(|(_, broken)| broken)
+        });
+        let broken: Vec<String> = broken.map(|rule| rule.to_string()).collect();
+        if !std::thread::panicking() {
+            assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
+            assert_eq!(self.rig.app.overlaps(), 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_three_replicas_one_leads_and_the_others_write_nothing() {
+    let fleet = Fleet::of(3, Shards::One).await;
+    let mark = fleet.rig.server.mark();
+    let leader = fleet.holder().await;
+    for number in 0..10 {
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..10 {
+        fleet
+            .rig
+            .until_ready(&format!("db-{number}"), Running)
+            .await;
+    }
+    let writers = fleet.writers(mark);
+    assert_eq!(writers.keys().collect::<Vec<_>>(), [&leader]);
+    // A group that is settled only renews its leases: every four seconds, each.
+    let mark = fleet.rig.server.mark();
+    sleep(LONG).await;
+    let requests = fleet.rig.server.requests_since(mark);
+    let renewals = requests.iter().filter(|request| request.is_write());
+    let renewals = renewals.count();
+    assert!((3 * 70..=3 * 75).contains(&renewals), "{renewals}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_hands_over_in_under_a_second() {
+    let mut fleet = Fleet::of(2, Shards::One).await;
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_ready("db", Running).await;
+    let leader = fleet.holder().await;
+    let begun = Instant::now();
+    fleet.stop(&leader).await;
+    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
+    fleet.rig.until_ready("db", End).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_ne!(fleet.holder().await, leader);
+    let leases = fleet
+        .leases()
+        .list(&okt::kube::api::ListParams::default())
+        .await;
+    assert_eq!(
+        leases.expect("a list").items.len(),
+        2,
+        "the lease of the old leader is deleted"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_work_of_a_killed_leader_is_resumed_under_the_same_id_within_18_seconds_and_a_half() {
+    let mut fleet = Fleet::of(2, Shards::One).await;
+    fleet
+        .rig
+        .app
+        .next_time(Start, Reply::After(Duration::from_mins(10), Answer::Next));
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_in("db", Start).await;
+    sleep(Duration::from_secs(1)).await;
+    let leader = fleet.holder().await;
+    let begun = Instant::now();
+    fleet.kill(&leader).await;
+    fleet.rig.until_ready("db", Running).await;
+    let took = begun.elapsed();
+    assert!(
+        took >= Duration::from_secs(11) && took <= Duration::from_millis(18_500),
+        "{took:?}"
+    );
+    let ran = fleet.rig.app.ran();
+    assert_eq!(ran[0].id, ran[1].id);
+    assert!(!ran[0].resumed && ran[1].resumed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shared_objects_are_each_reconciled_by_one_replica_and_all_do_something() {
+    let fleet = Fleet::of(3, Shards::Auto).await;
+    assert_eq!(fleet.holder().await, "3 replicas");
+    let mark = fleet.rig.server.mark();
+    for number in 0..60 {
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..60 {
+        fleet
+            .rig
+            .until_ready(&format!("db-{number}"), Running)
+            .await;
+    }
+    let writers = fleet.writers(mark);
+    assert_eq!(writers.len(), 3);
+    let objects: Vec<BTreeSet<&str>> = (writers.values())
+        .map(|requests| {
+            requests
+                .iter()
+                .filter_map(|it| it.name.as_deref())
+                .collect()
+        })
+        .collect();
+    let all: usize = objects.iter().map(BTreeSet::len).sum();
+    assert_eq!(all, 60, "no object is written by two replicas");
+}
+
+#[tokio::test(start_paused = true)]
+async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settled_ones_are_not_written()
+ {
+    let mut fleet = Fleet::of(1, Shards::Auto).await;
+    for number in 0..30 {
+        fleet
+            .rig
+            .create(&format!("settled-{number}"), json!({}))
+            .await;
+    }
+    for number in 0..30 {
+        fleet
+            .rig
+            .until_ready(&format!("settled-{number}"), Running)
+            .await;
+    }
+    let mark = fleet.rig.server.mark();
+    let mut number = 0;
+    let mut names = Vec::new();
+    for step in 0..3 {
+        match step {
+            0 => drop((fleet.start(Shards::Auto), fleet.start(Shards::Auto))),
+            1 => {
+                let name = fleet.replicas.keys().next().expect("a replica").clone();
+                fleet.stop(&name).await;
+            }
+            _ => {}
+        }
+        for _ in 0..20 {
+            number += 1;
+            let name = format!("new-{number}");
+            fleet.rig.create(&name, json!({})).await;
+            names.push(name);
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+    for name in &names {
+        fleet.rig.until_ready(name, Running).await;
+    }
+    for request in fleet.writers(mark).values().flatten() {
+        let name = request.name.as_deref().unwrap_or_default();
+        assert!(name.starts_with("new-"), "{request:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_does_not_end_is_dropped_after_ten_seconds_and_resumed_by_the_next_replica() {
+    let mut fleet = Fleet::of(1, Shards::Auto).await;
+    for number in 0..64 {
+        fleet
+            .rig
+            .app
+            .next_time(Start, Reply::After(Duration::from_mins(30), Answer::Next));
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..64 {
+        fleet.rig.until_in(&format!("db-{number}"), Start).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    fleet.start(Shards::Auto);
+    sleep(Duration::from_mins(1)).await;
+    let ran = fleet.rig.app.ran();
+    let resumed: Vec<_> = ran.iter().filter(|ran| ran.resumed).collect();
+    assert!((20..=44).contains(&resumed.len()), "{}", resumed.len());
+    assert_eq!(
+        fleet.rig.app.cancelled(),
+        0,
+        "it is dropped, and not cancelled"
+    );
+    for again in resumed {
+        assert!(ran.iter().any(|ran| !ran.resumed && ran.id == again.id));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile() {
+    let fleet = Fleet::of(3, Shards::Auto).await;
+    for number in 0..12 {
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..12 {
+        fleet
+            .rig
+            .until_ready(&format!("db-{number}"), Running)
+            .await;
+    }
+    let table = fleet
+        .leases()
+        .get("databases-ranges")
+        .await
+        .expect("a table");
+    let away: Vec<_> = (fleet.known.iter())
+        .map(|name| {
+            fleet
+                .rig
+                .server
+                .inject(Fault::answer(503, "ServiceUnavailable", "away").client(name))
+        })
+        .collect();
+    sleep(Duration::from_secs(40)).await;
+    let observed = fleet.rig.app.observations();
+    sleep(Duration::from_secs(40)).await;
+    assert_eq!(
+        fleet.rig.app.observations(),
+        observed,
+        "nobody trusts its lease"
+    );
+    away.into_iter().for_each(|fault| fault.end());
+    fleet.rig.ask_for("db-0", json!({ "state": "End" })).await;
+    fleet.rig.until_ready("db-0", End).await;
+    sleep(LONG).await;
+    let after = fleet
+        .leases()
+        .get("databases-ranges")
+        .await
+        .expect("a table");
+    assert_eq!(after.resource_version(), table.resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_somebody_deletes_stop_the_replicas_and_all_is_well_after_a_while() {
+    let fleet = Fleet::of(2, Shards::Auto).await;
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_ready("db", Running).await;
+    let all = okt::kube::api::ListParams::default();
+    let params = DeleteParams::default();
+    (fleet.leases().delete_collection(&params, &all).await).expect("they are deleted");
+    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(fleet.rig.position("db").await.state.known(), Some(Running));
+    fleet.rig.until_ready("db", End).await;
+    assert_eq!(fleet.holder().await, "2 replicas");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_smallest_setting_of_all_replicas_counts_and_a_rolling_update_switches_without_a_gap() {
+    let mut fleet = Fleet::of(2, Shards::One).await;
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_ready("db", Running).await;
+    let old: Vec<String> = fleet.replicas.keys().cloned().collect();
+    let two = Shards::AtMost(NonZeroU16::new(2).expect("two"));
+    for name in old {
+        fleet.start(two);
+        sleep(Duration::from_secs(20)).await;
+        assert!(fleet.holder().await.starts_with("replica-"), "one leads");
+        fleet.stop(&name).await;
+        let begun = Instant::now();
+        let visit = json!({ "visit": { "state": "Servicing", "request": name } });
+        fleet.rig.ask_for("db", visit).await;
+        fleet.rig.until_ready("db", Running).await;
+        assert!(
+            begun.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(fleet.holder().await, "2 replicas");
+}
