@@ -4,7 +4,6 @@ pub mod always;
 pub mod claims;
 pub mod desk;
 pub mod dice;
-pub mod leadership;
 pub mod leaflets;
 pub mod memcached;
 pub mod notes;

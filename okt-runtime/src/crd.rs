@@ -4,6 +4,7 @@
 //! Uses `wire`; the operator and the command line use it.
 
 pub(crate) mod definition;
+#[cfg(feature = "cli")]
 pub(crate) mod in_use;
 pub(crate) mod readiness;
 pub(crate) mod schema;

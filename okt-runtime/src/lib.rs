@@ -6,7 +6,7 @@
 //!
 //! | folder | content | uses |
 //! |---|---|---|
-//! | | `failure`, `texts`, `clock`, `patience`, `backdoor`: helpers for every folder | |
+//! | | `failure`, `texts`, `clock`, `patience`, `limit`, `backdoor`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
 //! | `cache` | the cache of objects, and the queue of those that are due | `wire` |
 //! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
@@ -17,7 +17,8 @@
 //! | `sidecar` | applications whose agents do the work | `author` |
 //! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
 //! | `operator` | all objects of a kind: watches, queue, start and stop | `reconcile` and below |
-//! | `program` | the command line: `run`, `crd`, `rbac`, `manifests` | everything |
+//! | `install` | the roles, and the manifests that install an operator | `operator` and below |
+//! | `program` | the command line: `run`, `crd`, `rbac`, `manifests`, `graph`, `health` | everything |
 
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -30,8 +31,11 @@ mod crd;
 mod failure;
 #[cfg(test)]
 mod fuzz;
+mod install;
+mod limit;
 mod operator;
 mod patience;
+#[cfg(feature = "cli")]
 mod program;
 #[cfg(feature = "reach")]
 pub mod reach;
@@ -56,6 +60,8 @@ pub use author::pass::{
 pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
 pub use crd::union::crd_union;
 pub use failure::Failure;
+pub use install::rbac::{Rbac, ServiceAccount, ServiceAccountError, lease_roles, rbac};
+pub use limit::limit_requests;
 pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};
 pub use okt_core::reasons;
@@ -63,8 +69,8 @@ pub use okt_core::record::{Phase, VisitOutcome};
 pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
-pub use program::rbac::{Rbac, ServiceAccount, ServiceAccountError, rbac};
-pub use program::{Program, main};
+#[cfg(feature = "cli")]
+pub use program::{IntoOperator, NoOptions, Program, main};
 pub use reconcile::finalizer::FINALIZER;
 pub use reconcile::report::FIELD_MANAGER;
 pub use resources::{Declared, OWNER_LABEL, Resources, Watches};

@@ -174,6 +174,15 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// Acts only on the objects that this gate opens; an operator that has a gate already keeps it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn gate(mut self, gate: Gate) -> Self {
+        if matches!(self.gate, Gate::Always) {
+            self.gate = gate;
+        }
+        self
+    }
+
     /// Acts only while `is_leader` is true: for a leader election of your own. Running work is left to end when it
     /// becomes false.
     ///

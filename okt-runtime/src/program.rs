@@ -1,111 +1,61 @@
-//! A complete operator program, with one operator or several: the subcommands `run`, `crd`, `rbac` and `manifests`.
+//! A complete operator program, with one operator or several: its subcommands, and how it runs and stops.
 
-mod manifests;
-pub(crate) mod rbac;
+mod command_line;
+mod config;
+mod part;
+mod run;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::future::Future;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use futures::FutureExt;
-use futures::future::{LocalBoxFuture, try_join_all};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Client, Config, CustomResourceExt};
-use okt_core::Lifecycle;
+use kube::{Client, CustomResourceExt, Resource};
+use okt_core::{Graph, Lifecycle};
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 
-use crate::author::application::{Application, StateOf};
+use self::command_line::{Command, CommandLine, Format, Manifests};
+pub use self::part::IntoOperator;
+use self::part::{Part, Running};
+use crate::author::application::{Application, PassGraph, StateOf};
 use crate::crd::definition::crd;
 use crate::crd::in_use::InUse;
 use crate::crd::union::crd_union;
-use crate::operator::{Operator, OperatorError};
-use crate::program::manifests::Installation;
-use crate::program::rbac::{ServiceAccount, rbac};
-use crate::resources::is_label;
+use crate::install::health;
+use crate::install::manifests::Installation;
+use crate::install::rbac::{ServiceAccount, lease_roles, rbac};
 use crate::texts::chain;
 use crate::wire::object::has_lifecycle;
-
-/// Runs the operator, or prints what installs it.
-#[derive(Parser)]
-#[command(arg_required_else_help = true)]
-struct CommandLine {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run the operator until SIGTERM or Ctrl-C.
-    Run {
-        /// Watch this namespace only; may be given several times. Cluster-scoped kinds are watched in the whole cluster.
-        #[arg(long, value_name = "NAME", value_parser = namespace)]
-        namespace: Vec<String>,
-    },
-    /// Print the custom resource definition, to be applied before `run`.
-    Crd {
-        /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
-        #[arg(long, value_name = "OLD.YAML")]
-        union: Option<PathBuf>,
-    },
-    /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
-    ///
-    /// Add what your handlers themselves request from the cluster.
-    Rbac {
-        /// As given to `run`: roles in this namespace instead of the whole cluster; may be given several times.
-        #[arg(long, value_name = "NAME", value_parser = namespace)]
-        namespace: Vec<String>,
-        /// Print the bindings too, for this service account.
-        #[arg(long, value_name = "NAMESPACE/NAME")]
-        service_account: Option<ServiceAccount>,
-    },
-    /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
-    ///
-    /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, and
-    /// a Deployment of one replica.
-    /// Add what your handlers themselves request from the cluster.
-    Manifests {
-        /// The image that has this program as its entry point, and a user that is not root.
-        #[arg(long, value_parser = image)]
-        image: String,
-        /// As given to `run`; may be given several times. These namespaces must exist.
-        #[arg(long, value_name = "NAME", value_parser = namespace)]
-        namespace: Vec<String>,
-        /// Run as this service account, in its namespace, which must exist [default: both are created, and named
-        /// after the program]
-        #[arg(long, value_name = "NAMESPACE/NAME")]
-        service_account: Option<ServiceAccount>,
-    },
-}
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
 /// The cluster comes from `KUBECONFIG`, the default kubeconfig, or the pod it runs in.
 /// Logs go to standard error; `RUST_LOG` sets the level (by default `info`).
-/// For several operators in one process see [`Program`].
+/// For several operators in one process, or options and subcommands of your own, see [`Program`].
 ///
 /// ```no_run
 /// # use okt::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt::main(connect).await // run | crd | rbac | manifests
+/// okt::main(connect).await // run | crd | rbac | manifests | graph | health
 /// # }
 /// ```
-pub async fn main<A, C, F, E>(connect: C) -> ExitCode
+pub async fn main<O, C, F, E>(connect: C) -> ExitCode
 where
-    A: Application,
+    O: IntoOperator + 'static,
     C: FnOnce(Client) -> F + 'static,
-    F: Future<Output = Result<A, E>> + 'static,
+    F: Future<Output = Result<O, E>> + 'static,
     E: Error + 'static,
 {
     Program::new().with(connect).main().await
 }
 
-/// A program with several operators, each for its own kind.
+/// A program with one operator or several, each for its own kind.
 ///
 /// `--namespace` on the command line limits the namespaced kinds. Cluster-scoped kinds are still watched in the whole
 /// cluster, and get roles for the whole cluster.
@@ -119,27 +69,73 @@ where
 /// Program::new().with(databases).with(sites).main().await
 /// # }
 /// ```
-#[derive(Default)]
-pub struct Program {
-    parts: Vec<Part>,
+///
+/// # Settings of an operator
+///
+/// Return an [`Operator`] instead of an application to set what the command line has no option for:
+///
+/// ```no_run
+/// # use std::convert::Infallible;
+/// # use std::process::ExitCode;
+/// # use okt::{Application, Backoff, Operator, Program};
+/// # use std::time::Duration;
+/// # async fn example<A: Application>(application: A) -> ExitCode {
+/// Program::new()
+///     .with(|client| async {
+///         let backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(60));
+///         Ok::<_, Infallible>(Operator::new(client, application).backoff(backoff))
+///     })
+///     .main()
+///     .await
+/// # }
+/// ```
+///
+/// # Options and subcommands of your own
+///
+/// ```no_run
+/// # use std::convert::Infallible;
+/// # use std::process::ExitCode;
+/// # use okt::{Application, Program};
+/// # async fn example<A: Application>(connect: fn(String) -> A) -> ExitCode {
+/// /// Options of `run`, in addition to those of OKT; also read from the file of `--config`.
+/// #[derive(Clone, clap::Args)]
+/// struct Options {
+///     /// The URL of the press.
+///     #[arg(long, env = "PRESS")]
+///     press: String,
+/// }
+///
+/// /// Print a test page.
+/// #[derive(clap::Parser)]
+/// #[command(name = "test-page")]
+/// struct TestPage {
+///     #[arg(long)]
+///     press: String,
+/// }
+///
+/// Program::with_options::<Options>()
+///     .with_connected(move |_client, options| async move { Ok::<_, Infallible>(connect(options.press)) })
+///     .command(|page: TestPage| async move {
+///         println!("to {}", page.press);
+///         Ok::<_, Infallible>(())
+///     })
+///     .main()
+///     .await
+/// # }
+/// ```
+pub struct Program<Options = NoOptions> {
+    parts: Vec<Part<Options>>,
+    commands: Vec<Own>,
 }
 
-/// One operator of a program.
-struct Part {
-    crd_name: fn() -> &'static str,
-    cluster_scoped: fn() -> bool,
-    definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
-    roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
-    run: Box<dyn FnOnce(Surroundings) -> LocalBoxFuture<'static, Result<(), String>>>,
-}
+/// No options in addition to those of OKT.
+#[derive(Clone, Debug, Default, Args)]
+pub struct NoOptions {}
 
-/// The context in which a program runs each of its operators.
-struct Surroundings {
-    client: Client,
-    /// The address of the API server, for messages.
-    address: String,
-    namespaces: Vec<String>,
-    stopping: CancellationToken,
+/// A subcommand of the author's.
+struct Own {
+    command: clap::Command,
+    run: Box<dyn FnOnce(&clap::ArgMatches) -> Running>,
 }
 
 impl Program {
@@ -148,21 +144,73 @@ impl Program {
         Self::default()
     }
 
-    /// Adds an operator; `connect` creates its application when the program runs.
+    /// Creates a program without operators whose subcommand `run` has options of your own too.
+    pub fn with_options<Options: Args + Clone + 'static>() -> Program<Options> {
+        Program {
+            parts: Vec::new(),
+            commands: Vec::new(),
+        }
+    }
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Self::with_options()
+    }
+}
+
+impl<Options: Args + Clone + 'static> Program<Options> {
+    /// Adds an operator; `connect` creates its application, or the operator itself, when the program runs.
     #[must_use]
-    pub fn with<A, C, F, E>(mut self, connect: C) -> Self
+    pub fn with<O, C, F, E>(self, connect: C) -> Self
     where
-        A: Application,
+        O: IntoOperator + 'static,
         C: FnOnce(Client) -> F + 'static,
-        F: Future<Output = Result<A, E>> + 'static,
+        F: Future<Output = Result<O, E>> + 'static,
+        E: Error + 'static,
+    {
+        self.with_connected(|client, _| connect(client))
+    }
+
+    /// Adds an operator as [`with`](Self::with) does; `connect` also gets the options of your own.
+    #[must_use]
+    pub fn with_connected<O, C, F, E>(mut self, connect: C) -> Self
+    where
+        O: IntoOperator + 'static,
+        C: FnOnce(Client, Options) -> F + 'static,
+        F: Future<Output = Result<O, E>> + 'static,
         E: Error + 'static,
     {
         self.parts.push(Part {
-            crd_name: A::Resource::crd_name,
-            cluster_scoped: || A::Resource::crd().spec.scope == "Cluster",
-            definition: definition::<A>,
-            roles: roles::<A>,
-            run: Box::new(|surroundings| run(connect, surroundings).boxed_local()),
+            crd_name: ResourceOf::<O>::crd_name,
+            kind: || {
+                let (group, kind) = (ResourceOf::<O>::group(&()), ResourceOf::<O>::kind(&()));
+                (group.into_owned(), kind.into_owned())
+            },
+            cluster_scoped: || ResourceOf::<O>::crd().spec.scope == "Cluster",
+            definition: definition::<O::Application>,
+            roles: roles::<O::Application>,
+            graphs: graphs::<O::Application>,
+            run: Box::new(|surroundings| part::run(connect, surroundings).boxed_local()),
+        });
+        self
+    }
+
+    /// Adds a subcommand of your own; its name is that of the clap command.
+    #[must_use]
+    pub fn command<C, F, E>(mut self, run: impl FnOnce(C) -> F + 'static) -> Self
+    where
+        C: Parser,
+        F: Future<Output = Result<(), E>> + 'static,
+        E: Error + 'static,
+    {
+        self.commands.push(Own {
+            command: C::command(),
+            run: Box::new(|matches| {
+                let read = C::from_arg_matches(matches).map_err(|error| error.to_string());
+                let ran = read.map(run);
+                async move { ran?.await.map_err(|error| chain(&error)) }.boxed_local()
+            }),
         });
         self
     }
@@ -173,31 +221,50 @@ impl Program {
     /// ([`Operator::shutdown_limit`]). A second signal ends it at once.
     /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
-        let done = match CommandLine::parse().command {
-            Command::Run { namespace } => self.run(namespace).await,
-            Command::Crd { union } => {
-                let yaml = self.definitions(union.as_deref());
-                yaml.and_then(|yaml| print(&yaml))
-            }
-            Command::Rbac {
-                namespace,
-                service_account,
-            } => self
-                .roles(&namespace, service_account.as_ref())
-                .and_then(|yaml| print(&yaml)),
-            Command::Manifests {
-                image,
-                namespace,
-                service_account,
-            } => self
-                .manifests(&image, &namespace, service_account)
-                .and_then(|yaml| print(&yaml)),
-        };
-        match done {
+        match self.execute(std::env::args_os().collect()).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
                 eprintln!("error: {why}");
                 ExitCode::FAILURE
+            }
+        }
+    }
+
+    async fn execute(mut self, arguments: Vec<OsString>) -> Result<(), String> {
+        let mut command = CommandLine::command().mut_subcommand("run", Options::augment_args);
+        command = command.subcommands(self.commands.iter().map(|own| own.command.clone()));
+        // So that options from a file and those of the command line are read in the same way.
+        command.build();
+        let arguments = config::with_file(&command, arguments)?;
+        let matches = command.get_matches_from(arguments);
+        if let Some((name, given)) = matches.subcommand() {
+            let own = (self.commands.iter()).position(|own| own.command.get_name() == name);
+            if let Some(own) = own {
+                return (self.commands.swap_remove(own).run)(given).await;
+            }
+        }
+        let line = CommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        match line.command {
+            Command::Run(run) => {
+                let given = matches.subcommand_matches("run").unwrap_or(&matches);
+                let own = Options::from_arg_matches(given).map_err(|error| error.to_string())?;
+                let limit = self.limit(&run.namespace);
+                let parts = self.parts.into_iter().map(|part| {
+                    let namespaces = limit(&part).to_vec();
+                    (part, namespaces)
+                });
+                run::run(parts.collect(), &run, own, own_name()).await
+            }
+            Command::Crd { union } => print(&self.definitions(union.as_deref())?),
+            Command::Rbac {
+                namespace,
+                service_account,
+            } => print(&self.roles(&namespace, service_account.as_ref())?),
+            Command::Manifests(manifests) => print(&self.manifests(&manifests)?),
+            Command::Graph { format } => print(&self.graphs(format)),
+            Command::Health => {
+                let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
+                print(&yaml(&health::config_map(&kinds))?)
             }
         }
     }
@@ -220,23 +287,22 @@ impl Program {
         account: Option<&ServiceAccount>,
     ) -> Result<String, String> {
         let limit = self.limit(namespaces);
-        stream((self.parts.iter()).map(|part| (part.roles)(limit(part), account)))
+        let roles = (self.parts.iter()).map(|part| (part.roles)(limit(part), account));
+        let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
+        stream(roles.chain(leases))
     }
 
     /// Returns the manifests that install the program, in the order in which they are applied.
-    fn manifests(
-        &self,
-        image: &str,
-        namespaces: &[String],
-        account: Option<ServiceAccount>,
-    ) -> Result<String, String> {
+    fn manifests(&self, asked: &Manifests) -> Result<String, String> {
         // An existing namespace may hold more than this operator: the manifests must neither label nor delete it.
-        let lives_alone = account.is_none();
-        let account = account.map_or_else(own_account, Ok)?;
+        let lives_alone = asked.service_account.is_none();
+        let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
         let installation = Installation {
             account: &account,
-            image,
-            namespaces,
+            image: &asked.image,
+            namespaces: &asked.namespace,
+            replicas: asked.replicas,
+            shards: asked.shards.text(),
         };
         let mut documents = Vec::new();
         if lives_alone {
@@ -244,9 +310,22 @@ impl Program {
         }
         documents.push(yaml(&installation.service_account()));
         documents.push(self.definitions(None));
-        documents.push(self.roles(namespaces, Some(&account)));
+        documents.push(self.roles(&asked.namespace, Some(&account)));
         documents.push(yaml(&installation.deployment()));
+        documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         stream(documents.into_iter())
+    }
+
+    /// Returns all graphs in this format.
+    fn graphs(&self, format: Format) -> String {
+        let graphs = self.parts.iter().flat_map(|part| (part.graphs)());
+        let drawn = graphs.map(|graph| match format {
+            Format::Mermaid => graph.mermaid(),
+            Format::Dot => graph.dot(),
+            Format::Json => graph.json(),
+        });
+        let ended = drawn.map(|drawn| format!("{}\n", drawn.trim_end()));
+        ended.collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the namespaces that each operator is limited to; a cluster-scoped kind next to namespaced ones has no
@@ -254,145 +333,35 @@ impl Program {
     ///
     /// If all kinds are cluster-scoped, they keep the limit, and their operators refuse it, because it would have no
     /// effect.
-    fn limit<'a>(&self, namespaces: &'a [String]) -> impl Fn(&Part) -> &'a [String] + use<'a> {
+    fn limit<'a>(
+        &self,
+        namespaces: &'a [String],
+    ) -> impl Fn(&Part<Options>) -> &'a [String] + use<'a, Options> {
         let some_are_limited = self.parts.iter().any(|part| !(part.cluster_scoped)());
         move |part| {
             let whole = some_are_limited && (part.cluster_scoped)();
             if whole { &[] } else { namespaces }
         }
     }
-
-    async fn run(self, namespaces: Vec<String>) -> Result<(), String> {
-        let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-            tracing_subscriber::EnvFilter::new("info,kube_runtime::watcher=error")
-        });
-        // A program that has already set up logging keeps its own.
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal())
-            .try_init();
-        let config = (Config::infer().await)
-            .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
-        let address = config.cluster_url.to_string();
-        let client = Client::try_from(config)
-            .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
-        let stopping = CancellationToken::new();
-        let limit = self.limit(&namespaces);
-        let running = self.parts.into_iter().map(|part| {
-            let limits = limit(&part);
-            if limits.len() < namespaces.len() {
-                let crd = (part.crd_name)();
-                tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
-            }
-            (part.run)(Surroundings {
-                client: client.clone(),
-                address: address.clone(),
-                namespaces: limits.to_vec(),
-                stopping: stopping.clone(),
-            })
-        });
-        let mut running = pin!(try_join_all(running));
-        tokio::select! {
-            ended = &mut running => return ended.map(drop),
-            () = shutdown_signal() => {}
-        }
-        stopping.cancel();
-        tokio::select! {
-            ended = running => ended.map(drop),
-            // The next operator resumes the work that runs, as after a crash.
-            () = shutdown_signal() => Err("stopped at once: a second signal arrived".to_owned()),
-        }
-    }
 }
 
-async fn run<A, C, F, E>(connect: C, surroundings: Surroundings) -> Result<(), String>
-where
-    A: Application,
-    C: FnOnce(Client) -> F,
-    F: Future<Output = Result<A, E>>,
-    E: Error,
-{
-    let Surroundings {
-        client,
-        address,
-        namespaces,
-        stopping,
-    } = surroundings;
-    let application = tokio::select! {
-        connected = connect(client.clone()) => {
-            connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?
-        }
-        () = stopping.cancelled() => return Ok(()),
-    };
-    let graph = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH.name);
-    let pass = A::pass().map(|pass| pass.graph().name);
-    tracing::info!(graph, pass, address, "operator starts");
-    let operator = Operator::new(client, application).namespaces(namespaces);
-    match operator.run(stopping.cancelled_owned()).await {
-        Ok(()) => Ok(()),
-        Err(OperatorError::NoContact(error)) => Err(format!(
-            "cannot reach the Kubernetes API at {address}: {}",
-            chain(&error)
-        )),
-        Err(
-            error @ (OperatorError::Crd(_)
-            | OperatorError::ClusterScoped(_)
-            | OperatorError::Pass(_)
-            | OperatorError::Nothing
-            | OperatorError::SameCondition(_)
-            | OperatorError::ManyConditions(_)),
-        ) => Err(format!("cannot {}", chain(&error))),
-    }
-}
+type ResourceOf<O> = <<O as IntoOperator>::Application as Application>::Resource;
 
-/// Completes at SIGTERM or Ctrl-C.
-async fn shutdown_signal() {
-    let interrupt = async {
-        // Without this handler Ctrl-C kills the process, which the operator handles like a crash.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! {
-                () = interrupt => {}
-                _ = terminate.recv() => {}
-            },
-            Err(_) => interrupt.await,
-        }
-    }
-    #[cfg(not(unix))]
-    interrupt.await;
+/// Returns the name of the program, as Kubernetes objects can have it; empty if it has none.
+fn own_name() -> String {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let stem = program.as_deref().and_then(Path::file_stem);
+    let name = stem.unwrap_or_default().to_string_lossy();
+    name.to_lowercase().replace('_', "-")
 }
 
 /// Returns the default service account: named after the program, in a namespace of its own.
 fn own_account() -> Result<ServiceAccount, String> {
-    let program = std::env::args_os().next().map(PathBuf::from);
-    let stem = program.as_deref().and_then(Path::file_stem);
-    let name = stem.unwrap_or_default().to_string_lossy();
-    let name = name.to_lowercase().replace('_', "-");
+    let name = own_name();
     format!("{name}-system/{name}").parse().map_err(|_| {
         "cannot name a service account after this program: pass --service-account NAMESPACE/NAME"
             .to_owned()
     })
-}
-
-/// Parses a namespace. Refuses a name that no namespace can have: the operator would watch nothing and never end.
-fn namespace(text: &str) -> Result<String, &'static str> {
-    let why = "a namespace is at most 63 of lower case letters, digits and `-`, none of the latter at an end";
-    is_label(text).then(|| text.to_owned()).ok_or(why)
-}
-
-/// Parses an image. Whether it exists turns out later, on the server.
-fn image(text: &str) -> Result<String, &'static str> {
-    let is_one = !text.is_empty() && !text.contains(char::is_whitespace);
-    is_one
-        .then(|| text.to_owned())
-        .ok_or("an image is a name without spaces, e.g. `ghcr.io/you/databases:1.0`")
 }
 
 /// Returns the CRD as YAML, merged with the one in use.
@@ -408,8 +377,21 @@ fn roles<A: Application>(
 ) -> Result<String, String> {
     let roles =
         rbac::<A>(namespaces, account).map_err(|error| format!("cannot {}", chain(&error)))?;
+    documents(&roles)
+}
+
+fn documents(roles: &crate::install::rbac::Rbac) -> Result<String, String> {
     let objects = roles.objects().map_err(|error| error.to_string())?;
     stream(objects.iter().map(yaml))
+}
+
+/// Returns the graphs that an application declares.
+fn graphs<A: Application>() -> Vec<&'static Graph<'static>> {
+    let life = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH);
+    let pass = A::pass();
+    life.into_iter()
+        .chain(pass.as_ref().map(PassGraph::graph))
+        .collect()
 }
 
 /// Joins documents to one YAML stream.

@@ -306,3 +306,39 @@ async fn touch(databases: &Api<Database>) {
         .await;
     touched.expect("an annotation");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_is_granted_what_it_asks_for_and_no_more() {
+    let server = okt_testing::ApiServer::new();
+    let join = |name: &str| {
+        let group = okt::Group::new("databases", "default")
+            .replica(name)
+            .virtual_time();
+        okt::Membership::join(server.client_named(OPERATOR), group)
+    };
+    // A replica dies, another one deletes its lease, and leaves.
+    let dead = join("dead");
+    let alive = join("alive");
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    drop(dead);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    alive.leave().await;
+    let asked: BTreeSet<(String, String)> = (server.requests().into_iter())
+        .filter(|request| request.client == OPERATOR)
+        .map(|request| (request.resource, verb(request.verb)))
+        .collect();
+    let account = ServiceAccount {
+        namespace: "ops".to_owned(),
+        name: "databases".to_owned(),
+    };
+    let roles = okt::lease_roles("databases", &account);
+    let rules = roles.roles[0].rules.clone().expect("rules");
+    let granted: BTreeSet<(String, String)> = (rules.iter())
+        .flat_map(|rule| {
+            rule.verbs
+                .iter()
+                .map(|verb| ("leases".to_owned(), verb.clone()))
+        })
+        .collect();
+    assert_eq!(asked, granted);
+}

@@ -1,79 +1,32 @@
-//! This file is an operator with leader election: several replicas run, and one leads.
+//! This file is an operator with options of its own, whose replicas share the work: one leads, or each has its part.
 //!
-//! `leader crd | kubectl apply --server-side -f -`, then `leader run --press http://…` as often as you like.
+//! `leader crd | kubectl apply --server-side -f -`, then `leader run --leader-election --press http://…` as often as you
+//! like; with `--shards auto` all of them work.
 
-use std::error::Error;
+use std::convert::Infallible;
+use std::process::ExitCode;
 
-use clap::{Args, Parser};
-use kube::{Client, Config};
-use okt::Operator;
-use okt_examples::leadership::{Leadership, Seat};
-use okt_examples::leaflets::{Leaflet, Printer};
-use tokio::signal::unix::{SignalKind, signal};
+use clap::Args;
+use okt::Program;
+use okt_examples::leaflets::Printer;
 
-/// Prints leaflets; one of several replicas leads.
-#[derive(Parser)]
-enum Line {
-    /// Run a replica until SIGTERM.
-    Run(Run),
-    /// Print the custom resource definition, to be applied before `run`.
-    Crd,
-}
-
-#[derive(Args)]
-struct Run {
+/// The options of this operator, in addition to those of OKT.
+#[derive(Args, Clone)]
+struct Options {
     /// The URL of the press.
     #[arg(long, value_name = "URL")]
     press: String,
-    /// The lease that the replicas compete for.
-    #[arg(long, value_name = "NAME", default_value = "leaflets")]
-    lease: String,
-    /// The namespace of the lease.
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    lease_namespace: String,
-    /// The duration of the lease after a renewal.
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = clap::value_parser!(u64).range(3..=3600))]
-    lease_seconds: u64,
-    /// The name of this replica [default: the host name, which is the pod in a cluster].
-    #[arg(long, value_name = "NAME")]
-    replica: Option<String>,
+    /// The name of this replica, for the press [default: the host name, which is that of the pod].
+    #[arg(long, value_name = "NAME", env = "HOSTNAME", default_value = "leader")]
+    replica: String,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    match Line::parse() {
-        Line::Run(line) => run(line).await,
-        Line::Crd => {
-            let crd = okt::crd::<Leaflet>()?;
-            println!("{}", serde_json::to_string_pretty(&crd)?);
-            Ok(())
-        }
-    }
-}
-
-async fn run(line: Run) -> Result<(), Box<dyn Error>> {
-    okt_examples::log_to_stderr();
-    let client = Client::try_from(Config::infer().await?)?;
-    let host = || std::env::var("HOSTNAME").unwrap_or_else(|_| "leader".to_owned());
-    let replica = line.replica.unwrap_or_else(host);
-    let mut terminate = signal(SignalKind::terminate())?;
-
-    let leadership = Leadership::seek(
-        client.clone(),
-        Seat {
-            lease: line.lease,
-            namespace: line.lease_namespace,
-            replica: replica.clone(),
-            seconds: line.lease_seconds,
-        },
-    );
-    let ended = Operator::new(client, Printer::new(line.press, replica))
-        .leader_election(leadership.is_leader())
-        .run(async {
-            terminate.recv().await;
+async fn main() -> ExitCode {
+    Program::with_options::<Options>()
+        .with_connected(|_, options| async {
+            Ok::<_, Infallible>(Printer::new(options.press, options.replica))
         })
-        .await;
-    // Give up the lease only now: no other replica may begin while work runs here.
-    leadership.give_up().await;
-    Ok(ended?)
+        .main()
+        .await
 }

@@ -22,8 +22,9 @@ impl Replica {
     /// Starts a replica.
     pub(crate) fn start(name: &'static str, kubeconfig: &Path, press: &str) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_leader"))
-            .args(["run", "--replica", name, "--press", press])
-            .args(["--lease-seconds", &LEASE_SECONDS.to_string()])
+            .args(["run", "--press", press, "--leader-election"])
+            .args(["--lease-duration", &format!("{LEASE_SECONDS}s")])
+            .env("HOSTNAME", name)
             .env("KUBECONFIG", kubeconfig)
             .env("RUST_LOG", "info")
             .stderr(Stdio::piped())
@@ -72,7 +73,7 @@ impl Replica {
     pub(crate) async fn leads(&self, after: Instant) -> Instant {
         let what = format!("{} leads", self.name);
         until(&what, async || {
-            self.said("leadership: leads ", after).first().copied()
+            self.said("acts on 64 of 64 ranges", after).first().copied()
         })
         .await
     }
@@ -81,7 +82,7 @@ impl Replica {
     pub(crate) async fn leads_no_longer(&self, after: Instant) -> Instant {
         let what = format!("{} does not lead any more", self.name);
         until(&what, async || {
-            self.said("does not lead any more", after).first().copied()
+            self.said("acts on nothing", after).first().copied()
         })
         .await
     }

@@ -364,7 +364,7 @@ impl Member {
     }
 
     /// Returns what the member may act on, as long as [`Held::until`] has not come.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self, now: Now) -> Held {
         let nothing = Held {
             wanted: self.wanted(),
             lapses: self.lapses,
@@ -374,7 +374,11 @@ impl Member {
             return nothing;
         };
         let own = table.held_by(&self.name);
-        let held = own.without(self.closed.0);
+        let held = if now.most < until {
+            own.without(self.closed.0)
+        } else {
+            Ranges::NONE
+        };
         let stays = table.ranges(|row| row.next.is_none());
         let open = if self.says.stopping {
             Ranges::NONE
@@ -915,10 +919,12 @@ impl Member {
             .as_ref()
             .map(|table| left(table.since, self.timing.expiry));
         let settled = left(self.settled.0, self.timing.settle);
+        let trust = self.until().map(|until| until.saturating_sub(now.most));
         let waits = renewal
             .into_iter()
             .chain(silent)
             .chain(fresh)
+            .chain(trust)
             .chain([settled]);
         // What is due already waits for something else.
         waits

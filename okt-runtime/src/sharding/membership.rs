@@ -224,7 +224,7 @@ impl Process {
         while !self.stopping.is_cancelled() {
             self.live(begun).await;
             // What the member held belongs to others.
-            self.held.send_replace(Held::NOTHING);
+            self.publish(Held::NOTHING);
         }
     }
 
@@ -252,7 +252,7 @@ impl Process {
             for request in member.requests(|| self.standing.busy(), now) {
                 answers.push(self.send(&name, request, &replicas));
             }
-            self.publish(member.held());
+            self.publish(member.held(now));
             if member.has_left() || member.is_over() {
                 if member.is_over() {
                     tracing::warn!(
@@ -290,17 +290,19 @@ impl Process {
         }
     }
 
+    /// Tells the operators what is held, and people what changed.
     fn publish(&self, new: Held) {
         self.held.send_if_modified(|held| {
-            let is_new = *held != new;
-            if held.own != new.own && new.own.is_empty() {
-                tracing::info!("stands by: other replicas act on the objects");
-            } else if held.own != new.own {
+            let begins = held.open.is_empty() && !new.open.is_empty();
+            if new.lapses > held.lapses {
+                tracing::warn!("acts on nothing: the lease was not renewed in time");
+            } else if held.own != new.own && new.own.is_empty() {
+                tracing::info!("acts on nothing: other replicas act on the objects");
+            } else if held.own != new.own || begins {
                 let (ranges, epoch) = (new.own, new.epoch);
                 tracing::info!(%ranges, epoch, "acts on {} of 64 ranges", ranges.len());
             }
-            *held = new;
-            is_new
+            std::mem::replace(held, new) != new
         });
     }
 
@@ -352,6 +354,7 @@ impl Process {
         let (own, replica, length) = (own.to_owned(), self.group.replica.clone(), self.group.lease);
         let limit = self.timing.answer;
         let purpose = request.purpose();
+        let creates = matches!(request, Request::Join(_) | Request::Found);
         let names: Vec<String> = match &request {
             Request::Write { holders, .. } => {
                 let names = holders
@@ -405,7 +408,10 @@ impl Process {
                     let lease = stored.and_then(|stored| lease::read(&group, &stored));
                     (Outcome::Done(lease.map(|(lease, _)| lease)), None)
                 }
-                Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Outcome::Missing, None),
+                // Without its namespace nothing can be created.
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 && !creates => {
+                    (Outcome::Missing, None)
+                }
                 Ok(Err(kube::Error::Api(status))) if status.code == 409 => (Outcome::Changed, None),
                 Ok(Err(error)) => (Outcome::Unknown, Some(said_by_api(&error))),
                 Err(_) => (Outcome::Unknown, Some("no answer".to_owned())),

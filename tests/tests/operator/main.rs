@@ -14,6 +14,7 @@ mod external;
 mod failing_writes;
 mod handlers;
 mod hanging;
+mod health;
 mod input;
 mod leader_election;
 mod life;

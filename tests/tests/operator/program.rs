@@ -84,7 +84,7 @@ fn the_roles_are_printed() {
     let output = databases(&arguments, "/nowhere/kubeconfig");
     assert!(output.status.success());
     let yaml = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(yaml, include_str!("database.rbac.yaml"));
+    expect_test::expect_file!["database.rbac.yaml"].assert_eq(&yaml);
 }
 
 #[test]
@@ -109,15 +109,17 @@ fn the_install_manifests_are_printed_without_what_exists_already() {
     };
     let documents = install(&["--namespace", "team-a"]);
     // The definition and the roles have snapshots of their own.
+    let is_other = |it: &&String| it.contains("CustomResourceDefinition") || it.contains("rbac");
     let own: Vec<_> = (documents.iter())
-        .filter(|it| !it.contains("CustomResourceDefinition") && !it.contains("rbac"))
+        .filter(|it| !is_other(it))
         .map(String::as_str)
         .collect();
     expect_test::expect_file!["database.manifests.yaml"].assert_eq(&own.join("---\n"));
     assert_eq!(documents[2], include_str!("database.crd.yaml"));
     let roles = include_str!("database.rbac.yaml");
     let roles = roles.replace("namespace: ops", "namespace: databases-system");
-    assert_eq!(documents[3..documents.len() - 1].join("---\n"), roles);
+    let printed: Vec<_> = documents[3..].iter().filter(is_other).cloned().collect();
+    assert_eq!(printed.join("---\n"), roles);
 
     let elsewhere = install(&["--service-account", "ops/databases"]);
     assert_eq!(
@@ -312,4 +314,89 @@ async fn a_limit_to_namespaces_excludes_other_namespaces_but_no_cluster_scoped_o
         .collect();
     assert_eq!(whole.len(), 1, "{said}");
     assert!(whole[0].contains("sites.demo.okt.dev"), "{said}");
+}
+
+#[test]
+fn options_come_from_the_command_line_the_environment_and_a_file_in_this_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("config.yaml");
+    let run = |file: &str, variables: &[(&str, &str)], arguments: &[&str]| {
+        std::fs::write(&config, file).expect("a file");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_three-operators"));
+        let output = (program
+            .args(["run", "--config"])
+            .arg(&config)
+            .args(arguments))
+        .envs(variables.iter().copied())
+        .env("KUBECONFIG", "/nowhere")
+        .output();
+        said(&output.expect("it starts"))
+    };
+    // Each value is refused, with itself in the message, so the message shows which one counts.
+    assert!(run("shards: file", &[], &[]).contains("'file' for '--shards"));
+    let variable = [("OKT_SHARDS", "variable")];
+    assert!(run("shards: file", &variable, &[]).contains("'variable' for '--shards"));
+    let line = run("shards: file", &variable, &["--shards", "line"]);
+    assert!(line.contains("'line' for '--shards"), "{line}");
+    // The author's own options come from the file too.
+    let said = run("greeting: good day\n", &[], &[]);
+    assert!(said.contains("cannot find a cluster"), "{said}");
+    let said = run("greting: good day\n", &[], &[]);
+    assert!(said.contains("`greting` is no option of `run`"), "{said}");
+}
+
+#[test]
+fn a_subcommand_of_the_author_runs() {
+    let program = |arguments: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_three-operators"));
+        program.args(arguments).output().expect("it starts")
+    };
+    let output = program(&["say", "hello"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
+    assert_eq!(program(&["say"]).status.code(), Some(2));
+    let help = program(&["--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for word in ["run", "crd", "rbac", "manifests", "graph", "health", "say"] {
+        assert!(help.contains(&format!("  {word} ")), "{help}");
+    }
+    let help = program(&["run", "--help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--greeting"));
+}
+
+#[test]
+fn the_graphs_are_printed() {
+    let graph = |format: &str| {
+        let output = databases(&["graph", "--format", format], "/nowhere");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert!(graph("mermaid").starts_with("stateDiagram-v2\n"));
+    assert!(graph("dot").starts_with("digraph \"DatabaseState\""));
+    let json: Value = serde_json::from_str(&graph("json")).expect("JSON");
+    assert_eq!(json["name"], "DatabaseState");
+}
+
+#[tokio::test]
+async fn two_processes_share_the_work_and_the_second_takes_over_when_the_first_is_told_to_stop() {
+    let databases = Rig::<Databases>::without_operator().await;
+    let charts = Rig::<Charts>::beside(&databases).await;
+    let _sites = Rig::<Sites>::beside(&databases).await;
+    let sharing = ["--leader-election", "--lease-duration=3s"];
+    let first = Three::run(&databases, &sharing).await;
+    databases.create("one", json!({})).await;
+    let in_time = tokio::time::timeout(
+        Duration::from_mins(1),
+        databases.until_ready("one", DatabaseState::Running),
+    );
+    in_time.await.expect("the first leads");
+    let second = Three::run(&databases, &sharing).await;
+    let (code, said) = first.stop().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("acts on 64 of 64 ranges"), "{said}");
+    charts.create_raw(chart()).await;
+    let in_time = tokio::time::timeout(
+        Duration::from_mins(1),
+        charts.until_reason("chart", "Ready", "Complete"),
+    );
+    in_time.await.expect("the second leads");
+    assert_eq!(second.stop().await.0, Some(0));
 }

@@ -129,7 +129,7 @@ impl Drop for Fleet {
             let broken = rules.broken_by(server, name, Database::crd_name());
             broken.into_iter().flat_map(|(_, broken)| broken)
         });
-        let broken: Vec<String> = broken.map(|rule| rule.to_string()).collect();
+        let broken: Vec<String> = broken.collect();
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
             assert_eq!(self.rig.app.overlaps(), 0);
@@ -348,7 +348,9 @@ async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile
         observed,
         "nobody trusts its lease"
     );
-    away.into_iter().for_each(|fault| fault.end());
+    for fault in away {
+        fault.end();
+    }
     fleet.rig.ask_for("db-0", json!({ "state": "End" })).await;
     fleet.rig.until_ready("db-0", End).await;
     sleep(LONG).await;

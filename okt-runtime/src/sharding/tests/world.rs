@@ -521,7 +521,7 @@ impl World {
                 node.sent.push((now + there, request, back));
             }
         }
-        node.held = node.member.held();
+        node.held = node.member.held(local);
         node.wake = now + node.member.wait(local);
     }
 }

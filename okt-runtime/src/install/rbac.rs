@@ -144,7 +144,7 @@ impl Rbac {
 /// With an `account` the bindings are included; you create the account itself.
 /// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
 /// The roles cover the kinds that [`watches`](Application::watches) declares as owned, referred to or reached. Add
-/// roles for other requests of your handlers, and for a lease if you use one.
+/// roles for other requests of your handlers, and [`lease_roles`] if there are several replicas.
 ///
 /// # Errors
 ///
@@ -208,6 +208,24 @@ pub fn rbac<A: Application>(
     // Added after the bindings, because these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
     Ok(rbac)
+}
+
+/// Returns the role for the leases of the replicas of a program, in the namespace of its service account, and its
+/// binding. A [`Membership`](crate::Membership) needs it.
+///
+/// ```
+/// let roles = okt::lease_roles("databases", &"ops/databases".parse()?);
+/// assert_eq!(roles.roles[0].metadata.name.as_deref(), Some("databases:leases"));
+/// # Ok::<(), okt::ServiceAccountError>(())
+/// ```
+pub fn lease_roles(program: &str, account: &ServiceAccount) -> Rbac {
+    const VERBS: [&str; 5] = ["list", "watch", "create", "patch", "delete"];
+    let mut rbac = Rbac::default();
+    let leases = rule("coordination.k8s.io", &["leases"], &VERBS);
+    let name = format!("{program}:leases");
+    rbac.grant(&name, Some(&account.namespace), vec![leases]);
+    rbac.bind(account);
+    rbac
 }
 
 /// Returns the rules for the other kinds of an operator that `of` selects, one for each kind.

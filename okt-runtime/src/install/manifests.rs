@@ -1,11 +1,12 @@
-//! The manifests of an operator in addition to its CRDs and roles: namespace, service account and Deployment.
+//! The manifests of an operator in addition to its CRDs and roles: namespace, service account, Deployment and
+//! disruption budget.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::install::rbac::ServiceAccount;
 use crate::operator::SHUTDOWN_LIMIT;
-use crate::program::rbac::ServiceAccount;
 
 /// The time that a process takes to end, in addition to the shutdown limit.
 const ENDING: Duration = Duration::from_secs(10);
@@ -21,6 +22,9 @@ pub(crate) struct Installation<'a> {
     pub(crate) image: &'a str,
     /// The namespaces that `run` watches; none means the whole cluster.
     pub(crate) namespaces: &'a [String],
+    pub(crate) replicas: u16,
+    /// How many replicas act at the same time, as `run` reads it.
+    pub(crate) shards: String,
 }
 
 impl Installation<'_> {
@@ -44,25 +48,49 @@ impl Installation<'_> {
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata() })
     }
 
-    /// Returns the Deployment: one replica, never two at once. Without leader election a second one would repeat work
-    /// under the same ids.
+    /// Returns the disruption budget, so that a drained node takes one replica at a time. One replica has none: it
+    /// would keep its node from being drained.
+    pub(crate) fn disruption_budget(&self) -> Option<Value> {
+        (self.replicas > 1).then(|| {
+            json!({
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": self.metadata(),
+                "spec": { "maxUnavailable": 1, "selector": { "matchLabels": self.labels() } },
+            })
+        })
+    }
+
+    /// Returns the Deployment. A new replica starts before an old one stops, so that there is always one to take over.
     pub(crate) fn deployment(&self) -> Value {
-        let labels = json!({ "app.kubernetes.io/name": self.account.name });
+        let labels = self.labels();
+        let mut arguments = vec!["run".to_owned()];
+        if self.shards != "1" {
+            arguments.push(format!("--shards={}", self.shards));
+        }
         let namespaces = self.namespaces.iter();
-        let limits = namespaces.map(|namespace| format!("--namespace={namespace}"));
-        let arguments: Vec<_> = std::iter::once("run".to_owned()).chain(limits).collect();
+        arguments.extend(namespaces.map(|namespace| format!("--namespace={namespace}")));
         json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": self.metadata(),
             "spec": {
-                "replicas": 1,
-                "strategy": { "type": "Recreate" },
+                "replicas": self.replicas,
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 },
+                },
                 "selector": { "matchLabels": labels },
                 "template": {
                     "metadata": { "labels": labels },
                     "spec": {
                         "serviceAccountName": self.account.name,
+                        "topologySpreadConstraints": [{
+                            "maxSkew": 1,
+                            "topologyKey": "kubernetes.io/hostname",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                            "labelSelector": { "matchLabels": labels },
+                        }],
                         "terminationGracePeriodSeconds": SHUTDOWN_LIMIT.saturating_add(ENDING).as_secs(),
                         "securityContext": {
                             "runAsNonRoot": true,
@@ -88,6 +116,10 @@ impl Installation<'_> {
                 },
             },
         })
+    }
+
+    fn labels(&self) -> Value {
+        json!({ "app.kubernetes.io/name": self.account.name })
     }
 
     fn metadata(&self) -> Value {

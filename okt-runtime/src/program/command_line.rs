@@ -1,0 +1,194 @@
+//! The command line of an operator.
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::install::rbac::ServiceAccount;
+use crate::resources::is_label;
+use crate::sharding::membership::Shards;
+
+/// Runs the operator, or prints what installs it.
+#[derive(Parser)]
+#[command(arg_required_else_help = true)]
+pub(super) struct CommandLine {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Run the operator until SIGTERM or Ctrl-C.
+    ///
+    /// Each option is also read from the environment, e.g. `--lease-namespace` from `OKT_LEASE_NAMESPACE`, and from the
+    /// file of `--config`. The command line comes first, then the environment, then the file.
+    Run(Box<Run>),
+    /// Print the custom resource definition, to be applied before `run`.
+    Crd {
+        /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
+        #[arg(long, value_name = "OLD.YAML")]
+        union: Option<PathBuf>,
+    },
+    /// Print the roles: the least that `run` needs, and those of people who view or edit the objects.
+    ///
+    /// Add what your handlers themselves request from the cluster.
+    Rbac {
+        /// As given to `run`: roles in this namespace instead of the whole cluster; may be given several times.
+        #[arg(long, value_name = "NAME", value_parser = namespace)]
+        namespace: Vec<String>,
+        /// Print the bindings too, for this service account, and the role for the leases of its replicas.
+        #[arg(long, value_name = "NAMESPACE/NAME")]
+        service_account: Option<ServiceAccount>,
+    },
+    /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
+    ///
+    /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, a
+    /// Deployment, and a disruption budget.
+    /// Add what your handlers themselves request from the cluster.
+    Manifests(Manifests),
+    /// Print the graph of each lifecycle and pass.
+    Graph {
+        /// The format.
+        #[arg(long, value_enum, default_value_t = Format::Mermaid)]
+        format: Format,
+    },
+    /// Print the health check for Argo CD, as its config map: `health | kubectl apply --server-side -f -`.
+    Health,
+}
+
+/// A format of graphs.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Format {
+    /// For Markdown on GitHub and GitLab.
+    Mermaid,
+    /// For Graphviz.
+    Dot,
+    /// For programs.
+    Json,
+}
+
+/// The options of `manifests`.
+#[derive(Args)]
+pub(super) struct Manifests {
+    /// The image that has this program as its entry point, and a user that is not root.
+    #[arg(long, value_parser = image)]
+    pub(super) image: String,
+    /// As given to `run`; may be given several times. These namespaces must exist.
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    pub(super) namespace: Vec<String>,
+    /// Run as this service account, in its namespace, which must exist [default: both are created, and named after the
+    /// program]
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(super) service_account: Option<ServiceAccount>,
+    /// The number of replicas.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) replicas: u16,
+    /// As given to `run`: how many replicas act at the same time.
+    #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
+    pub(super) shards: Shards,
+}
+
+/// The options of `run`.
+#[derive(Args)]
+pub(super) struct Run {
+    /// Read options from this YAML file, e.g. `shards: auto`.
+    #[arg(long, value_name = "FILE", env = "OKT_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// Watch this namespace only; may be given several times. Cluster-scoped kinds are watched in the whole cluster.
+    #[arg(long, value_name = "NAME", env = "OKT_NAMESPACE", value_delimiter = ',', value_parser = namespace)]
+    pub(super) namespace: Vec<String>,
+    /// Share the work with other replicas, one of which leads [default: true in a pod, false elsewhere]
+    #[arg(long, value_name = "BOOL", env = "OKT_LEADER_ELECTION", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) leader_election: Option<bool>,
+    /// How many replicas act at the same time: the leader alone, or several, each on its part of the objects.
+    #[arg(long, value_name = "auto|NUMBER", env = "OKT_SHARDS", default_value = "1", value_parser = shards)]
+    pub(super) shards: Shards,
+    /// The name of the leases that the replicas share [default: the name of the program]
+    #[arg(long, value_name = "NAME", env = "OKT_LEASE_NAME", value_parser = lease_name)]
+    pub(super) lease_name: Option<String>,
+    /// The namespace of the leases [default: the namespace of the pod, or that of the kubeconfig]
+    #[arg(long, value_name = "NAME", env = "OKT_LEASE_NAMESPACE", value_parser = namespace)]
+    pub(super) lease_namespace: Option<String>,
+    /// How long a lease is valid; the same for all replicas.
+    #[arg(long, value_name = "TIME", env = "OKT_LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
+    pub(super) lease_duration: Duration,
+    /// How many objects are reconciled at the same time, without those that wait for your code.
+    #[arg(long, value_name = "NUMBER", env = "OKT_CONCURRENCY", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) concurrency: Option<u16>,
+    /// How many actions run at the same time.
+    #[arg(long, value_name = "NUMBER", env = "OKT_ACTIONS")]
+    pub(super) actions: Option<NonZeroU16>,
+    /// How many observations and other calls of your code run at the same time.
+    #[arg(long, value_name = "NUMBER", env = "OKT_QUESTIONS")]
+    pub(super) questions: Option<NonZeroU16>,
+    /// The largest average number of requests per second to the API server [default: no limit, the server has its own]
+    #[arg(long, value_name = "NUMBER", env = "OKT_REQUESTS_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) requests_per_second: Option<u32>,
+    /// How many requests may come at once [default: twice --requests-per-second]
+    #[arg(long, value_name = "NUMBER", env = "OKT_REQUEST_BURST", requires = "requests_per_second", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) request_burst: Option<u32>,
+    /// How long running work may take to end when the program is stopped [default: 20s]
+    #[arg(long, value_name = "TIME", env = "OKT_SHUTDOWN_LIMIT", value_parser = duration)]
+    pub(super) shutdown_limit: Option<Duration>,
+}
+
+/// Parses a namespace. Refuses a name that no namespace can have: the operator would watch nothing and never end.
+fn namespace(text: &str) -> Result<String, &'static str> {
+    let why = "a namespace is at most 63 of lower case letters, digits and `-`, none of the latter at an end";
+    is_label(text).then(|| text.to_owned()).ok_or(why)
+}
+
+/// Parses the name of a group of replicas: names of leases begin with it.
+fn lease_name(text: &str) -> Result<String, &'static str> {
+    let why =
+        "a name is at most 40 of lower case letters, digits and `-`, none of the latter at an end";
+    (is_label(text) && text.len() <= 40)
+        .then(|| text.to_owned())
+        .ok_or(why)
+}
+
+/// Parses an image. Whether it exists turns out later, on the server.
+fn image(text: &str) -> Result<String, &'static str> {
+    let is_one = !text.is_empty() && !text.contains(char::is_whitespace);
+    is_one
+        .then(|| text.to_owned())
+        .ok_or("an image is a name without spaces, e.g. `ghcr.io/you/databases:1.0`")
+}
+
+fn shards(text: &str) -> Result<Shards, &'static str> {
+    match text {
+        "auto" => Ok(Shards::Auto),
+        "1" => Ok(Shards::One),
+        number => match number.parse::<NonZeroU16>() {
+            Ok(number) => Ok(Shards::AtMost(number)),
+            Err(_) => Err("write `auto`, or a number from 1"),
+        },
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    let why = "write a time such as `15s` or `2m`";
+    let time: jiff::SignedDuration = text.parse().map_err(|_| why)?;
+    Duration::try_from(time).map_err(|_| why)
+}
+
+fn lease_duration(text: &str) -> Result<Duration, &'static str> {
+    let time = duration(text)?;
+    let is_sane = time >= Duration::from_secs(3) && time <= Duration::from_hours(1);
+    is_sane
+        .then_some(time)
+        .ok_or("a lease is valid for 3 s to 1 h")
+}
+
+impl Shards {
+    /// Returns the value of the option `--shards`.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::One => "1".to_owned(),
+            Self::AtMost(limit) => limit.to_string(),
+            Self::Auto => "auto".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One operator of a program.
+
+use std::error::Error;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::future::LocalBoxFuture;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use okt_core::{Graph, Lifecycle};
+use tokio_util::sync::CancellationToken;
+
+use crate::author::application::{Application, PassGraph, StateOf};
+use crate::install::rbac::ServiceAccount;
+use crate::operator::{Operator, OperatorError};
+use crate::sharding::gate::Gate;
+use crate::texts::chain;
+use crate::wire::object::has_lifecycle;
+
+/// An [`Operator`], or an [`Application`] for an operator with default settings.
+pub trait IntoOperator {
+    /// The application of the operator.
+    type Application: Application;
+
+    /// Returns the operator.
+    fn into_operator(self, client: Client) -> Operator<Self::Application>;
+}
+
+impl<A: Application> IntoOperator for A {
+    type Application = A;
+
+    fn into_operator(self, client: Client) -> Operator<A> {
+        Operator::new(client, self)
+    }
+}
+
+impl<A: Application> IntoOperator for Operator<A> {
+    type Application = A;
+
+    fn into_operator(self, _: Client) -> Operator<A> {
+        self
+    }
+}
+
+/// An operator or a subcommand that runs; an error is a message.
+pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
+
+/// One operator of a program.
+pub(super) struct Part<Options> {
+    pub(super) crd_name: fn() -> &'static str,
+    /// The group and the kind.
+    pub(super) kind: fn() -> (String, String),
+    pub(super) cluster_scoped: fn() -> bool,
+    pub(super) definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
+    pub(super) roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
+    pub(super) graphs: fn() -> Vec<&'static Graph<'static>>,
+    pub(super) run: Box<dyn FnOnce(Surroundings<Options>) -> Running>,
+}
+
+/// The context in which a program runs each of its operators.
+pub(super) struct Surroundings<Options> {
+    pub(super) client: Client,
+    /// The address of the API server, for messages.
+    pub(super) address: String,
+    pub(super) namespaces: Vec<String>,
+    pub(super) limits: Limits,
+    pub(super) gate: Gate,
+    pub(super) options: Options,
+    pub(super) stopping: CancellationToken,
+}
+
+/// The limits from the command line.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) concurrency: Option<u16>,
+    pub(super) actions: Option<usize>,
+    pub(super) questions: Option<usize>,
+    pub(super) shutdown: Option<Duration>,
+}
+
+/// Runs one operator.
+pub(super) async fn run<O, C, F, E, Options>(
+    connect: C,
+    surroundings: Surroundings<Options>,
+) -> Result<(), String>
+where
+    O: IntoOperator,
+    C: FnOnce(Client, Options) -> F,
+    F: Future<Output = Result<O, E>>,
+    E: Error,
+{
+    let Surroundings {
+        client,
+        address,
+        namespaces,
+        limits,
+        gate,
+        options,
+        stopping,
+    } = surroundings;
+    let connected = tokio::select! {
+        connected = connect(client.clone(), options) => {
+            connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?
+        }
+        () = stopping.cancelled() => return Ok(()),
+    };
+    let operator = connected.into_operator(client);
+    say_start(&operator, &address);
+    let operator = limits.of(operator).namespaces(namespaces).gate(gate);
+    match operator.run(stopping.cancelled_owned()).await {
+        Ok(()) => Ok(()),
+        Err(OperatorError::NoContact(error)) => Err(format!(
+            "cannot reach the Kubernetes API at {address}: {}",
+            chain(&error)
+        )),
+        Err(
+            error @ (OperatorError::Crd(_)
+            | OperatorError::ClusterScoped(_)
+            | OperatorError::Pass(_)
+            | OperatorError::Nothing
+            | OperatorError::SameCondition(_)
+            | OperatorError::ManyConditions(_)),
+        ) => Err(format!("cannot {}", chain(&error))),
+    }
+}
+
+fn say_start<A: Application>(_: &Operator<A>, address: &str) {
+    let graph = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH.name);
+    let pass = A::pass();
+    let pass = pass.as_ref().map(|pass| PassGraph::graph(pass).name);
+    tracing::info!(graph, pass, address, "operator starts");
+}
+
+impl Limits {
+    /// Sets what the command line gives.
+    fn of<A: Application>(self, mut operator: Operator<A>) -> Operator<A> {
+        if let Some(concurrency) = self.concurrency {
+            operator = operator.concurrency(concurrency);
+        }
+        if let Some(actions) = self.actions {
+            operator = operator.actions(actions);
+        }
+        if let Some(questions) = self.questions {
+            operator = operator.questions(questions);
+        }
+        if let Some(limit) = self.shutdown {
+            operator = operator.shutdown_limit(limit);
+        }
+        operator
+    }
+}

@@ -1,0 +1,146 @@
+//! The subcommand `run`: the operators of a program, until a signal.
+
+use std::pin::pin;
+
+use futures::future::try_join_all;
+use kube::{Client, Config};
+use tokio_util::sync::CancellationToken;
+
+use super::command_line::Run;
+use super::part::{Limits, Part, Surroundings};
+use crate::limit::limit_requests;
+use crate::sharding::gate::Gate;
+use crate::sharding::membership::{Group, Membership};
+use crate::texts::chain;
+
+/// Where a pod finds the namespace that it is in.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// Runs operators, each in its namespaces, until a signal; `program` is the name of the program.
+pub(super) async fn run<Options: Clone>(
+    parts: Vec<(Part<Options>, Vec<String>)>,
+    asked: &Run,
+    options: Options,
+    program: String,
+) -> Result<(), String> {
+    #[cfg(feature = "logs")]
+    log();
+    let config = (Config::infer().await)
+        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+    let address = config.cluster_url.to_string();
+    let client = Client::try_from(config)
+        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
+    let stopping = CancellationToken::new();
+    let membership = shares(asked)
+        .then(|| group(asked, &client, program))
+        .transpose()?;
+    let membership = membership.map(|group| Membership::join(client.clone(), group));
+    let client = match asked.requests_per_second {
+        Some(rate) => {
+            let burst = asked.request_burst.unwrap_or(rate.saturating_mul(2));
+            limit_requests(&client, rate, burst)
+        }
+        None => client,
+    };
+    let limits = Limits {
+        concurrency: asked.concurrency,
+        actions: asked.actions.map(|it| it.get().into()),
+        questions: asked.questions.map(|it| it.get().into()),
+        shutdown: asked.shutdown_limit,
+    };
+    let running = parts.into_iter().map(|(part, namespaces)| {
+        if namespaces.len() < asked.namespace.len() {
+            let crd = (part.crd_name)();
+            tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
+        }
+        (part.run)(Surroundings {
+            client: client.clone(),
+            address: address.clone(),
+            namespaces,
+            limits,
+            gate: membership.as_ref().map_or(Gate::Always, Membership::gate),
+            options: options.clone(),
+            stopping: stopping.clone(),
+        })
+    });
+    let mut running = pin!(try_join_all(running));
+    let ended = tokio::select! {
+        ended = &mut running => Some(ended),
+        () = shutdown_signal() => None,
+    };
+    if let Some(membership) = &membership {
+        membership.stop();
+    }
+    stopping.cancel();
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        tokio::select! {
+            ended = running => ended,
+            // The next operator resumes the work that runs, as after a crash.
+            () = shutdown_signal() => {
+                return Err("stopped at once: a second signal arrived".to_owned());
+            }
+        }
+    };
+    if let Some(membership) = membership {
+        membership.leave().await;
+    }
+    ended.map(drop)
+}
+
+/// Writes logs to standard error. A program that has already set up logging keeps its own.
+#[cfg(feature = "logs")]
+fn log() {
+    use std::io::IsTerminal;
+
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,kube_runtime::watcher=error"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .try_init();
+}
+
+/// Returns whether this process is one of several replicas: by default, if it runs in a pod.
+fn shares(asked: &Run) -> bool {
+    let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    asked.leader_election.unwrap_or_else(in_pod)
+}
+
+fn group(asked: &Run, client: &Client, program: String) -> Result<Group, String> {
+    let name = asked.lease_name.clone().unwrap_or(program);
+    if name.is_empty() || name.len() > 40 {
+        return Err("cannot name the leases after this program: pass --lease-name NAME".to_owned());
+    }
+    let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
+    let namespace = asked.lease_namespace.clone().or_else(of_pod);
+    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+    Ok(Group::new(name, namespace.trim())
+        .shards(asked.shards)
+        .lease(asked.lease_duration))
+}
+
+/// Completes at SIGTERM or Ctrl-C.
+async fn shutdown_signal() {
+    let interrupt = async {
+        // Without this handler Ctrl-C kills the process, which the operator handles like a crash.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => tokio::select! {
+                () = interrupt => {}
+                _ = terminate.recv() => {}
+            },
+            Err(_) => interrupt.await,
+        }
+    }
+    #[cfg(not(unix))]
+    interrupt.await;
+}
