@@ -5,6 +5,7 @@
 pub(crate) mod cached;
 pub(crate) mod guarded;
 pub(crate) mod history;
+pub(crate) mod objects;
 pub(crate) mod packed;
 pub(crate) mod pruned;
 pub(crate) mod queue;

@@ -3,6 +3,7 @@
 mod drive;
 mod requeues;
 mod wakes;
+mod watching;
 
 use std::collections::BTreeSet;
 use std::future::Future;

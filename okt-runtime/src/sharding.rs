@@ -9,6 +9,7 @@
 //! | which member should hold which range | `plan` |
 //! | the protocol of a member, without I/O | `member`, `time` |
 //! | members and tables as leases | `lease` |
+//! | lists and watches of some ranges only | `selector` |
 //! | the gate that reconciliations ask | `gate` |
 //! | the membership of this process | `membership` |
 
@@ -18,6 +19,7 @@ mod member;
 pub(crate) mod membership;
 mod plan;
 pub(crate) mod ranges;
+pub(crate) mod selector;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! its own.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -11,13 +12,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
+use okt_core::record::Phase;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
 use crate::cache::packed::Packed;
-use crate::cache::pruned::{Pruned, decode};
+use crate::cache::pruned::{Pruned, decode, field};
 use crate::cache::queue::Place;
+use crate::sharding::ranges::{Range, Ranges};
 use crate::wire::object::LifecycleObject;
 
 /// An object that is reconciled again within this time is kept decoded.
@@ -35,6 +38,8 @@ struct Content<K> {
     meta: ObjectMeta,
     /// The object without managed fields.
     text: Packed,
+    /// Whether it is more urgent than others when many are listed.
+    is_pending: bool,
     wanted: Mutex<Use<K>>,
 }
 
@@ -50,13 +55,18 @@ struct Use<K> {
 }
 
 impl<K> Content<K> {
-    fn new(meta: ObjectMeta, text: Packed) -> Self {
+    fn new(meta: ObjectMeta, text: Packed, is_pending: bool) -> Self {
         let wanted = Mutex::new(Use {
             due: None,
             last: None,
             decoded: None,
         });
-        Self { meta, text, wanted }
+        Self {
+            meta,
+            text,
+            is_pending,
+            wanted,
+        }
     }
 
     fn wanted(&self) -> MutexGuard<'_, Use<K>> {
@@ -66,7 +76,7 @@ impl<K> Content<K> {
 
 impl<K> Clone for Content<K> {
     fn clone(&self) -> Self {
-        Self::new(self.meta.clone(), self.text.clone())
+        Self::new(self.meta.clone(), self.text.clone(), self.is_pending)
     }
 }
 
@@ -98,6 +108,12 @@ impl<K: LifecycleObject> Cached<K> {
     /// Returns the text of the object without managed fields.
     pub(crate) fn text(&self) -> String {
         self.content.text.text()
+    }
+
+    /// Returns whether it is being deleted, its spec was changed since the operator saw it last, or its work is not done:
+    /// more urgent than an object at rest when many are listed.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.content.is_pending
     }
 
     /// Sets when its requeue is due; this replaces the time before.
@@ -139,10 +155,20 @@ impl<K: LifecycleObject> WeakCached<K> {
 
 impl<'de, K> Deserialize<'de> for Cached<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let pruned = Pruned::read(deserializer, |_| None)?;
+        let wanted = WANTED.get();
+        let wants = |metadata: &str| {
+            let uid = field(metadata, &["uid"]).unwrap_or_default();
+            wanted == Ranges::ALL || wanted.contains(Range::of(uid.trim_matches('"')))
+        };
+        let pruned = Pruned::read_if(deserializer, wants)?;
         let meta = pruned.metadata().map_err(D::Error::custom)?;
+        let (text, is_pending) = if pruned.is_cut {
+            (Packed::new(""), false)
+        } else {
+            (Packed::new(&pruned.text), is_pending(&meta, &pruned.text))
+        };
         Ok(Self {
-            content: Arc::new(Content::new(essence(meta), Packed::new(&pruned.text))),
+            content: Arc::new(Content::new(essence(meta), text, is_pending)),
         })
     }
 }
@@ -174,6 +200,49 @@ impl<K: LifecycleObject> Resource for Cached<K> {
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut Arc::make_mut(&mut self.content).meta
     }
+}
+
+thread_local! {
+    /// The ranges of the objects that are decoded.
+    static WANTED: Cell<Ranges> = const { Cell::new(Ranges::ALL) };
+}
+
+/// Decodes only objects of these ranges while `poll` runs; of others only the metadata.
+///
+/// kube decodes what a watch receives, and has no place for a filter before that.
+pub(crate) fn decode_only<T>(ranges: Ranges, poll: impl FnOnce() -> T) -> T {
+    WANTED.set(ranges);
+    let polled = poll();
+    WANTED.set(Ranges::ALL);
+    polled
+}
+
+/// Returns whether an object is being deleted, was changed since the operator saw it last, or has unfinished work.
+fn is_pending(meta: &ObjectMeta, text: &str) -> bool {
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Seen {
+        observed_generation: Option<i64>,
+        lifecycle: Position,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Position {
+        action: Action,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Action {
+        phase: Option<Phase>,
+    }
+    if meta.deletion_timestamp.is_some() {
+        return true;
+    }
+    let status = field(text, &["status"]).unwrap_or("{}");
+    // A status that does not decode is reported when the object is reconciled.
+    let seen: Seen = serde_json::from_str(status).unwrap_or_default();
+    seen.observed_generation != meta.generation
+        || seen.lifecycle.action.phase == Some(Phase::Pending)
 }
 
 /// Returns the part of the metadata that is needed before the object is decoded; the text has all of it.

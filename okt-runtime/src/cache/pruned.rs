@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -24,6 +24,8 @@ pub(crate) struct Pruned {
     pub(crate) text: String,
     /// Where the metadata is in the text.
     metadata: Range<usize>,
+    /// Whether the text ends after the metadata, because the object is not wanted.
+    pub(crate) is_cut: bool,
 }
 
 impl Pruned {
@@ -36,7 +38,25 @@ impl Pruned {
         deserializer: D,
         managed: impl FnOnce(&RawValue) -> Option<String>,
     ) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Reader(managed))
+        deserializer.deserialize_map(Reader {
+            managed,
+            wants: |_: &str| true,
+        })
+    }
+
+    /// Reads an object without its managed fields; skips all that follows the metadata unless `wants` says yes to them.
+    ///
+    /// # Errors
+    ///
+    /// If the object or its metadata is no JSON object.
+    pub(crate) fn read_if<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        wants: impl FnOnce(&str) -> bool,
+    ) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Reader {
+            managed: |_: &RawValue| None,
+            wants,
+        })
     }
 
     /// Returns the text of the metadata; empty if there is none.
@@ -55,9 +75,16 @@ impl Pruned {
 }
 
 /// Copies an object field by field, each read once.
-struct Reader<M>(M);
+struct Reader<M, W> {
+    managed: M,
+    wants: W,
+}
 
-impl<'de, M: FnOnce(&RawValue) -> Option<String>> Visitor<'de> for Reader<M> {
+impl<'de, M, W> Visitor<'de> for Reader<M, W>
+where
+    M: FnOnce(&RawValue) -> Option<String>,
+    W: FnOnce(&str) -> bool,
+{
     type Value = Pruned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +92,8 @@ impl<'de, M: FnOnce(&RawValue) -> Option<String>> Visitor<'de> for Reader<M> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
-        let mut managed = Some(self.0);
+        let (mut managed, mut wants) = (Some(self.managed), Some(self.wants));
+        let mut is_cut = false;
         let mut text = String::from("{");
         let mut metadata = 0..0;
         while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
@@ -80,12 +108,23 @@ impl<'de, M: FnOnce(&RawValue) -> Option<String>> Visitor<'de> for Reader<M> {
                 let own = pruned_metadata(value.get(), |it| managed.and_then(|of| of(it)));
                 text.push_str(&own.map_err(A::Error::custom)?);
                 metadata = begin..text.len();
+                if wants
+                    .take()
+                    .is_some_and(|wants| !wants(&text[metadata.clone()]))
+                {
+                    is_cut = true;
+                    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                }
             } else {
                 text.push_str(value.get());
             }
         }
         text.push('}');
-        Ok(Pruned { text, metadata })
+        Ok(Pruned {
+            text,
+            metadata,
+            is_cut,
+        })
     }
 }
 

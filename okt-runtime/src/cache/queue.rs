@@ -19,7 +19,9 @@ use crate::clock::after;
 /// Why an object is due, in the order of urgency; the last is the most urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
-    /// Its requeue is due, or it was listed.
+    /// It was listed, with many others, and seems to be at rest.
+    Listed,
+    /// Its requeue is due.
     Routine,
     /// It was changed or deleted, or a reconcile request named it.
     Event,
@@ -33,7 +35,8 @@ impl Urgency {
     /// Returns how long more urgent objects may delay this one.
     fn patience(self) -> Duration {
         match self {
-            Self::Routine => Duration::from_secs(10),
+            Self::Listed => Duration::from_mins(10),
+            Self::Routine => Duration::from_mins(1),
             Self::Event => Duration::from_secs(1),
             Self::Continuation => Duration::ZERO,
         }

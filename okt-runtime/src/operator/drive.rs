@@ -1,6 +1,5 @@
 //! Fills the queue from a watch, reconcile requests and timers, and reconciles the objects in it.
 
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,28 +7,25 @@ use std::sync::atomic::Ordering;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
-use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::reflector::ObjectRef;
 use okt_core::reconcile::Requeue;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf, reference};
-use crate::cache::guarded::api;
+use crate::cache::objects::Objects;
 use crate::cache::queue::{Queue, Urgency};
 use crate::crd::readiness::Readiness;
 use crate::operator::requeues::Requeues;
 use crate::operator::wakes::Wakes;
+use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
-use crate::resources::{Name, PAGE, name_of};
+use crate::resources::Name;
 use crate::sharding::gate::Party;
-use crate::sharding::ranges::{Range, Ranges};
-use crate::texts::{LastError, panic_text};
-
-/// The objects of an application that are due.
-type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
+use crate::sharding::ranges::Ranges;
+use crate::texts::panic_text;
 
 /// The settings of one drive: its namespace, and how it is watched.
 pub(crate) struct Settings {
@@ -45,13 +41,7 @@ pub(crate) async fn drive<A: Application>(
     requests: mpsc::UnboundedReceiver<QueueRequest<A::Resource>>,
     settings: Settings,
 ) {
-    let (store, mut writer) = reflector::store::<Cached<A::Resource>>();
-    let api = api::<Cached<A::Resource>>(&shared.client, settings.namespace.as_deref());
-    let config = if settings.streaming {
-        watcher::Config::default().streaming_lists()
-    } else {
-        watcher::Config::default().page_size(PAGE)
-    };
+    let objects = Arc::<Objects<A::Resource>>::default();
     let queue = Queue::new(settings.concurrency);
     let wakes = Wakes::new({
         let requests = shared.queue.clone();
@@ -66,16 +56,11 @@ pub(crate) async fn drive<A: Application>(
         // Without its CRD there is nothing to watch, and each attempt would be an error. The sender is never gone.
         let _ = readiness.wait_for(Readiness::is_fit).await;
         loop {
-            let events = watcher(api.clone(), config.clone()).default_backoff();
-            let mut last_error = LastError::default();
-            let objects = events.for_each(|event| {
-                if let Ok(event) = &event {
-                    writer.apply_watcher_event(event);
-                }
-                heed(&shared, &store, &queue, &mut last_error, event);
-                std::future::ready(())
-            });
-            let others = (shared.cluster).watch(&shared.client, |name| wakes.wake(name));
+            let namespace = settings.namespace.clone();
+            let mut watching =
+                Watching::new(&shared, &objects, &queue, namespace, settings.streaming);
+            let others =
+                (shared.cluster).watch(&shared.client, &shared.gate, |name| wakes.wake(name));
             let namespace = settings.namespace.as_deref();
             let went_back = (shared.history).went_back::<A::Resource>(&shared.client, namespace);
             tokio::select! {
@@ -84,19 +69,19 @@ pub(crate) async fn drive<A: Application>(
                     shared.cluster.rewind();
                 }
                 // Neither ends before the operator does.
-                _ = async { futures::join!(objects, others) } => return,
+                _ = async { futures::join!(watching.run(), others) } => return,
             }
         }
     };
     let requested = async {
         let mut requests = requests;
         while let Some(request) = requests.recv().await {
-            take_request(&shared, &store, &queue, request);
+            take_request(&shared, &objects, &queue, request);
         }
     };
     let requeues = Arc::new(Requeues::default());
     let due = Arc::clone(&requeues).stream();
-    let routine = stream::select(openings(&shared, store.clone()), due).for_each(|object| {
+    let routine = stream::select(openings(&shared, Arc::clone(&objects)), due).for_each(|object| {
         queue.push(object, Urgency::Routine);
         std::future::ready(())
     });
@@ -105,7 +90,7 @@ pub(crate) async fn drive<A: Application>(
         futures::join!(watched, requested, routine);
         std::future::pending::<()>().await;
     };
-    let empty = reconcile_all(&shared, &store, &queue, &requeues, &settings.stopping);
+    let empty = reconcile_all(&shared, &objects, &queue, &requeues, &settings.stopping);
     tokio::select! {
         () = empty => {}
         () = fill => {}
@@ -115,7 +100,7 @@ pub(crate) async fn drive<A: Application>(
 /// Reconciles the objects that are due, until `stopping` is cancelled and the running reconciliations have ended.
 async fn reconcile_all<A: Application>(
     shared: &Arc<Shared<A>>,
-    store: &Store<Cached<A::Resource>>,
+    objects: &Objects<A::Resource>,
     queue: &Arc<QueueOf<A>>,
     requeues: &Requeues<A::Resource>,
     stopping: &CancellationToken,
@@ -127,7 +112,7 @@ async fn reconcile_all<A: Application>(
             () = &mut stopped => queue.close(),
             Some(()) = running.next(), if !running.is_empty() => {}
             (object, place) = queue.next() => {
-                running.push(contained(shared, store, object, requeues, place));
+                running.push(contained(shared, objects, object, requeues, place));
             }
         }
         if stopping.is_cancelled() && running.is_empty() {
@@ -140,14 +125,14 @@ async fn reconcile_all<A: Application>(
 /// objects.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
-    store: &Store<Cached<A::Resource>>,
+    objects: &Objects<A::Resource>,
     object: ObjectRef<Cached<A::Resource>>,
     requeues: &Requeues<A::Resource>,
     place: PlaceOf<A::Resource>,
 ) {
     // The object is looked up here, when the reconciliation begins, and not when it is taken from the queue: in between
     // the object may go, and with it the memory that its finalizer is dropped.
-    let Some(object) = store.get(&object) else {
+    let Some(object) = objects.get(&object) else {
         return;
     };
     let reconciliation = reconcile(shared, &object, &place);
@@ -168,69 +153,16 @@ async fn contained<A: Application>(
     requeues.plan(&object, requeue);
 }
 
-/// Enqueues the objects that a watch event concerns, and forgets objects that are gone.
-fn heed<A: Application>(
-    shared: &Shared<A>,
-    store: &Store<Cached<A::Resource>>,
-    queue: &QueueOf<A>,
-    last_error: &mut LastError,
-    event: Result<watcher::Event<Cached<A::Resource>>, watcher::Error>,
-) {
-    if let Ok(
-        watcher::Event::Apply(object)
-        | watcher::Event::InitApply(object)
-        | watcher::Event::Delete(object),
-    ) = &event
-    {
-        (shared.history).saw(object.meta().resource_version.as_deref());
-    }
-    match event {
-        Ok(watcher::Event::Apply(object)) => queue.push(object.reference(), Urgency::Event),
-        // A list is in the store only when it is complete.
-        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
-        Ok(watcher::Event::Delete(object)) => {
-            let uid = object.meta().uid.as_deref().unwrap_or_default();
-            shared.memory.forget(uid);
-            shared.permits.leave(uid);
-            shared.cluster.forget(&name_of(&object), uid);
-        }
-        Ok(watcher::Event::InitDone) => {
-            last_error.end();
-            shared.listed.cancel();
-            let all = store.state();
-            let alive: HashSet<&str> = (all.iter())
-                .filter_map(|object| object.meta().uid.as_deref())
-                .collect();
-            for uid in shared.memory.keep_only(|uid| alive.contains(uid)) {
-                shared.permits.leave(&uid);
-            }
-            let names: HashSet<_> = all.iter().map(|object| name_of(&**object)).collect();
-            (shared.cluster).keep_only(|name| names.contains(name), |uid| alive.contains(uid));
-            for object in &all {
-                let urgency = match object.meta().deletion_timestamp {
-                    Some(_) => Urgency::Event,
-                    None => Urgency::Routine,
-                };
-                queue.push(object.reference(), urgency);
-            }
-        }
-        Err(error) => {
-            let kind = A::Resource::kind(&());
-            last_error.warn("cannot watch the objects", &kind, &error);
-        }
-    }
-}
-
 fn take_request<A: Application>(
     shared: &Shared<A>,
-    store: &Store<Cached<A::Resource>>,
+    objects: &Objects<A::Resource>,
     queue: &QueueOf<A>,
     request: QueueRequest<A::Resource>,
 ) {
     match request {
         QueueRequest::Reconcile(object) => queue.push(object, Urgency::Continuation),
         QueueRequest::External(object) => {
-            let stored = store.get(&object);
+            let stored = objects.get(&object);
             if let Some(uid) = stored.as_ref().and_then(|it| it.meta().uid.as_deref()) {
                 shared.memory.of(uid).named.store(true, Ordering::Release);
                 queue.push(object, Urgency::Event);
@@ -242,11 +174,11 @@ fn take_request<A: Application>(
 /// Returns a stream of the objects that the operator may act on again, each time.
 fn openings<A: Application>(
     shared: &Arc<Shared<A>>,
-    store: Store<Cached<A::Resource>>,
+    objects: Arc<Objects<A::Resource>>,
 ) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
     let readiness = changed(shared.readiness.clone());
-    let listed = changed(shared.cluster.listed());
-    let all = stream::select(readiness, listed).map(|()| Ranges::ALL);
+    let all = readiness.map(|()| Ranges::ALL);
+    let all = stream::select(all, shared.cluster.becoming_known());
     let left = Arc::clone(shared);
     let held = (shared.gate.changes()).map(move |change| {
         left.abandon(change.lost);
@@ -254,17 +186,13 @@ fn openings<A: Application>(
     });
     let (shared, opened) = (Arc::clone(shared), Arc::clone(shared));
     stream::select(all, held)
-        .filter(move |_| std::future::ready(shared.is_ready() && shared.gate.is_open()))
+        .filter(move |_| {
+            std::future::ready(shared.readiness.borrow().is_fit() && shared.gate.is_open())
+        })
         .flat_map(move |ranges| {
             opened.memory.reopen(ranges);
-            let is_open = |object: &Cached<A::Resource>| {
-                let uid = object.meta().uid.as_deref().unwrap_or_default();
-                ranges.contains(Range::of(uid))
-            };
-            let all: Vec<_> = (store.state().iter())
-                .filter(|object| is_open(object))
-                .map(|object| object.reference())
-                .collect();
+            let all = objects.in_ranges(ranges).into_iter();
+            let all: Vec<_> = all.map(|object| object.reference()).collect();
             stream::iter(all)
         })
 }

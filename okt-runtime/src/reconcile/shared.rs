@@ -24,7 +24,7 @@ use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
 use crate::sharding::gate::{Access, Gate, Party};
-use crate::sharding::ranges::Ranges;
+use crate::sharding::ranges::{Range, Ranges};
 use crate::wire::object::LifecycleObject;
 
 /// The values that all reconciliations of one operator share.
@@ -64,9 +64,9 @@ pub(crate) enum QueueRequest<K: LifecycleObject> {
 }
 
 impl<A: Application> Shared<A> {
-    /// Returns whether the CRD fits, and the owned resources are known.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.readiness.borrow().is_fit() && self.cluster.is_known()
+    /// Returns whether the CRD fits, and the resources are known that objects of this range own.
+    fn is_ready(&self, range: Range) -> bool {
+        self.readiness.borrow().is_fit() && self.cluster.known().contains(range)
     }
 
     /// Returns whether this operator may act on the object of this uid.
@@ -83,7 +83,7 @@ impl<A: Application> Shared<A> {
     pub(crate) fn operator(&self, uid: &str) -> OperatorFacts {
         let access = self.gate.access(uid);
         OperatorFacts {
-            may_act: access != Access::Closed && self.is_ready(),
+            may_act: access != Access::Closed && self.is_ready(Range::of(uid)),
             draining: access == Access::Draining || self.draining.is_cancelled(),
         }
     }
@@ -119,7 +119,9 @@ impl<A: Application> Party for Shared<A> {
 
     fn is_warm(&self) -> bool {
         // Without its CRD an operator has nothing to wait for.
-        !self.readiness.borrow().is_fit() || (self.cluster.is_known() && self.listed.is_cancelled())
+        let wanted = self.gate.wanted().now();
+        let is_listed = wanted.is_in(self.cluster.known()) && self.listed.is_cancelled();
+        !self.readiness.borrow().is_fit() || is_listed
     }
 
     fn abandon(&self, ranges: Ranges) {

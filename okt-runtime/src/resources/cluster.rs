@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::index::{Index, Side, Unlisted, key_of};
 use super::kept::{Bare, Kept};
@@ -17,11 +19,17 @@ use super::kind::Kind;
 use super::names::{Key, Misnamed, Name, placed};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
+use crate::clock::after;
+use crate::sharding::gate::Gate;
+use crate::sharding::ranges::Ranges;
 use crate::texts::{LastError, chain};
 use crate::wire::object::LifecycleObject;
 
 /// The page size of a list, in objects.
 pub(crate) const PAGE: u32 = 500;
+
+/// How long fewer ranges must be wanted before the others are not watched any more.
+const REST: Duration = Duration::from_mins(1);
 
 /// Caches of the kinds that an application owns and refers to, in one namespace or in all.
 pub(crate) struct Cluster<K> {
@@ -31,8 +39,8 @@ pub(crate) struct Cluster<K> {
     pub(crate) namespace: Option<String>,
     known: Mutex<Index>,
     misnamed: Misnamed,
-    /// The number of kinds that were not listed yet.
-    missing: watch::Sender<usize>,
+    /// For each kind, owned ones first: the ranges of owners whose objects were listed.
+    listed: watch::Sender<Vec<Ranges>>,
     /// Notifies when an owned object changes.
     heard: watch::Sender<()>,
 }
@@ -50,7 +58,7 @@ impl<K: LifecycleObject> Cluster<K> {
             namespace,
             known: Mutex::new(known),
             misnamed: Misnamed::default(),
-            missing: watch::Sender::new(kinds),
+            listed: watch::Sender::new(vec![Ranges::NONE; kinds]),
             heard: watch::Sender::default(),
         }
     }
@@ -61,17 +69,25 @@ impl<K: LifecycleObject> Cluster<K> {
         for (side, kept) in objects {
             let _ = index.put(side, kept);
         }
-        self.missing.send_replace(0);
+        self.listed.send_modify(|listed| listed.fill(Ranges::ALL));
     }
 
-    /// Returns whether all kinds were listed.
-    pub(crate) fn is_known(&self) -> bool {
-        *self.missing.borrow() == 0
+    /// Returns the ranges of owners of which all kinds were listed.
+    pub(crate) fn known(&self) -> Ranges {
+        known(&self.listed.borrow())
     }
 
-    /// Returns a receiver of the number of kinds that were not listed yet.
-    pub(crate) fn listed(&self) -> watch::Receiver<usize> {
-        self.missing.subscribe()
+    /// Returns a stream of the ranges of owners of which all kinds are listed from now on.
+    pub(crate) fn becoming_known(&self) -> impl Stream<Item = Ranges> + use<K> {
+        let listed = self.listed.subscribe();
+        let first = known(&listed.borrow());
+        stream::unfold((listed, first), |(mut listed, before)| async move {
+            if listed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            let now = known(&listed.borrow_and_update());
+            Some((now.without(before), (listed, now)))
+        })
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -211,19 +227,6 @@ impl<K: LifecycleObject> Cluster<K> {
         index.note_recorded(uid, &[]);
     }
 
-    /// Forgets the references and records of all objects but these, after a list.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&Name) -> bool, uids: impl Fn(&str) -> bool) {
-        let index = &mut *self.index();
-        index.keep_recorded(uids);
-        let gone: Vec<Name> = (index.refers.keys())
-            .filter(|name| !alive(name))
-            .cloned()
-            .collect();
-        for name in gone {
-            index.forget_references(&name);
-        }
-    }
-
     /// Puts an object from a response into the cache, before the watch delivers it.
     pub(crate) fn take_in(&self, number: usize, kept: Kept) {
         let kept = if self.is_bare(number) {
@@ -241,11 +244,11 @@ impl<K: LifecycleObject> Cluster<K> {
     pub(crate) fn rewind(&self) {
         self.index().clear();
         let kinds = self.watches.owned.len() + self.watches.referred.len();
-        self.missing.send_replace(kinds);
+        self.listed.send_replace(vec![Ranges::NONE; kinds]);
     }
 
     /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
-    pub(crate) async fn watch(&self, client: &Client, wake: impl Fn(Name)) {
+    pub(crate) async fn watch(&self, client: &Client, gate: &Gate, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();
         let owned = owned.map(|(number, kind)| (Side::Owned(number), kind));
         let referred = self.watches.referred.iter().enumerate();
@@ -253,7 +256,7 @@ impl<K: LifecycleObject> Cluster<K> {
         let wake = &wake;
         let all = owned
             .chain(referred)
-            .map(|(side, kind)| self.watch_kind(client, side, kind, wake));
+            .map(|side| self.watch_kind(client, gate, side, wake));
         let all = futures::future::join_all(all.collect::<Vec<_>>());
         let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(client, it, wake));
         let mapped = futures::future::join_all(mapped.collect::<Vec<_>>());
@@ -314,22 +317,69 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
-    async fn watch_kind(&self, client: &Client, side: Side, kind: &Kind, wake: &impl Fn(Name)) {
-        let mut events = match side {
+    /// Returns the events of one side, of the objects whose owners are in these ranges.
+    fn events_of(
+        &self,
+        client: &Client,
+        side: Side,
+        kind: &Kind,
+        ranges: Ranges,
+    ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
+        match side {
+            Side::Owned(_) if ranges.is_empty() => stream::pending().boxed(),
             Side::Owned(number) => {
                 let config = watcher::Config::default().page_size(PAGE);
-                let config = config.labels(&self.identity.selector());
+                let config = config.labels(&self.identity.selector(ranges));
                 self.events(client, kind, config, self.is_bare(number))
             }
+            // Any object may refer to any of them.
             Side::Referred(number) => {
                 let config = self.watches.referred[number].config.clone();
                 self.events(client, kind, config, false)
             }
+        }
+    }
+
+    /// Watches a kind: of an owned one only the objects whose owners this replica acts on.
+    async fn watch_kind(
+        &self,
+        client: &Client,
+        gate: &Gate,
+        (side, kind): (Side, &Kind),
+        wake: &impl Fn(Name),
+    ) {
+        let mut wanted = match side {
+            Side::Owned(_) => gate.wanted(),
+            Side::Referred(_) => Gate::Always.wanted(),
         };
+        let mut ranges = wanted.now();
+        self.note_listed(side, Ranges::NONE);
+        let mut events = self.events_of(client, side, kind, ranges);
+        let mut narrows = None;
         let mut fresh = Vec::new();
-        let mut was_listed = false;
         let mut last_error = LastError::default();
-        while let Some(event) = events.next().await {
+        loop {
+            let event = tokio::select! {
+                Some(event) = events.next() => event,
+                () = wanted.changed() => {
+                    let now = wanted.now();
+                    if now.is_in(ranges) {
+                        // More arrives than is wanted: that is no hurry.
+                        narrows = (now != ranges).then(|| after(REST));
+                    } else {
+                        ranges = now;
+                        events = self.events_of(client, side, kind, ranges);
+                        narrows = None;
+                    }
+                    continue;
+                }
+                () = until(narrows) => {
+                    ranges = wanted.now();
+                    events = self.events_of(client, side, kind, ranges);
+                    narrows = None;
+                    continue;
+                }
+            };
             let woken = match event {
                 Ok(watcher::Event::Init) => {
                     fresh.clear();
@@ -343,34 +393,14 @@ impl<K: LifecycleObject> Cluster<K> {
                 Ok(watcher::Event::InitDone) => {
                     last_error.end();
                     let woken = self.index().replace(side, std::mem::take(&mut fresh));
-                    if !was_listed {
-                        was_listed = true;
-                        self.missing.send_modify(|missing| *missing -= 1);
-                    }
+                    self.note_listed(side, ranges);
                     woken
                 }
                 Ok(watcher::Event::Apply(kept)) => self.index().put(side, kept),
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
                     last_error.warn("cannot watch", kind, &error);
-                    // A kind that does not exist or may not be read does not block the others.
-                    let is_known = match side {
-                        Side::Owned(number) => self.index().unlisted.contains_key(&number),
-                        Side::Referred(_) => false,
-                    };
-                    if is_refusal(&error) && (is_known || !was_listed) {
-                        if let Side::Owned(number) = side {
-                            let unlisted = Unlisted {
-                                why: chain(&error),
-                                may_have_objects: is_forbidden(&error),
-                            };
-                            self.index().unlisted.insert(number, unlisted);
-                        }
-                        if !was_listed {
-                            was_listed = true;
-                            self.missing.send_modify(|missing| *missing -= 1);
-                        }
-                    }
+                    self.note_refusal(side, ranges, &error);
                     continue;
                 }
             };
@@ -379,6 +409,51 @@ impl<K: LifecycleObject> Cluster<K> {
             }
             woken.into_iter().for_each(wake);
         }
+    }
+
+    /// Notes that a kind cannot be listed: one that does not exist or may not be read does not block the others.
+    fn note_refusal(&self, side: Side, ranges: Ranges, error: &watcher::Error) {
+        let was_listed = ranges.is_in(self.listed.borrow()[self.place(side)]);
+        let is_known = match side {
+            Side::Owned(number) => self.index().unlisted.contains_key(&number),
+            Side::Referred(_) => false,
+        };
+        if !is_refusal(error) || (was_listed && !is_known) {
+            return;
+        }
+        if let Side::Owned(number) = side {
+            let unlisted = Unlisted {
+                why: chain(error),
+                may_have_objects: is_forbidden(error),
+            };
+            self.index().unlisted.insert(number, unlisted);
+        }
+        self.note_listed(side, ranges);
+    }
+
+    /// Notes the ranges in which a kind was listed.
+    fn note_listed(&self, side: Side, ranges: Ranges) {
+        let place = self.place(side);
+        self.listed.send_if_modified(|listed| {
+            let before = std::mem::replace(&mut listed[place], ranges);
+            before != ranges
+        });
+    }
+
+    /// Returns the place of a kind among all.
+    fn place(&self, side: Side) -> usize {
+        match side {
+            Side::Owned(number) => number,
+            Side::Referred(number) => self.watches.owned.len().saturating_add(number),
+        }
+    }
+}
+
+/// Waits until a time; forever if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -408,6 +483,11 @@ fn refusal(error: &watcher::Error) -> Option<u16> {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
         _ => None,
     }
+}
+
+/// Returns the ranges in which all kinds were listed.
+fn known(listed: &[Ranges]) -> Ranges {
+    listed.iter().fold(Ranges::ALL, |all, ranges| all & *ranges)
 }
 
 /// Returns the namespace and name of an object.

@@ -122,11 +122,6 @@ impl Index {
         }
     }
 
-    /// Forgets the records of owners that no longer exist.
-    pub(crate) fn keep_recorded(&mut self, alive: impl Fn(&str) -> bool) {
-        self.recorded.retain(|uid, _| alive(uid));
-    }
-
     /// Returns the owner to enqueue when an object changes; none if only labels name an owner.
     fn owner_name(&self, uid: &str, key: &Key, kept: &Kept) -> Option<Name> {
         if self.is_recorded(uid, key) {

@@ -10,6 +10,7 @@ use super::kind::Kind;
 use super::names::Key;
 use super::plain::{clean, encode, entry, field};
 use crate::failure::Failure;
+use crate::sharding::ranges::{Ranges, prefix};
 use crate::wire::object::LifecycleObject;
 use crate::wire::read::hex;
 
@@ -18,6 +19,10 @@ pub const OWNER_LABEL: &str = "okt.dev/owner";
 
 /// The label that holds the kind of the owner.
 pub(crate) const OWNER_KIND_LABEL: &str = "okt.dev/owner-kind";
+
+/// The label that holds the first two digits of the hash of the owner's uid: replicas that share the owners list only
+/// what theirs own.
+pub(crate) const OWNER_HASH_LABEL: &str = "okt.dev/owner-hash";
 
 /// The annotation that holds the namespace and name of the owner.
 pub(crate) const OWNER_NAME_ANNOTATION: &str = "okt.dev/owner-name";
@@ -69,9 +74,14 @@ impl Identity {
         }
     }
 
-    /// Returns the label selector of objects that are owned by objects of this kind.
-    pub(crate) fn selector(&self) -> String {
-        format!("{OWNER_KIND_LABEL}={}", self.owner_kind)
+    /// Returns the label selector of objects that are owned by objects of this kind, in these ranges.
+    pub(crate) fn selector(&self, ranges: Ranges) -> String {
+        let of_kind = format!("{OWNER_KIND_LABEL}={}", self.owner_kind);
+        if ranges == Ranges::ALL {
+            return of_kind;
+        }
+        let prefixes: Vec<String> = ranges.prefixes().collect();
+        format!("{of_kind},{OWNER_HASH_LABEL} in ({})", prefixes.join(","))
     }
 }
 
@@ -146,6 +156,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         let owner_name = named(meta);
         let unlike = |it: &str| wrong(format!("the {it} of {what} are no object"));
         let labels = entry(metadata, "labels").ok_or_else(|| unlike("labels"))?;
+        labels.insert(OWNER_HASH_LABEL.into(), prefix(&uid).into());
         labels.insert(OWNER_LABEL.into(), uid.into());
         let owner_kind = self.identity.owner_kind.clone();
         labels.insert(OWNER_KIND_LABEL.into(), owner_kind.into());

@@ -164,6 +164,14 @@ impl Gate {
         }
     }
 
+    /// Returns which objects this replica caches.
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted(match self {
+            Self::Always | Self::Leader(_) => None,
+            Self::Member(standing) => Some(standing.held.clone()),
+        })
+    }
+
     /// Returns a stream of the changes from now on.
     pub(crate) fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
         match self {
@@ -183,6 +191,28 @@ impl Gate {
                 Either::Right(Either::Right(changes(standing.held.clone(), |held| *held)))
             }
         }
+    }
+}
+
+/// The ranges whose objects a replica caches.
+pub(crate) struct Wanted(Option<watch::Receiver<Held>>);
+
+impl Wanted {
+    /// Returns the ranges.
+    pub(crate) fn now(&mut self) -> Ranges {
+        let held = self.0.as_mut();
+        held.map_or(Ranges::ALL, |held| held.borrow_and_update().wanted)
+    }
+
+    /// Waits until the ranges may have changed.
+    pub(crate) async fn changed(&mut self) {
+        if let Some(held) = &mut self.0
+            && held.changed().await.is_ok()
+        {
+            return;
+        }
+        // They do not change any more.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -47,6 +47,14 @@ impl Range {
     }
 }
 
+/// Returns the value of the label by which the owned objects of an object are found: the highest eight bits of the
+/// hash of its uid.
+///
+/// It does not depend on the number of ranges, and no object changes it when a range moves.
+pub(crate) fn prefix(uid: &str) -> String {
+    format!("{:02x}", hash(uid) >> 56)
+}
+
 /// A set of ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ranges(u64);
@@ -69,6 +77,32 @@ impl Ranges {
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Range> {
         Range::all().filter(move |range| self.contains(*range))
+    }
+
+    /// Returns whether all ranges of this set are in the other one.
+    pub(crate) fn is_in(self, other: Self) -> bool {
+        self.without(other).is_empty()
+    }
+
+    /// Returns the expression by which the API server lists and watches only objects of these ranges
+    /// (`shardSelector`, KEP-5866).
+    pub(crate) fn shard_selector(self) -> String {
+        let ends = runs(self).into_iter().map(|(first, last)| {
+            let (begin, end) = (
+                u128::from(first) << 58,
+                u128::from(last).saturating_add(1) << 58,
+            );
+            format!("shardRange(object.metadata.uid, '{begin:#018x}', '{end:#018x}')")
+        });
+        ends.collect::<Vec<_>>().join(" || ")
+    }
+
+    /// Returns the values of [`prefix`] of objects in these ranges.
+    pub(crate) fn prefixes(self) -> impl Iterator<Item = String> {
+        let of = |Range(number): Range| (0..4_u16).map(move |part| u16::from(number) << 2 | part);
+        self.iter()
+            .flat_map(of)
+            .map(|prefix| format!("{prefix:02x}"))
     }
 
     /// Returns the ranges of this set that the other one does not have.
@@ -178,6 +212,25 @@ mod tests {
             counts.iter().all(|count| (800..1200).contains(count)),
             "{counts:?}"
         );
+    }
+
+    #[test]
+    fn a_selector_has_one_expression_for_each_run_of_ranges() {
+        assert_eq!(
+            set([0, 1, 63]).shard_selector(),
+            "shardRange(object.metadata.uid, '0x0000000000000000', '0x0800000000000000') || shardRange(object.metadata.uid, '0xfc00000000000000', '0x10000000000000000')"
+        );
+    }
+
+    #[test]
+    fn the_prefix_of_an_object_is_one_of_those_of_its_range() {
+        for number in 0..1000_u32 {
+            let uid = format!("{:x}-{number}", hash(&number.to_string()));
+            let of_range: Ranges = [Range::of(&uid)].into_iter().collect();
+            assert!(of_range.prefixes().any(|it| it == prefix(&uid)), "{uid}");
+        }
+        let all: Vec<String> = Ranges::ALL.prefixes().collect();
+        assert_eq!((all.len(), &*all[0], &*all[255]), (256, "00", "ff"));
     }
 
     #[test]

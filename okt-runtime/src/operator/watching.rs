@@ -1,0 +1,351 @@
+//! Watches the objects that this replica acts on: all, or those of the ranges that it holds.
+//!
+//! Ranges that it gets later have a watch of their own, so that only their objects are listed. When nothing has changed
+//! for a while, one watch replaces them all.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Resource};
+use tokio::time::{Instant, sleep_until};
+
+use crate::author::application::Application;
+use crate::cache::cached::{Cached, decode_only};
+use crate::cache::guarded::api;
+use crate::cache::objects::{Objects, range_of};
+use crate::cache::queue::{Queue, Urgency};
+use crate::clock::after;
+use crate::reconcile::shared::Shared;
+use crate::resources::{PAGE, name_of};
+use crate::sharding::gate::Party;
+use crate::sharding::ranges::{Range, Ranges};
+use crate::sharding::selector::only;
+use crate::texts::LastError;
+
+/// How long the ranges must stay the same before one watch replaces several.
+const REST: Duration = Duration::from_mins(1);
+
+/// How many objects must have arrived before it is judged whether the API server filters them.
+const SAMPLE: usize = 200;
+
+/// The objects of an application that are due.
+pub(super) type QueueOf<A> = Queue<ObjectRef<Cached<<A as Application>::Resource>>>;
+
+type Events<K> = BoxStream<'static, watcher::Result<watcher::Event<Cached<K>>>>;
+
+/// The watches of one operator, in one namespace or in all.
+pub(super) struct Watching<A: Application> {
+    shared: Arc<Shared<A>>,
+    objects: Arc<Objects<A::Resource>>,
+    queue: Arc<QueueOf<A>>,
+    namespace: Option<String>,
+    config: watcher::Config,
+    parts: Vec<Part<A::Resource>>,
+    /// When one watch replaces several.
+    merges: Option<Instant>,
+    last_error: LastError,
+    filtering: Filtering,
+}
+
+/// A watch of some ranges.
+struct Part<K> {
+    /// The ranges whose events count.
+    ranges: Ranges,
+    /// The ranges that were requested.
+    requested: Ranges,
+    events: Events<K>,
+    /// The objects of a list that is not complete.
+    list: Vec<Cached<K>>,
+    is_listed: bool,
+}
+
+/// Whether the API server sends only the objects that are requested.
+#[derive(Default)]
+struct Filtering {
+    arrived: usize,
+    foreign: usize,
+    is_logged: bool,
+    /// The server does not understand the selector.
+    is_refused: bool,
+}
+
+impl<A: Application> Watching<A> {
+    pub(super) fn new(
+        shared: &Arc<Shared<A>>,
+        objects: &Arc<Objects<A::Resource>>,
+        queue: &Arc<QueueOf<A>>,
+        namespace: Option<String>,
+        streaming: bool,
+    ) -> Self {
+        let config = if streaming {
+            watcher::Config::default().streaming_lists()
+        } else {
+            watcher::Config::default().page_size(PAGE)
+        };
+        Self {
+            shared: Arc::clone(shared),
+            objects: Arc::clone(objects),
+            queue: Arc::clone(queue),
+            namespace,
+            config,
+            parts: Vec::new(),
+            merges: None,
+            last_error: LastError::default(),
+            filtering: Filtering::default(),
+        }
+    }
+
+    /// Watches; never returns.
+    pub(super) async fn run(&mut self) {
+        let mut wanted = self.shared.gate.wanted();
+        loop {
+            self.follow(wanted.now());
+            let merges = self.merges;
+            tokio::select! {
+                () = wanted.changed() => {}
+                (index, event) = next(&mut self.parts) => self.heed(index, event),
+                () = async {
+                    match merges {
+                        Some(at) => sleep_until(at).await,
+                        None => std::future::pending().await,
+                    }
+                } => self.merge(),
+            }
+        }
+    }
+
+    /// Begins to watch the ranges that are wanted and not watched, and ends to watch the others.
+    fn follow(&mut self, wanted: Ranges) {
+        if wanted.is_empty() {
+            // There is nothing to list.
+            self.shared.listed.cancel();
+        }
+        let watched = self.watched();
+        if watched == wanted {
+            return;
+        }
+        let left = watched.without(wanted);
+        for part in &mut self.parts {
+            part.ranges = part.ranges & wanted;
+        }
+        self.parts.retain(|part| !part.ranges.is_empty());
+        self.forget(left);
+        let gained = wanted.without(watched);
+        if !gained.is_empty() {
+            let part = self.part(gained);
+            self.parts.push(part);
+        }
+        let is_exact = |part: &Part<A::Resource>| part.ranges == part.requested;
+        let is_one = self.parts.len() <= 1 && self.parts.iter().all(is_exact);
+        self.merges = (!is_one).then(|| after(REST));
+    }
+
+    fn watched(&self) -> Ranges {
+        let parts = self.parts.iter();
+        parts.fold(Ranges::NONE, |all, part| all | part.ranges)
+    }
+
+    /// Replaces all watches by one. The objects stay as they are until its list is complete.
+    fn merge(&mut self) {
+        let watched = self.watched();
+        if self.parts.iter().all(|part| part.is_listed) {
+            self.parts.clear();
+            let part = self.part(watched);
+            self.parts.push(part);
+            self.merges = None;
+        } else {
+            self.merges = Some(after(REST));
+        }
+    }
+
+    /// Begins to watch ranges.
+    fn part(&self, ranges: Ranges) -> Part<A::Resource> {
+        let client = self.client(ranges);
+        let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
+        let events = watcher(api, self.config.clone()).default_backoff();
+        Part {
+            ranges,
+            requested: ranges,
+            events: events.boxed(),
+            list: Vec::new(),
+            is_listed: false,
+        }
+    }
+
+    /// Returns a client whose lists and watches have only objects of these ranges, if the API server can do that.
+    fn client(&self, ranges: Ranges) -> Client {
+        let client = &self.shared.client;
+        if ranges == Ranges::ALL || self.filtering.is_refused {
+            client.clone()
+        } else {
+            only(client, ranges)
+        }
+    }
+
+    /// Forgets the objects of ranges that belong to other replicas; their work is dropped, and not cancelled.
+    fn forget(&self, ranges: Ranges) {
+        if ranges.is_empty() {
+            return;
+        }
+        let gone = self.objects.in_ranges(ranges);
+        self.shared.abandon(ranges);
+        self.objects.replace(ranges, Vec::new());
+        for object in gone {
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            self.shared.cluster.forget(&name_of(&object), uid);
+        }
+    }
+
+    /// Enqueues the objects that an event concerns, and forgets objects that are gone.
+    fn heed(&mut self, index: usize, event: watcher::Result<watcher::Event<Cached<A::Resource>>>) {
+        let Some(part) = self.parts.get_mut(index) else {
+            return;
+        };
+        let object = match &event {
+            Ok(
+                watcher::Event::Apply(object)
+                | watcher::Event::InitApply(object)
+                | watcher::Event::Delete(object),
+            ) => Some(object),
+            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => None,
+        };
+        if let Some(object) = object {
+            self.shared
+                .history
+                .saw(object.meta().resource_version.as_deref());
+            let range = range_of(object);
+            self.filtering.count(!part.requested.contains(range));
+            if !part.ranges.contains(range) {
+                return;
+            }
+        }
+        match event {
+            Ok(watcher::Event::Apply(object)) => {
+                let name = object.reference();
+                self.objects.put(object);
+                self.queue.push(name, Urgency::Event);
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                self.objects.remove(&object);
+                self.gone(&object);
+            }
+            Ok(watcher::Event::Init) => part.list.clear(),
+            Ok(watcher::Event::InitApply(object)) => part.list.push(object),
+            Ok(watcher::Event::InitDone) => {
+                part.is_listed = true;
+                let (ranges, list) = (part.ranges, std::mem::take(&mut part.list));
+                self.last_error.end();
+                self.listed(ranges, list);
+                if self.parts.iter().all(|part| part.is_listed) {
+                    self.shared.listed.cancel();
+                }
+            }
+            Err(error) => {
+                if is_selector_refused(&error) && !self.filtering.is_refused {
+                    self.filtering.is_refused = true;
+                    let ranges = part.ranges;
+                    self.parts[index] = self.part(ranges);
+                }
+                let kind = A::Resource::kind(&());
+                self.last_error
+                    .warn("cannot watch the objects", &kind, &error);
+            }
+        }
+    }
+
+    fn gone(&self, object: &Cached<A::Resource>) {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        self.shared.memory.forget(uid);
+        self.shared.permits.leave(uid);
+        self.shared.cluster.forget(&name_of(object), uid);
+    }
+
+    /// Takes a complete list of the objects in these ranges.
+    fn listed(&self, ranges: Ranges, list: Vec<Cached<A::Resource>>) {
+        // The ranges may have become fewer since the list began.
+        let list: Vec<_> = (list.into_iter())
+            .filter(|object| ranges.contains(range_of(object)))
+            .collect();
+        let shared = &self.shared;
+        let known: Vec<Cached<A::Resource>> = self.objects.in_ranges(ranges);
+        self.objects.replace(ranges, list.clone());
+        let alive: HashSet<&str> = (list.iter())
+            .filter_map(|object| object.meta().uid.as_deref())
+            .collect();
+        let is_gone = |uid: &str| ranges.contains(Range::of(uid)) && !alive.contains(uid);
+        for uid in shared.memory.keep_only(|uid| !is_gone(uid)) {
+            shared.permits.leave(&uid);
+        }
+        for object in known {
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            if is_gone(uid) {
+                // Another object may have its name by now, and names its references itself.
+                shared.cluster.forget(&name_of(&object), uid);
+            }
+        }
+        for object in &list {
+            let urgency = if object.is_pending() {
+                Urgency::Event
+            } else {
+                Urgency::Listed
+            };
+            self.queue.push(object.reference(), urgency);
+        }
+    }
+}
+
+/// Returns the next event of any watch.
+async fn next<K>(parts: &mut [Part<K>]) -> (usize, watcher::Result<watcher::Event<Cached<K>>>) {
+    std::future::poll_fn(|cx| {
+        for (index, part) in parts.iter_mut().enumerate() {
+            if let Poll::Ready(Some(event)) = poll(part, cx) {
+                return Poll::Ready((index, event));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn poll<K>(
+    part: &mut Part<K>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<watcher::Result<watcher::Event<Cached<K>>>>> {
+    // Objects of other ranges are not decoded.
+    decode_only(part.ranges, || Pin::new(&mut part.events).poll_next(cx))
+}
+
+/// Returns whether the API server does not understand the selector of ranges.
+fn is_selector_refused(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => {
+            status.code == 400 && status.message.contains("shard selector")
+        }
+        _ => false,
+    }
+}
+
+impl Filtering {
+    /// Counts an object that arrived; logs once that the server does not filter.
+    fn count(&mut self, is_foreign: bool) {
+        self.arrived = self.arrived.saturating_add(1);
+        self.foreign = self.foreign.saturating_add(is_foreign.into());
+        if !self.is_logged
+            && self.arrived >= SAMPLE
+            && self.foreign.saturating_mul(20) > self.arrived
+        {
+            self.is_logged = true;
+            tracing::info!(
+                "the API server sends objects of other replicas too: it does not filter by `shardSelector` \
+                 (Kubernetes 1.36, feature gate ShardedListAndWatch). They are dropped here"
+            );
+        }
+    }
+}
