@@ -147,13 +147,14 @@ pub mod lock;
 pub mod rehearsal;
 
 pub use api::{
-    ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, Injected, Mark, OnEvent,
-    OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions, What,
+    ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, FeatureGate, Injected, Mark,
+    OnEvent, OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions,
+    What,
 };
 #[cfg(feature = "lifecycle")]
 pub use handlers::{action, context, pass};
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::{Kubernetes, KubernetesError};
+pub use kubernetes::{Kubernetes, KubernetesError, KubernetesOptions};
 #[cfg(feature = "lifecycle")]
 pub use rehearsal::Rehearsal;
 
