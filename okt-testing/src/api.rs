@@ -18,6 +18,7 @@ mod options;
 mod path;
 mod read;
 mod selector;
+mod shards;
 mod table;
 mod watch;
 

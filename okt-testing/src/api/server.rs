@@ -32,6 +32,7 @@ use crate::api::{
     discovery,
     endpoint::Endpoint,
     faults::{Delay, Doom, Due, Mishap, Verdict},
+    feature_gate::FeatureGate,
     options,
     path::{Query, Target},
     read::{self, Form},
@@ -79,10 +80,14 @@ where
 {
     let (parts, body) = request.into_parts();
     let body = collect(body).await?;
+    let mut query = Query::parse(parts.uri.query().unwrap_or_default());
+    if !endpoint.shared.enables(FeatureGate::ShardedListAndWatch) {
+        query = query.without("shardSelector");
+    }
     let call = Call {
         method: parts.method,
         path: parts.uri.path().to_owned(),
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        query,
         headers: parts.headers,
         body: body.as_ref().cloned().unwrap_or_default(),
     };
