@@ -49,6 +49,7 @@ mod builtin;
 mod crds;
 mod deletion;
 mod discovery;
+mod leases;
 mod lists;
 mod managers;
 mod merging;
@@ -107,6 +108,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         versions::BEHAVIOURS,
         upgrades::BEHAVIOURS,
         builtin::BEHAVIOURS,
+        leases::BEHAVIOURS,
         discovery::BEHAVIOURS,
         writes::BEHAVIOURS,
         runtime::BEHAVIOURS,
