@@ -10,7 +10,8 @@ import (
 )
 
 const usage = `usage:
-  kubernetes server --dir DIR           the API server on a free loopback port; DIR is made, holds
+  kubernetes server --dir DIR [--feature-gates GATES]
+                                        the API server on a free loopback port; DIR is made, holds
                                         the kubeconfig, and is removed at the end. In the DIR of a
                                         server that was killed: that server again, with its data
   kubernetes controllers --kubeconfig FILE

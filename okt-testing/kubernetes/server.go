@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -26,6 +28,7 @@ import (
 func serve(arguments []string) error {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	dir := flags.String("dir", "", "`directory` for all files: new, empty, or of a killed server; removed at the end")
+	gates := flags.String("feature-gates", "", "feature `gates` of the API server, as kube-apiserver takes them")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func serve(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	completed, err := complete(dirPath, etcd, identity.token, listener)
+	completed, err := complete(dirPath, etcd, identity.token, *gates, listener)
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,7 @@ func listen(address string) (net.Listener, error) {
 }
 
 // complete makes the options of the API server, as its own command does.
-func complete(dir, etcd, token string, listener net.Listener) (options.CompletedOptions, error) {
+func complete(dir, etcd, token, gates string, listener net.Listener) (options.CompletedOptions, error) {
 	certificates := filepath.Join(dir, "certificates")
 	// The key that the server makes for itself also signs the tokens of service accounts.
 	key := filepath.Join(certificates, "apiserver.key")
@@ -126,6 +129,7 @@ func complete(dir, etcd, token string, listener net.Listener) (options.Completed
 		flags.AddFlagSet(set)
 	}
 	err := flags.Parse([]string{
+		"--feature-gates=" + gates,
 		"--etcd-servers=" + etcd,
 		// History is dropped after one to two of these, so that long runs stay small.
 		"--etcd-compaction-interval=1m",
@@ -149,9 +153,12 @@ func complete(dir, etcd, token string, listener net.Listener) (options.Completed
 	}
 	opts.SecureServing.Listener = listener
 	opts.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
-	if err := opts.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+	registry := opts.GenericServerRunOptions.ComponentGlobalsRegistry
+	if err := registry.Set(); err != nil {
 		return options.CompletedOptions{}, err
 	}
+	// Its own command lets clients see the gates among the metrics, too.
+	registry.FeatureGateFor(compatibility.DefaultKubeComponent).(featuregate.MutableFeatureGate).AddMetrics()
 	// The server's own requests need no warnings.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := opts.Complete(context.Background())

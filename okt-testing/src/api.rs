@@ -5,6 +5,7 @@
 mod api_server;
 mod endpoint;
 mod faults;
+mod feature_gate;
 mod record;
 mod replica;
 mod serve;
@@ -17,6 +18,7 @@ mod options;
 mod path;
 mod read;
 mod selector;
+mod shards;
 mod table;
 mod watch;
 
@@ -48,6 +50,7 @@ mod stored;
 pub use self::api_server::{ApiServer, Backup};
 pub use self::endpoint::Endpoint;
 pub use self::faults::{Chaos, EventKind, Fault, Injected, OnEvent, OnRequest, Seed, Strike, What};
+pub use self::feature_gate::FeatureGate;
 pub use self::record::{RequestRecord, Verb};
 pub use self::replica::Replica;
 pub use self::serve::Served;

@@ -49,6 +49,7 @@ mod builtin;
 mod crds;
 mod deletion;
 mod discovery;
+mod leases;
 mod lists;
 mod managers;
 mod merging;
@@ -58,6 +59,7 @@ mod patches;
 mod rules;
 mod runtime;
 mod schema;
+mod shards;
 mod status;
 mod types;
 mod upgrades;
@@ -73,6 +75,8 @@ pub use behaviour::Behaviour;
 pub use claim::Failure;
 pub use report::Report;
 pub use suite::Suite;
+
+use crate::FeatureGate;
 
 /// The number of behaviours that [`run`] checks at the same time.
 const AT_ONCE: usize = 8;
@@ -104,11 +108,37 @@ pub fn behaviours() -> Vec<Behaviour> {
         versions::BEHAVIOURS,
         upgrades::BEHAVIOURS,
         builtin::BEHAVIOURS,
+        leases::BEHAVIOURS,
         discovery::BEHAVIOURS,
         writes::BEHAVIOURS,
         runtime::BEHAVIOURS,
     ]
     .concat()
+}
+
+/// Returns the behaviours of a server with a feature gate that is off by default; they are not among
+/// [`behaviours`].
+///
+/// # Example
+/// ```
+/// use okt_testing::{ApiServer, FeatureGate, conformance};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), conformance::Failure> {
+/// let gate = FeatureGate::ShardedListAndWatch;
+/// let server = ApiServer::new();
+/// server.set_feature_gate(gate, true);
+/// let suite = conformance::Suite::start(server.client()).await?;
+/// for behaviour in conformance::gated_behaviours(gate) {
+///     suite.check(&behaviour).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn gated_behaviours(gate: FeatureGate) -> Vec<Behaviour> {
+    match gate {
+        FeatureGate::ShardedListAndWatch => shards::BEHAVIOURS.to_vec(),
+    }
 }
 
 /// Checks all behaviours, some at the same time.
@@ -171,7 +201,9 @@ mod tests {
 
     #[test]
     fn no_two_behaviours_share_a_name() {
-        let names: BTreeSet<_> = behaviours().iter().map(ToString::to_string).collect();
-        assert_eq!(names.len(), behaviours().len());
+        let gated = gated_behaviours(FeatureGate::ShardedListAndWatch);
+        let all = [behaviours(), gated].concat();
+        let names: BTreeSet<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), all.len());
     }
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod error;
+mod options;
 mod process;
 mod run;
 mod source;
@@ -14,8 +15,8 @@ use std::{
 
 use kube::{Client, Config};
 
-pub use self::error::KubernetesError;
 use self::process::Processes;
+pub use self::{error::KubernetesError, options::KubernetesOptions};
 
 /// A real Kubernetes API server on the loopback interface, to compare the test double with.
 ///
@@ -75,6 +76,14 @@ struct Kubectl {
 }
 
 impl Kubernetes {
+    /// Returns the default options, to start a server with others (e.g. with a feature gate).
+    ///
+    /// # Example
+    /// See [`KubernetesOptions`].
+    pub fn options() -> KubernetesOptions {
+        KubernetesOptions::default()
+    }
+
     /// Returns a new client, as administrator; its default namespace is `default` unless
     /// `KUBECONFIG` sets another.
     ///

@@ -108,6 +108,10 @@
 //!   later. A CRD that is deleted in the foreground gets the finalizer and is nevertheless removed
 //!   with its objects. `kubectl explain` knows the fields below `spec` and `status`, and not all of
 //!   the rest. kubectl checks custom resources in a List itself, and built-in kinds not at all.
+//! - Features that are off by default in Kubernetes are off here too; [`FeatureGate`] lists those
+//!   that can be turned on. A shard selector that is no CEL expression gets the words of this crate's
+//!   parser after `Syntax error:`, and a dot in front of a field is dropped. In a list of Events a
+//!   real server, which does not cache them, has a smaller `remainingItemCount`.
 //! - A kind in several versions is converted by name alone (`strategy: None`), with the consequences
 //!   that this has on a real server: fields that the storage version does not have are lost.
 //! - A watch cache is never behind unless a test makes it so. A list without a version is answered
@@ -147,13 +151,14 @@ pub mod lock;
 pub mod rehearsal;
 
 pub use api::{
-    ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, Injected, Mark, OnEvent,
-    OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions, What,
+    ApiServer, Backup, Chaos, Endpoint, EventKind, EventRecord, Fault, FeatureGate, Injected, Mark,
+    OnEvent, OnRequest, Replica, RequestRecord, Seed, Served, Strike, Verb, Version, Versions,
+    What,
 };
 #[cfg(feature = "lifecycle")]
 pub use handlers::{action, context, pass};
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::{Kubernetes, KubernetesError};
+pub use kubernetes::{Kubernetes, KubernetesError, KubernetesOptions};
 #[cfg(feature = "lifecycle")]
 pub use rehearsal::Rehearsal;
 

@@ -15,7 +15,7 @@ use kube::{
     api::PostParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use okt_testing::Kubernetes;
+use okt_testing::{FeatureGate, Kubernetes};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -24,6 +24,16 @@ const LIMIT: Duration = Duration::from_mins(10);
 /// Starts a new server; `None` if nothing here can run one.
 async fn start(what: &str) -> Option<Kubernetes> {
     Kubernetes::start_or_skip(what).await.unwrap()
+}
+
+/// Returns whether a server says that a gate is on.
+async fn is_on(kubernetes: &Kubernetes, gate: FeatureGate) -> bool {
+    let metrics = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    let metrics = kubernetes.client().request_text(metrics).await.unwrap();
+    let start = format!("kubernetes_feature_enabled{{name=\"{gate}\",");
+    let mut lines = metrics.lines();
+    let line = lines.find(|line| line.starts_with(&start));
+    line.expect("the server knows the gate").ends_with(" 1")
 }
 
 #[tokio::test]
@@ -35,6 +45,7 @@ async fn servers_run_in_parallel_and_leave_nothing_behind() {
         return;
     };
     assert!(one.version().starts_with("v1."), "{}", one.version());
+    assert!(!is_on(&one, FeatureGate::ShardedListAndWatch).await);
     let mut map = ConfigMap::default();
     map.metadata.name = Some("only-here".to_owned());
     let maps: Api<ConfigMap> = Api::default_namespaced(one.client());
@@ -129,7 +140,10 @@ async fn a_killed_test_process_leaves_nothing_behind() {
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_killed_server_comes_back_as_it_was() {
-    let Some(mut kubernetes) = start("a killed server").await else {
+    let gate = FeatureGate::ShardedListAndWatch;
+    let options = Kubernetes::options().feature_gate(gate, true);
+    let started = options.start_or_skip("a killed server").await;
+    let Some(mut kubernetes) = started.unwrap() else {
         return;
     };
     let traces = Traces::of(&kubernetes);
@@ -150,6 +164,7 @@ async fn a_killed_server_comes_back_as_it_was() {
             let name = map.metadata.name.as_deref().unwrap();
             assert_eq!(maps.get(name).await.unwrap(), map);
         }
+        assert!(is_on(&kubernetes, gate).await);
     }
     kubernetes.stop().await;
     assert!(!traces.are_there(), "{traces:?}");
@@ -201,6 +216,14 @@ async fn a_running_server_on_this_machine_is_taken_and_left_running() {
     let Some(kubernetes) = start("a server from KUBECONFIG").await else {
         return;
     };
+    let mut command = holder();
+    command
+        .arg("gated")
+        .env("KUBECONFIG", kubernetes.kubeconfig());
+    let output = command.output().unwrap();
+    assert!(!output.status.success(), "its gate is off");
+    let told = "the test needs the feature gate ShardedListAndWatch=true";
+    assert!(error(&output).contains(told), "{}", error(&output));
     let mut command = holder();
     command.env("KUBECONFIG", kubernetes.kubeconfig());
     let (mut holder, kubeconfig) = hold(&mut command);

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::api::{
     endpoint::Endpoint,
     faults::{Chaos, Fault, Injected, Strike, What},
+    feature_gate::FeatureGate,
     kind::KindId,
     record::RequestRecord,
     replica::Replica,
@@ -275,6 +276,18 @@ impl ApiServer {
     /// ```
     pub fn set_recording(&self, on: bool) {
         self.shared.set_recording(on);
+    }
+
+    /// Turns a feature gate on or off; all are off from the start, as in Kubernetes.
+    ///
+    /// A real server gets its gates when it starts. Watches that are running keep their selection;
+    /// to let clients meet a server that was restarted with another gate,
+    /// [end them](Self::end_watches).
+    ///
+    /// # Example
+    /// See [`FeatureGate`].
+    pub fn set_feature_gate(&self, gate: FeatureGate, on: bool) {
+        self.shared.set_feature_gate(gate, on);
     }
 
     /// Delays each change by this much for watches and for reads with `resourceVersion=0`;

@@ -15,6 +15,7 @@ mod known;
 mod library;
 mod macros;
 mod merge;
+mod parse;
 mod quantifier;
 mod repair;
 mod rule;
@@ -24,6 +25,8 @@ mod types;
 mod value;
 
 pub(crate) use budget::check_costs;
+pub(crate) use check::Mistake;
+pub(crate) use parse::parse_plain;
 pub(crate) use rule::Rule;
 
 use std::{

@@ -94,6 +94,12 @@ impl Query {
         Self(parameters)
     }
 
+    /// Returns the query without a parameter.
+    pub(crate) fn without(mut self, key: &str) -> Self {
+        self.0.remove(key);
+        self
+    }
+
     pub(crate) fn all(&self, key: &str) -> &[String] {
         self.0.get(key).map(Vec::as_slice).unwrap_or_default()
     }

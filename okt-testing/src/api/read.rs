@@ -160,7 +160,8 @@ pub(crate) fn list(
         .number("limit")
         .and_then(|limit| usize::try_from(limit).ok())
         .filter(|&limit| limit > 0)
-        .unwrap_or(usize::MAX);
+        // A list of any version has no pages.
+        .filter(|_| next.is_some() || query.text("resourceVersion") != "0");
     let from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
     let (version, after) = match next {
         Some((version, key)) => (version, Some(key)),
@@ -181,27 +182,35 @@ pub(crate) fn list(
         None => Box::new(store.list(&id, namespace)),
         Some(objects) => Box::new(objects.iter()),
     };
-    let mut selected = all
+    let mut rest = all
         .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
         .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
-        .map(|(key, object)| (key, convert::present(kind, object)))
-        .filter(|(_, object)| selector.selects(object));
+        .enumerate();
     let mut page = Vec::new();
-    let mut last = None;
-    for (key, object) in selected.by_ref().take(limit) {
-        last = Some(key);
-        page.push(object);
+    // The last object of a full page, and the number of objects up to it.
+    let mut full = None;
+    for (index, (key, object)) in rest.by_ref() {
+        let object = convert::present(kind, object);
+        if selector.selects(key, &object) {
+            page.push(object);
+        }
+        if limit == Some(page.len()) {
+            full = Some((key, index + 1));
+            break;
+        }
     }
-    let left = selected.count();
+    let left = rest.count();
     let mut metadata = json!({ "resourceVersion": version.to_string() });
     if kind.origin == Origin::Crd {
         // A server writes this field into every list of custom resources.
         metadata["continue"] = "".into();
     }
-    if let (Some(last), true) = (last, left > 0) {
+    if let Some((last, seen)) = full.filter(|_| left > 0) {
+        // The rest may contain nothing that is selected: then the next page is empty.
         metadata["continue"] = write_token(version, last).into();
-        if selector.is_everything() {
-            metadata["remainingItemCount"] = left.into();
+        if !selector.reads_objects() {
+            // With shards this is too many: a server counts all objects of this page and the rest.
+            metadata["remainingItemCount"] = (seen + left - page.len()).into();
         }
     }
     Ok(match form {
@@ -230,6 +239,9 @@ pub(crate) fn list(
             Bytes::from(list.to_string())
         }
         Form::Whole => {
+            if let (Some(shards), Origin::BuiltIn) = (selector.shards(), kind.origin) {
+                metadata["shardInfo"] = json!({ "selector": shards.to_string() });
+            }
             let head = json!({
                 "kind": kind.list_kind,
                 "apiVersion": kind.api_version(),

@@ -1,4 +1,4 @@
-//! This file parses label and field selectors and matches objects against them.
+//! This file parses the selectors of a request and matches objects against them.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,11 @@ use serde_json::Value;
 use crate::api::{
     kind::{Kind, Origin},
     object,
+    path::Query,
     refusal::{Cause, Refusal},
     rules,
+    shards::Shards,
+    store::Key,
     stored::Stored,
 };
 
@@ -17,6 +20,7 @@ use crate::api::{
 pub(crate) struct Selector {
     labels: Vec<Requirement>,
     fields: Vec<FieldRequirement>,
+    shards: Option<Shards>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,23 +47,32 @@ struct FieldRequirement {
 }
 
 impl Selector {
-    /// Parses both kinds of selector; empty texts select everything.
+    /// Parses all selectors of a request; empty texts select everything.
     ///
     /// # Errors
     /// The syntax is invalid, or the kind does not support a field.
-    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
+    pub(crate) fn parse(kind: &Kind, query: &Query) -> Result<Self, Refusal> {
         Ok(Self {
-            labels: parse_labels(labels)?,
-            fields: parse_fields(kind, fields)?,
+            labels: parse_labels(query.text("labelSelector"))?,
+            fields: parse_fields(kind, query.text("fieldSelector"))?,
+            shards: Shards::parse(query.text("shardSelector"))?,
         })
     }
 
-    pub(crate) fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+    /// Whether it selects by labels or fields, and not only by shards.
+    pub(crate) fn reads_objects(&self) -> bool {
+        !(self.labels.is_empty() && self.fields.is_empty())
     }
 
-    pub(crate) fn selects(&self, stored: &Stored) -> bool {
-        self.is_everything() || self.matches(&stored.read())
+    /// Returns the shard selector.
+    pub(crate) fn shards(&self) -> Option<&Shards> {
+        self.shards.as_ref()
+    }
+
+    pub(crate) fn selects(&self, key: &Key, stored: &Stored) -> bool {
+        let is_near = |shards: &Shards| shards.select(stored.uid(), &key.namespace);
+        self.shards.as_ref().is_none_or(is_near)
+            && (!self.reads_objects() || self.matches(&stored.read()))
     }
 
     fn matches(&self, object: &Value) -> bool {

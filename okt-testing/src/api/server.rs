@@ -32,6 +32,7 @@ use crate::api::{
     discovery,
     endpoint::Endpoint,
     faults::{Delay, Doom, Due, Mishap, Verdict},
+    feature_gate::FeatureGate,
     options,
     path::{Query, Target},
     read::{self, Form},
@@ -63,8 +64,7 @@ where
         {
             request.headers_mut().insert(USER_AGENT, name);
         }
-        let endpoint = self.clone();
-        Box::pin(async move { handle(&endpoint, request).await })
+        Box::pin(handle(self.clone(), request))
     }
 }
 
@@ -72,55 +72,109 @@ where
 ///
 /// # Errors
 /// The connection breaks before an answer.
-async fn handle<B>(endpoint: &Endpoint, request: Request<B>) -> Result<Response<Body>, io::Error>
+async fn handle<B>(endpoint: Endpoint, request: Request<B>) -> Result<Response<Body>, io::Error>
 where
     B: http_body::Body,
     B::Error: Into<tower::BoxError>,
 {
     let (parts, body) = request.into_parts();
     let body = collect(body).await?;
+    let mut query = Query::parse(parts.uri.query().unwrap_or_default());
+    if !endpoint.shared.enables(FeatureGate::ShardedListAndWatch) {
+        query = query.without("shardSelector");
+    }
     let call = Call {
         method: parts.method,
         path: parts.uri.path().to_owned(),
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        query,
         headers: parts.headers,
         body: body.as_ref().cloned().unwrap_or_default(),
     };
     let target = resource::without_name(&endpoint.shared, &call, Target::parse(&call.path));
-    let (mut record, verb) = call.record(endpoint, &target);
-    let verdict = judge(endpoint, &call, &mut record);
+    let (mut record, verb) = call.record(&endpoint, &target);
+    let mut verdict = judge(&endpoint, &call, &mut record);
     let mut entry = Entry::make(endpoint, record);
-    entry.wait(verdict.before).await;
-    let (early, late) = match verdict.doom {
-        Some(doom) if doom.is_early() => (Some(doom), None),
-        doom => (None, doom),
+    let in_flight = std::mem::take(&mut verdict.in_flight);
+    let arrived = Arrived {
+        call,
+        body: body.map(drop),
+        target,
+        verb,
+        verdict,
     };
-    if let Some(doom) = early
-        && let Some(instead) = entry.befalls(doom).await
-    {
-        return entry.close(instead);
+    if in_flight.dues.is_empty() {
+        return arrived.answer(entry).await;
     }
-    let answer = match (body, verb, target) {
-        (Err(refusal), _, _) => Err(refusal),
-        (Ok(_), None, Target::Resource(path)) => {
-            Err(resource::misuse(&endpoint.shared.lock(), &call, &path))
-        }
-        (Ok(_), _, target) => carry_out(&call, target, &mut entry).await,
-    };
-    // The outcome is recorded regardless of the fate of the answer.
-    entry.note();
-    let in_yaml = Form::is_yaml(&call.header(ACCEPT));
-    let mut response = answer::respond(answer, in_yaml);
-    entry.wait(verdict.after).await;
-    if let Some(doom) = late {
-        if let Mishap::Cut(bytes) = doom.what.mishap {
-            response = response.map(|body| cut(body, bytes));
-        }
-        if let Some(instead) = entry.befalls(doom).await {
+    // The task outlives a client that gives up.
+    entry.strike(in_flight.dues);
+    let delivery = tokio::spawn(async move {
+        time::sleep(in_flight.time).await;
+        arrived.answer(entry).await
+    });
+    match delivery.await {
+        Ok(answer) => answer,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime shuts down.
+        Err(_) => Err(reset()),
+    }
+}
+
+/// A request that has reached the server.
+struct Arrived {
+    call: Call,
+    /// Whether the body can be read.
+    body: Result<(), Refusal>,
+    target: Target,
+    verb: Option<Verb>,
+    verdict: Verdict,
+}
+
+impl Arrived {
+    /// Carries out the request, with the faults that strike it.
+    ///
+    /// # Errors
+    /// The connection breaks before an answer.
+    async fn answer(self, mut entry: Entry) -> Result<Response<Body>, io::Error> {
+        let Self {
+            call,
+            body,
+            target,
+            verb,
+            verdict,
+        } = self;
+        entry.wait(verdict.before).await;
+        let (early, late) = match verdict.doom {
+            Some(doom) if doom.is_early() => (Some(doom), None),
+            doom => (None, doom),
+        };
+        if let Some(doom) = early
+            && let Some(instead) = entry.befalls(doom).await
+        {
             return entry.close(instead);
         }
+        let answer = match (body, verb, target) {
+            (Err(refusal), _, _) => Err(refusal),
+            (Ok(()), None, Target::Resource(path)) => {
+                let store = entry.endpoint.shared.lock();
+                Err(resource::misuse(&store, &call, &path))
+            }
+            (Ok(()), _, target) => carry_out(&call, target, &mut entry).await,
+        };
+        // The outcome is recorded regardless of the fate of the answer.
+        entry.note();
+        let in_yaml = Form::is_yaml(&call.header(ACCEPT));
+        let mut response = answer::respond(answer, in_yaml);
+        entry.wait(verdict.after).await;
+        if let Some(doom) = late {
+            if let Mishap::Cut(bytes) = doom.what.mishap {
+                response = response.map(|body| cut(body, bytes));
+            }
+            if let Some(instead) = entry.befalls(doom).await {
+                return entry.close(instead);
+            }
+        }
+        entry.close(Ok(response))
     }
-    entry.close(Ok(response))
 }
 
 fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdict {
@@ -132,15 +186,15 @@ fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdic
 }
 
 /// A request in progress, with its place in the recording.
-struct Entry<'e> {
-    endpoint: &'e Endpoint,
+struct Entry {
+    endpoint: Endpoint,
     record: RequestRecord,
     number: Option<usize>,
 }
 
-impl<'e> Entry<'e> {
+impl Entry {
     /// Adds the request to the recording, as in progress.
-    fn make(endpoint: &'e Endpoint, record: RequestRecord) -> Self {
+    fn make(endpoint: Endpoint, record: RequestRecord) -> Self {
         let shared = &endpoint.shared;
         let number = (shared.records()).then(|| shared.requests().push(record.clone()));
         Self {
@@ -158,7 +212,7 @@ impl<'e> Entry<'e> {
             Mishap::Silence => std::future::pending().await,
             Mishap::Broken => Some(Err(reset())),
             // Delays are over at this point, and a cut sends part of the answer.
-            Mishap::Delayed(_) | Mishap::Cut(_) => None,
+            Mishap::Delayed(_) | Mishap::InFlight(_) | Mishap::Cut(_) => None,
         }
     }
 
@@ -224,15 +278,18 @@ where
     }
 }
 
-async fn carry_out(call: &Call, target: Target, entry: &mut Entry<'_>) -> Result<Answer, Refusal> {
-    let Endpoint { shared, sight, .. } = entry.endpoint;
+async fn carry_out(call: &Call, target: Target, entry: &mut Entry) -> Result<Answer, Refusal> {
+    let Entry {
+        endpoint, record, ..
+    } = entry;
+    let Endpoint { shared, sight, .. } = &*endpoint;
     match target {
         Target::Resource(path) => {
-            options::check(entry.record.verb, &call.query)?;
-            if let Some(version) = read::awaited_version(entry.record.verb, &call.query)? {
+            options::check(record.verb, &call.query)?;
+            if let Some(version) = read::awaited_version(record.verb, &call.query)? {
                 sight.wait_for(|| shared.lock(), version).await?;
             }
-            resource::answer(shared, sight, call, &path, &mut entry.record)
+            resource::answer(shared, sight, call, &path, record)
         }
         Target::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {

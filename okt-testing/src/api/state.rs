@@ -3,7 +3,7 @@
 //! In-process clients and HTTP connections use the same store behind one lock.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -12,7 +12,8 @@ use std::{
 };
 
 use crate::api::{
-    faults::Book, record::Requests, sight::Sight, store::Store, versions::EventRecord,
+    faults::Book, feature_gate::FeatureGate, record::Requests, sight::Sight, store::Store,
+    versions::EventRecord,
 };
 
 /// The state that all clients share.
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     requests: Mutex<Requests>,
     events: Mutex<Vec<EventRecord>>,
     records: AtomicBool,
+    gates: Mutex<BTreeSet<FeatureGate>>,
     /// The view of the server itself.
     pub(crate) sight: Arc<Sight>,
     replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
@@ -41,6 +43,7 @@ impl Shared {
             requests: Mutex::default(),
             events: Mutex::default(),
             records: AtomicBool::new(true),
+            gates: Mutex::default(),
             sight: Arc::new(Sight::new("")),
             replicas: Mutex::default(),
         }
@@ -79,6 +82,19 @@ impl Shared {
         let replicas = lock(&self.replicas);
         let all = std::iter::once(&self.sight).chain(replicas.values());
         all.cloned().collect()
+    }
+
+    pub(crate) fn enables(&self, gate: FeatureGate) -> bool {
+        lock(&self.gates).contains(&gate)
+    }
+
+    pub(crate) fn set_feature_gate(&self, gate: FeatureGate, on: bool) {
+        let mut gates = lock(&self.gates);
+        if on {
+            gates.insert(gate);
+        } else {
+            gates.remove(&gate);
+        }
     }
 
     pub(crate) fn records(&self) -> bool {

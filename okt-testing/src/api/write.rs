@@ -112,6 +112,10 @@ pub(crate) fn replace(
         let missing = Refusal::not_found(kind.subject(&key.name));
         return Err(warn(door, &body, missing));
     };
+    let old = old.read();
+    precondition
+        .check_uid(kind, door.dry_run, &old)
+        .map_err(|refusal| warn(door, &body, refusal))?;
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
@@ -126,9 +130,8 @@ pub(crate) fn replace(
         let refusal = Refusal::invalid(subject, &[cause]);
         return Err(warn(door, &body, refusal));
     }
-    let old = old.read();
     precondition
-        .check_put(kind, door.dry_run, &old)
+        .check_version(kind, &old)
         .map_err(|refusal| warn(door, &body, refusal))?;
     update(store, door, &old, body)
 }

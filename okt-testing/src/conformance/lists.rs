@@ -284,6 +284,56 @@ async fn a_continued_list_at_a_version_is_400(world: &World) -> Outcome {
     Ok(())
 }
 
+async fn without_its_feature_gate_a_shard_selector_is_ignored(world: &World) -> Outcome {
+    for name in ["a", "b"] {
+        world.create(name, json!({})).await?;
+    }
+    // No uid has a hash in the first range but by a chance of 1 in 2^64; the other selector is wrong.
+    let none = "shardRange(object.metadata.uid,'0x0000000000000000','0x0000000000000001')";
+    for selector in [none, "wrong"] {
+        let path = format!("{}?shardSelector={selector}", world.path());
+        let list = world.send("GET", &path, &[], "").await?.json()?;
+        ensure_eq!(list["items"].as_array().given()?.len(), 2, "{selector}");
+        let path = format!("{path}&watch=true&timeoutSeconds=1");
+        let events = world.send("GET", &path, &[], "").await?.lines()?;
+        ensure_eq!(events.len(), 2, "{selector}");
+    }
+    let path = format!("{}?shardSelector=wrong", world.path());
+    ensure_eq!(world.send("DELETE", &path, &[], "").await?.code, 200);
+    ensure_eq!(names(world, &ListParams::default()).await?, [""; 0]);
+    Ok(())
+}
+
+async fn a_full_page_of_a_selection_may_be_followed_by_an_empty_one(world: &World) -> Outcome {
+    labelled(world).await?;
+    let page = ListParams::default().labels("l=x").limit(1);
+    let first = world.widgets().list(&page).await?;
+    ensure_eq!(first.items.len(), 1);
+    let token = first.metadata.continue_.given()?;
+    ensure_ne!(token, "");
+    ensure_eq!(first.metadata.remaining_item_count, None);
+    let second = world.widgets().list(&page.continue_token(&token)).await?;
+    ensure_eq!(second.items.len(), 0);
+    ensure_eq!(second.metadata.continue_.unwrap_or_default(), "");
+    // A page that is not full is the last one.
+    let page = ListParams::default().labels("l=x").limit(2);
+    let only = world.widgets().list(&page).await?;
+    ensure_eq!(only.metadata.continue_.unwrap_or_default(), "");
+    Ok(())
+}
+
+async fn a_list_of_any_version_has_no_pages(world: &World) -> Outcome {
+    for name in ["a", "b"] {
+        world.create(name, json!({})).await?;
+    }
+    world.caught_up().await?;
+    let path = format!("{}?limit=1&resourceVersion=0", world.path());
+    let list = world.send("GET", &path, &[], "").await?.json()?;
+    ensure_eq!(list["items"].as_array().given()?.len(), 2);
+    ensure_eq!(list["metadata"]["continue"], "");
+    Ok(())
+}
+
 behaviours! { "lists":
     28 label_selectors_select,
     further labels_that_are_numbers_can_be_compared,
@@ -299,4 +349,7 @@ behaviours! { "lists":
     further a_page_token_that_is_none_is_400,
     further a_version_of_the_future_is_504,
     further a_list_of_all_namespaces_has_all,
+    further a_full_page_of_a_selection_may_be_followed_by_an_empty_one,
+    further a_list_of_any_version_has_no_pages,
+    further without_its_feature_gate_a_shard_selector_is_ignored,
 }

@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io};
 
+use crate::FeatureGate;
+
 /// The error for a real API server that does not run.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -24,6 +26,17 @@ pub enum KubernetesError {
     /// A server from `KUBECONFIG` cannot be killed or restarted. A retry does not help.
     #[error("this server was not started here, so it is not killed: leave KUBECONFIG unset")]
     NotOurs,
+    /// A server from `KUBECONFIG` has another feature gate than the test needs. A retry does not help.
+    #[error(
+        "the test needs the feature gate {gate}={on}, which the server of KUBECONFIG does not have: \
+         set it there, or leave KUBECONFIG unset"
+    )]
+    FeatureGate {
+        /// The gate.
+        gate: FeatureGate,
+        /// Whether the test needs it on.
+        on: bool,
+    },
     /// A program did not start, or ended too early. A retry seldom helps.
     #[error("{program} ended ({status}); it printed last:\n{log}")]
     Ended {

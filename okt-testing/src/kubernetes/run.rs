@@ -19,7 +19,7 @@ use kube::{
 use serde_json::json;
 
 use super::{
-    Kubectl, Kubernetes, KubernetesError, build,
+    Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build,
     process::{Process, Processes},
     say,
     source::{self, Source, on_path},
@@ -50,21 +50,7 @@ impl Kubernetes {
     /// # }
     /// ```
     pub async fn start() -> Result<Self, KubernetesError> {
-        let environment = source::Environment::read();
-        let mut notice = None;
-        let source = source::choose(&environment, &mut notice);
-        if let Some(notice) = notice {
-            say(&notice);
-        }
-        match source? {
-            Source::Given { kubeconfig } => given(*kubeconfig).await,
-            Source::Assets { directory } => assets(&directory).await,
-            Source::Go { go, cache } => {
-                let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
-                let built = building.await.map_err(io::Error::other)??;
-                program(&built).await
-            }
-        }
+        Self::options().start().await
     }
 
     /// Starts a server as [`start`](Self::start) does. If there is nothing to run, prints a line
@@ -74,18 +60,11 @@ impl Kubernetes {
     /// As for `start`. If `CI` is set in the environment (neither empty nor `false`), a missing
     /// server is also an error, so that CI does not skip tests silently.
     pub async fn start_or_skip(what: &str) -> Result<Option<Self>, KubernetesError> {
-        match Self::start().await {
-            Ok(kubernetes) => Ok(Some(kubernetes)),
-            Err(error) if error.is_missing() && !source::in_ci() => {
-                say(&format!("skipped: {what}: {error}"));
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        Self::options().start_or_skip(what).await
     }
 
     /// Restarts the server and waits until it is ready: with its data, at the same address, with the
-    /// same token and certificate, so that clients and kubeconfigs stay valid. A running server is
+    /// same token, certificate and feature gates, so that clients and kubeconfigs stay valid. A running server is
     /// killed first.
     ///
     /// Open watches have to start anew, usually with a list, because the server has lost its watch
@@ -103,8 +82,52 @@ impl Kubernetes {
     }
 }
 
+impl KubernetesOptions {
+    /// Starts a server with these options, as [`Kubernetes::start`] does.
+    ///
+    /// # Errors
+    /// As for `Kubernetes::start`, or the server comes from `KUBECONFIG` and has other feature gates
+    /// ([`KubernetesError::FeatureGate`]). An older server from `KUBEBUILDER_ASSETS` ends at once if
+    /// it does not know a gate.
+    pub async fn start(self) -> Result<Kubernetes, KubernetesError> {
+        let environment = source::Environment::read();
+        let mut notice = None;
+        let source = source::choose(&environment, &mut notice);
+        if let Some(notice) = notice {
+            say(&notice);
+        }
+        match source? {
+            Source::Given { kubeconfig } => given(*kubeconfig, &self).await,
+            Source::Assets { directory } => assets(&directory, &self).await,
+            Source::Go { go, cache } => {
+                let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
+                let built = building.await.map_err(io::Error::other)??;
+                program(&built, &self).await
+            }
+        }
+    }
+
+    /// Starts a server with these options, as [`Kubernetes::start_or_skip`] does.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start); a missing server is an error only in CI.
+    pub async fn start_or_skip(self, what: &str) -> Result<Option<Kubernetes>, KubernetesError> {
+        match self.start().await {
+            Ok(kubernetes) => Ok(Some(kubernetes)),
+            Err(error) if error.is_missing() && !source::in_ci() => {
+                say(&format!("skipped: {what}: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Uses a cluster that runs elsewhere.
-async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
+async fn given(
+    kubeconfig: Kubeconfig,
+    options: &KubernetesOptions,
+) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");
     // Merged from all files of KUBECONFIG, with the chosen context.
@@ -116,15 +139,30 @@ async fn given(kubeconfig: Kubeconfig) -> Result<Kubernetes, KubernetesError> {
     });
     // The guard removes the file, because it contains the user's credentials.
     let processes = Processes::new(Vec::new(), directory.path())?;
-    finish(directory, file, processes, kubectl, true).await
+    let kubernetes = finish(directory, file, processes, kubectl, true).await?;
+    if options.flag().is_some() {
+        let metrics = http::Request::get("/metrics").body(Vec::new());
+        let metrics = metrics.map_err(io::Error::other)?;
+        let client = Client::try_from(kubernetes.config.clone())?;
+        if let Some((gate, on)) = options.differing(&client.request_text(metrics).await?) {
+            return Err(KubernetesError::FeatureGate { gate, on });
+        }
+    }
+    Ok(kubernetes)
 }
 
 /// Runs the program that `okt-testing/kubernetes` builds.
-async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
+async fn program(
+    program: &Path,
+    options: &KubernetesOptions,
+) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let file = directory.path().join("kubeconfig");
     let mut command = Command::new(program);
-    command.args(["server", "--dir"]).arg(directory.path());
+    command
+        .args(["server", "--dir"])
+        .arg(directory.path())
+        .args(options.flag());
     let server = Process::start("kubernetes server", command)?;
     let mut processes = Processes::new(vec![server], directory.path())?;
     until(
@@ -151,10 +189,10 @@ async fn program(program: &Path) -> Result<Kubernetes, KubernetesError> {
 }
 
 /// Runs the programs of `KUBEBUILDER_ASSETS`.
-async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
+async fn assets(assets: &Path, options: &KubernetesOptions) -> Result<Kubernetes, KubernetesError> {
     let mut tries = 1;
     let mut kubernetes = loop {
-        match start_assets(assets).await {
+        match start_assets(assets, options).await {
             Err(KubernetesError::Ended { log, .. })
                 if tries < TRIES && log.contains("address already in use") =>
             {
@@ -180,7 +218,10 @@ async fn assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
     Ok(kubernetes)
 }
 
-async fn start_assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
+async fn start_assets(
+    assets: &Path,
+    options: &KubernetesOptions,
+) -> Result<Kubernetes, KubernetesError> {
     let directory = directory()?;
     let own = directory.path();
     let [clients, peers, port] = free_ports()?;
@@ -224,6 +265,7 @@ async fn start_assets(assets: &Path) -> Result<Kubernetes, KubernetesError> {
         "--max-requests-inflight=4000".to_owned(),
         "--max-mutating-requests-inflight=2000".to_owned(),
     ]);
+    server.args(options.flag());
     let servers = vec![
         Process::start_watched("kube-apiserver", &server)?,
         Process::start_watched("etcd", &etcd)?,

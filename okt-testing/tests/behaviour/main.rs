@@ -9,4 +9,5 @@ mod many;
 mod not_served;
 mod records;
 mod robustness;
+mod shards;
 mod support;

@@ -5,6 +5,7 @@ mod combined;
 mod connections;
 mod events;
 mod http;
+mod late;
 mod limits;
 mod order;
 mod recordings;

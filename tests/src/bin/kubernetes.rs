@@ -1,19 +1,24 @@
 //! This program starts a real Kubernetes API server, prints the path of its kubeconfig, and keeps it running until the
 //! program is killed.
 //!
-//! With the argument `killed` it kills the server first.
+//! With the argument `killed` it kills the server first, with `gated` it needs a feature gate.
 
 use std::env;
 use std::future::pending;
 
-use okt_testing::{Kubernetes, KubernetesError};
+use okt_testing::{FeatureGate, Kubernetes, KubernetesError};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), KubernetesError> {
-    let Some(mut kubernetes) = Kubernetes::start_or_skip("a server to look at").await? else {
+    let argument = env::args().nth(1);
+    let mut options = Kubernetes::options();
+    if argument.as_deref() == Some("gated") {
+        options = options.feature_gate(FeatureGate::ShardedListAndWatch, true);
+    }
+    let Some(mut kubernetes) = options.start_or_skip("a server to look at").await? else {
         return Ok(());
     };
-    if env::args().nth(1).as_deref() == Some("killed") {
+    if argument.as_deref() == Some("killed") {
         kubernetes.kill()?;
     }
     println!("{}", kubernetes.kubeconfig().display());

@@ -21,7 +21,7 @@ use super::{
 
 /// The reason why an expression cannot be used.
 #[derive(Debug)]
-pub(super) enum Mistake {
+pub(crate) enum Mistake {
     /// The server would refuse it too.
     Wrong(String),
     /// The server knows this name, but the library does not.

@@ -1,6 +1,6 @@
 //! This file compiles the CEL rules of a schema.
 
-use std::{rc::Rc, thread};
+use std::rc::Rc;
 
 use kube::core::cel::cel::{IdedExpr, parser::Parser};
 use serde_json::Value;
@@ -10,7 +10,9 @@ use super::{
     decl::Decl,
     depth,
     known::Known,
-    macros, repair,
+    macros,
+    parse::{self, Unparsed},
+    repair,
     rule::{Reason, Rule},
 };
 use crate::api::{
@@ -246,31 +248,15 @@ fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<Cause>
     causes.len() == before
 }
 
-/// The maximum length of an expression, in characters.
-const SOURCE_LIMIT: usize = 100_000;
-
-/// The stack on which an expression is parsed, in bytes.
-const STACK: usize = 64 * 1024 * 1024;
-
 fn parse(source: &str) -> Result<IdedExpr, String> {
-    let size = source.chars().count();
-    if size > SOURCE_LIMIT {
-        return Err(format!(
-            "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {SOURCE_LIMIT}"
-        ));
-    }
-    // The parser may panic, and uses some ten kilobytes of the stack for each bracket.
-    let outcome = thread::scope(|scope| {
-        let parse = || Parser::default().enable_optional_syntax(true).parse(source);
-        let parsing = thread::Builder::new().stack_size(STACK);
-        Some(parsing.spawn_scoped(scope, parse).ok()?.join())
-    });
-    match outcome {
-        Some(Ok(Ok(mut expression))) => {
+    let parser = Parser::default().enable_optional_syntax(true);
+    match parse::parse(parser, source) {
+        Ok(mut expression) => {
             macros::expand(&mut expression)?;
             Ok(expression)
         }
-        Some(Ok(Err(errors))) => Err(errors.to_string().replace("\n| ", "\n | ")),
-        Some(Err(_)) | None => Err("the expression cannot be parsed".to_owned()),
+        Err(Unparsed::Errors(errors)) => Err(errors.to_string().replace("\n| ", "\n | ")),
+        Err(Unparsed::Long(why)) => Err(format!("ERROR: <input>:-1:0: {why}")),
+        Err(Unparsed::Panicked) => Err("the expression cannot be parsed".to_owned()),
     }
 }

@@ -33,6 +33,8 @@ struct Planned<W> {
 /// The faults that strike a request.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
+    /// The time during which the request is on its way.
+    pub(crate) in_flight: Delay,
     pub(crate) before: Delay,
     pub(crate) after: Delay,
     /// The fault that is not a delay.
@@ -174,7 +176,7 @@ impl Court {
 
 /// Returns whether a fault can be added: delays add up, of other faults only one strikes.
 fn takes_request(verdict: &Verdict, what: &OnRequest) -> bool {
-    matches!(what.mishap, Mishap::Delayed(_)) || verdict.doom.is_none()
+    matches!(what.mishap, Mishap::Delayed(_) | Mishap::InFlight(_)) || verdict.doom.is_none()
 }
 
 fn takes_event(fate: &Fate, what: &OnEvent) -> bool {
@@ -209,8 +211,11 @@ impl<W: std::fmt::Display> Planned<W> {
 impl Verdict {
     fn add(&mut self, what: OnRequest, due: Due) {
         match what.mishap {
-            Mishap::Delayed(time) if what.after_commit => self.after.add(time, due),
+            Mishap::Delayed(time) | Mishap::InFlight(time) if what.after_commit => {
+                self.after.add(time, due);
+            }
             Mishap::Delayed(time) => self.before.add(time, due),
+            Mishap::InFlight(time) => self.in_flight.add(time, due),
             _ => self.doom = Some(Doom { what, due }),
         }
     }

@@ -23,6 +23,8 @@ pub(crate) enum Mishap {
     Broken,
     /// The request takes this much longer.
     Delayed(Duration),
+    /// The request is on its way for this long, whether its client waits for it or not.
+    InFlight(Duration),
     /// The connection ends after this number of bytes of the response body.
     Cut(usize),
 }
@@ -41,7 +43,7 @@ impl OnRequest {
     /// Returns the same fault with this fraction of its delay.
     pub(crate) fn scaled(&self, fraction: f64) -> Self {
         let mut scaled = self.clone();
-        if let Mishap::Delayed(time) = &mut scaled.mishap {
+        if let Mishap::Delayed(time) | Mishap::InFlight(time) = &mut scaled.mishap {
             *time = time.mul_f64(fraction);
         }
         scaled
@@ -55,6 +57,7 @@ impl fmt::Display for OnRequest {
             Mishap::Silence => f.write_str("no answer")?,
             Mishap::Broken => f.write_str("a broken connection")?,
             Mishap::Delayed(time) => write!(f, "a delay of {time:?}")?,
+            Mishap::InFlight(time) => write!(f, "a delivery after {time:?}")?,
             Mishap::Cut(bytes) => return write!(f, "a body cut after {bytes} bytes"),
         }
         if self.after_commit {

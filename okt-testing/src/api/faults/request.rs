@@ -105,12 +105,46 @@ impl Fault<OnRequest> {
     }
 
     /// Carries out the request this much later, on tokio's clock; it is not carried out if the
-    /// client gives up meanwhile.
+    /// client gives up meanwhile (see [`deliver_late`](Self::deliver_late)).
     ///
     /// With [`after_commit`](Self::after_commit) it is carried out at once and answered late.
     /// In a [`Chaos`](crate::Chaos) the delay is between zero and this time.
     pub fn delay(time: Duration) -> Self {
         Self::happens(Mishap::Delayed(time))
+    }
+
+    /// Delivers the request this much later, on tokio's clock: it is carried out even if the client
+    /// has given up meanwhile.
+    ///
+    /// So an old write arrives when its client, restarted or replaced by another one, has written
+    /// something newer. With [`after_commit`](Self::after_commit) it is as [`delay`](Self::delay).
+    /// In a [`Chaos`](crate::Chaos) the time is between zero and this time.
+    ///
+    /// # Example
+    /// ```
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::{Api, api::{ListParams, PostParams}};
+    /// use okt_testing::{ApiServer, Fault, Verb};
+    /// use tokio::time::{sleep, timeout};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), kube::Error> {
+    /// let server = ApiServer::new();
+    /// server.inject(Fault::deliver_late(Duration::from_secs(9)).on(Verb::Create).times(1));
+    /// let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    /// let mut map = ConfigMap::default();
+    /// map.metadata.name = Some("late".to_owned());
+    /// let creating = timeout(Duration::from_secs(3), maps.create(&PostParams::default(), &map)).await;
+    /// assert!(creating.is_err(), "the client gives up");
+    /// assert!(maps.get_opt("late").await?.is_none());
+    /// sleep(Duration::from_secs(7)).await;
+    /// assert!(maps.get_opt("late").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deliver_late(time: Duration) -> Self {
+        Self::happens(Mishap::InFlight(time))
     }
 
     /// Strikes after the request was carried out: its writes are committed.

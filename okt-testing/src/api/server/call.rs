@@ -174,11 +174,7 @@ impl Call {
     }
 
     pub(super) fn selector(&self, kind: &Kind) -> Result<Selector, Refusal> {
-        Selector::parse(
-            kind,
-            self.query.text("labelSelector"),
-            self.query.text("fieldSelector"),
-        )
+        Selector::parse(kind, &self.query)
     }
 
     pub(super) fn dry_run(&self) -> bool {

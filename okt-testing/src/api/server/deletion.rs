@@ -54,7 +54,7 @@ pub(super) fn of_collection(
         let Some(object) = convert::current(store, kind, &key) else {
             continue;
         };
-        if selector.selects(&object) {
+        if selector.selects(&key, &object) {
             delete::delete(store, kind, &key, &deletion)?;
             let mut item = object.read();
             if kind.origin == Origin::BuiltIn {
@@ -68,6 +68,8 @@ pub(super) fn of_collection(
     let mut metadata = json!({ "resourceVersion": store.version().to_string() });
     if kind.origin == Origin::Crd {
         metadata["continue"] = "".into();
+    } else if let Some(shards) = selector.shards() {
+        metadata["shardInfo"] = json!({ "selector": shards.to_string() });
     }
     Ok(Answer::ok(json!({
         "kind": kind.list_kind,

@@ -42,8 +42,10 @@ impl Lens {
             .previous
             .as_ref()
             .map(|old| convert::present(&self.kind, old));
-        let was = old.as_ref().is_some_and(|old| self.selector.selects(old));
-        let is = !change.removed && self.selector.selects(&new);
+        let was = old
+            .as_ref()
+            .is_some_and(|old| self.selector.selects(&change.key, old));
+        let is = !change.removed && self.selector.selects(&change.key, &new);
         match (was, is) {
             (false, false) => None,
             (false, true) => Some(self.event(EventKind::Added, &change.key, &new, store)),
@@ -64,7 +66,7 @@ impl Lens {
     /// Returns the event of an object that existed before the watch, if the watch covers it.
     pub(super) fn see_first(&self, key: &Key, object: &Arc<Stored>, store: &Store) -> Option<Seen> {
         let object = convert::present(&self.kind, object);
-        (self.covers(&key.namespace) && self.selector.selects(&object))
+        (self.covers(&key.namespace) && self.selector.selects(key, &object))
             .then(|| self.event(EventKind::Added, key, &object, store))
     }
 

@@ -24,17 +24,6 @@ impl Precondition {
         }
     }
 
-    /// Checks the preconditions of a PUT against the object.
-    pub(super) fn check_put(
-        &self,
-        kind: &Kind,
-        dry_run: bool,
-        object: &Value,
-    ) -> Result<(), Refusal> {
-        self.check_uid(kind, dry_run, object)?;
-        self.check_version(kind, object)
-    }
-
     /// Checks the uid of a PUT against that of the object, which is empty if there is no object.
     pub(super) fn check_uid(
         &self,
@@ -70,7 +59,7 @@ impl Precondition {
         Ok(())
     }
 
-    /// Checks the version of a patch against the object; for a patch, the uid is a field like any other.
+    /// Checks the version of a PUT or a patch against the object; for a patch, the uid is a field like any other.
     pub(crate) fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
             Ok(())
