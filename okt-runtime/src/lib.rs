@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | | `failure`, `texts`, `clock`, `patience`, `limit`, `backdoor`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
-//! | `cache` | the cache of objects, and the queue of those that are due | `wire` |
 //! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
+//! | `cache` | the cache of objects, and the queue of those that are due | `wire`, `sharding` |
 //! | `crd` | the CRD with the graph in it | `wire` |
 //! | `resources` | the resources that an object owns in the cluster | `wire`, `cache` |
 //! | `reach` | access to the application for handlers: commands, HTTP through a pod | |

@@ -326,7 +326,8 @@ fn poll<K>(
 fn is_selector_refused(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) => {
-            status.code == 400 && status.message.contains("shard selector")
+            // With code 500 (kube-apiserver 1.36.1).
+            status.message.contains("shard selector")
         }
         _ => false,
     }

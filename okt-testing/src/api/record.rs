@@ -92,6 +92,8 @@ pub struct RequestRecord {
     pub name: Option<String>,
     /// The field manager that the request named.
     pub field_manager: Option<String>,
+    /// The `shardSelector` that the request named.
+    pub shard_selector: Option<String>,
     /// Whether the request is a dry run.
     pub dry_run: bool,
     /// The HTTP status that the client got; 0 if it got none: the response is still pending, the

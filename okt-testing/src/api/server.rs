@@ -80,6 +80,7 @@ where
     let (parts, body) = request.into_parts();
     let body = collect(body).await?;
     let mut query = Query::parse(parts.uri.query().unwrap_or_default());
+    let shards = query.text("shardSelector").to_owned();
     if !endpoint.shared.enables(FeatureGate::ShardedListAndWatch) {
         query = query.without("shardSelector");
     }
@@ -92,6 +93,7 @@ where
     };
     let target = resource::without_name(&endpoint.shared, &call, Target::parse(&call.path));
     let (mut record, verb) = call.record(&endpoint, &target);
+    record.shard_selector = (!shards.is_empty()).then_some(shards);
     let mut verdict = judge(&endpoint, &call, &mut record);
     let mut entry = Entry::make(endpoint, record);
     let in_flight = std::mem::take(&mut verdict.in_flight);

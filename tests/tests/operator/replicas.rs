@@ -5,20 +5,21 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, DeleteParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{CustomResourceExt, ResourceExt};
 use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
-use okt_testing::{Fault, RequestRecord};
-use okt_tests::{Database, DatabaseState::*, Databases, Reply, Rig};
+use okt_testing::{Fault, FeatureGate, RequestRecord, Verb};
+use okt_tests::{DatabaseState::*, Databases, Kiosks, Reply, Rig, Served};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// A cluster with replicas of the operator of databases.
-struct Fleet {
-    rig: Rig,
+/// A cluster with replicas of an operator.
+struct Fleet<A: Served = Databases> {
+    rig: Rig<A>,
     replicas: BTreeMap<String, Replica>,
     born: usize,
     known: BTreeSet<String>,
@@ -32,11 +33,11 @@ struct Replica {
 /// What a fleet does within this time, it does not do at all.
 const LONG: Duration = Duration::from_mins(5);
 
-impl Fleet {
+impl<A: Served> Fleet<A> {
     /// Starts replicas, and waits until they are settled.
-    async fn of(size: usize, shards: Shards) -> Self {
+    async fn of_any(size: usize, shards: Shards) -> Self {
         let mut fleet = Self {
-            rig: Rig::without_operator().await,
+            rig: Rig::without_operator_of().await,
             replicas: BTreeMap::new(),
             born: 0,
             known: BTreeSet::new(),
@@ -120,19 +121,24 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
+impl Fleet {
+    async fn of(size: usize, shards: Shards) -> Self {
+        Self::of_any(size, shards).await
+    }
+}
+
+impl<A: Served> Drop for Fleet<A> {
     /// Checks that no status broke a rule, in every test.
     fn drop(&mut self) {
-        let rules = Rules::of_application::<Databases>();
+        let rules = Rules::of_application::<A>();
         let server = &self.rig.server;
         let broken = self.known.iter().flat_map(|name| {
-            let broken = rules.broken_by(server, name, Database::crd_name());
+            let broken = rules.broken_by(server, name, A::Resource::crd_name());
             broken.into_iter().flat_map(|(_, broken)| broken)
         });
         let broken: Vec<String> = broken.collect();
         if !std::thread::panicking() {
             assert!(broken.is_empty(), "broken rules: {}", broken.join("\n"));
-            assert_eq!(self.rig.app.overlaps(), 0);
         }
     }
 }
@@ -178,10 +184,7 @@ async fn a_leader_that_stops_hands_over_in_under_a_second() {
         begun.elapsed()
     );
     assert_ne!(fleet.holder().await, leader);
-    let leases = fleet
-        .leases()
-        .list(&okt::kube::api::ListParams::default())
-        .await;
+    let leases = fleet.leases().list(&ListParams::default()).await;
     assert_eq!(
         leases.expect("a list").items.len(),
         2,
@@ -215,7 +218,24 @@ async fn the_work_of_a_killed_leader_is_resumed_under_the_same_id_within_18_seco
 
 #[tokio::test(start_paused = true)]
 async fn shared_objects_are_each_reconciled_by_one_replica_and_all_do_something() {
-    let fleet = Fleet::of(3, Shards::Auto).await;
+    share(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_filters_by_ranges_sends_each_replica_only_its_objects() {
+    share(true).await;
+}
+
+/// Three replicas share objects; the API server filters by ranges or not.
+async fn share(filters: bool) {
+    let fleet = Fleet::of(0, Shards::Auto).await;
+    let gate = FeatureGate::ShardedListAndWatch;
+    fleet.rig.server.set_feature_gate(gate, filters);
+    let mut fleet = fleet;
+    for _ in 0..3 {
+        fleet.start(Shards::Auto);
+    }
+    sleep(Duration::from_mins(1)).await;
     assert_eq!(fleet.holder().await, "3 replicas");
     let mark = fleet.rig.server.mark();
     for number in 0..60 {
@@ -239,6 +259,88 @@ async fn shared_objects_are_each_reconciled_by_one_replica_and_all_do_something(
         .collect();
     let all: usize = objects.iter().map(BTreeSet::len).sum();
     assert_eq!(all, 60, "no object is written by two replicas");
+    assert_eq!(fleet.rig.app.overlaps(), 0);
+    for request in fleet.rig.server.requests() {
+        let is_watch = request.resource == "databases" && request.verb == Verb::Watch;
+        if is_watch && fleet.known.contains(&request.client) {
+            let selector = request.shard_selector.as_deref().unwrap_or_default();
+            assert!(
+                selector.starts_with("shardRange(object.metadata.uid, "),
+                "{request}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_that_the_server_refuses_is_left_out() {
+    let fleet = Fleet::of(0, Shards::Auto).await;
+    let refused = |request: &RequestRecord| request.shard_selector.is_some();
+    let message = "invalid shard selector: no such function";
+    let refusal = Fault::answer(500, "", message).matching(refused);
+    let refusal = fleet.rig.server.inject(refusal);
+    let mut fleet = fleet;
+    fleet.start(Shards::Auto);
+    fleet.start(Shards::Auto);
+    sleep(Duration::from_mins(2)).await;
+    for number in 0..20 {
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..20 {
+        fleet
+            .rig
+            .until_ready(&format!("db-{number}"), Running)
+            .await;
+    }
+    assert_eq!(refusal.struck(), 2, "each replica asks once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_replica_watches_what_its_objects_own_also_after_another_one_is_gone() {
+    let mut fleet = Fleet::<Kiosks>::of_any(2, Shards::Auto).await;
+    for number in 0..16 {
+        fleet.rig.create_raw(kiosk(number)).await;
+    }
+    sleep(LONG).await;
+    let maps: Api<ConfigMap> = Api::namespaced(fleet.rig.client.clone(), "default");
+    let all = || async {
+        let list = maps.list(&ListParams::default()).await.expect("a list");
+        list.items.iter().filter(|map| map.data.is_some()).count()
+    };
+    assert_eq!(all().await, 16);
+    let name = fleet.replicas.keys().next().expect("a replica").clone();
+    fleet.kill(&name).await;
+    sleep(Duration::from_mins(1)).await;
+    // What is deleted, or loses its labels, comes again.
+    for number in 0..16 {
+        let name = format!("map-{number}");
+        if number % 2 == 0 {
+            maps.delete(&name, &DeleteParams::default())
+                .await
+                .expect("it is deleted");
+        } else {
+            let patch = json!({ "metadata": { "labels": null } });
+            let params = PatchParams::default();
+            maps.patch(&name, &params, &Patch::Merge(patch))
+                .await
+                .expect("it is changed");
+        }
+    }
+    sleep(LONG).await;
+    assert_eq!(all().await, 16);
+    for map in maps.list(&ListParams::default()).await.expect("a list") {
+        assert_eq!(map.labels()["okt.dev/owner-hash"].len(), 2);
+    }
+    let mark = fleet.rig.server.mark();
+    sleep(LONG).await;
+    assert!(fleet.writers(mark).is_empty(), "all is at rest");
+}
+
+fn kiosk(number: usize) -> serde_json::Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": format!("kiosk-{number}") },
+        "spec": { "maps": { format!("map-{number}"): "text" } },
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -367,7 +469,7 @@ async fn leases_that_somebody_deletes_stop_the_replicas_and_all_is_well_after_a_
     let fleet = Fleet::of(2, Shards::Auto).await;
     fleet.rig.create("db", json!({})).await;
     fleet.rig.until_ready("db", Running).await;
-    let all = okt::kube::api::ListParams::default();
+    let all = ListParams::default();
     let params = DeleteParams::default();
     (fleet.leases().delete_collection(&params, &all).await).expect("they are deleted");
     fleet.rig.ask_for("db", json!({ "state": "End" })).await;

@@ -65,6 +65,7 @@ impl Call {
             namespace: named.namespace,
             name: named.name,
             field_manager: (!manager.is_empty()).then(|| manager.to_owned()),
+            shard_selector: None,
             dry_run: self.query.text("dryRun") == "All",
             status: 0,
             committed: None,
