@@ -45,11 +45,6 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
         );
     }
     sizes.sort_unstable();
-    if chosen("double", &["real"]) {
-        let directory = tempfile::tempdir()?;
-        let site = Site::double(directory.path()).await?;
-        tables(&site, &chosen, &sizes, is_short).await?;
-    }
     if words.iter().any(|word| word == "replicas") {
         let size = sizes.last().copied().unwrap_or_default();
         for (filters, title) in [(true, "the server filters"), (false, "it does not")] {
@@ -57,6 +52,11 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
             replicas::bench(&site, size, title).await?;
         }
         return Ok(());
+    }
+    if chosen("double", &["real"]) {
+        let directory = tempfile::tempdir()?;
+        let site = Site::double(directory.path()).await?;
+        tables(&site, &chosen, &sizes, is_short).await?;
     }
     if chosen("real", &["double"]) {
         let site = Site::real(false).await?;
