@@ -30,7 +30,7 @@ pub(crate) struct Member {
     /// The highest version of a table that was seen (C5).
     newest: u64,
     listed: bool,
-    /// Members that rows name, and whose lease is gone: since when.
+    /// Members that may act although their lease is gone: since when it is.
     missed: BTreeMap<Name, Duration>,
     /// Members that do not act any more, for certain.
     gone: BTreeSet<Name>,
@@ -137,7 +137,8 @@ impl Member {
         self.own == Own::Left || (self.says.stopping && self.own == Own::None)
     }
 
-    /// Returns whether the lease is lost: what this member held belongs to others, and it must join anew.
+    /// Returns whether the lease is lost, or was never got: what this member held belongs to others, and another one must
+    /// join under another name.
     pub(crate) fn is_over(&self) -> bool {
         self.own == Own::Lost
     }
@@ -335,7 +336,9 @@ impl Member {
                 self.missed.entry(name.clone()).or_insert(now.least);
             }
         }
-        self.missed.retain(|name, _| named.contains(name));
+        // Of a table that was just made nobody knows whom an earlier one named (C11).
+        let is_new = self.rows().is_none_or(|table| table.fresh);
+        self.missed.retain(|name, _| is_new || named.contains(name));
         self.gone
             .retain(|name| named.contains(name) || self.peers.contains_key(name));
         let eligible = self.eligible(now).into_iter().map(str::to_owned).collect();
@@ -377,8 +380,8 @@ impl Member {
                 self.own = Own::Joined { uid, joined, said };
                 self.trust(sent.at, now);
             }
-            // The name is taken, perhaps by this member, whose first request was carried out without an answer.
-            (Request::Join(_), Outcome::Changed) => self.lose(),
+            // The lease may have been made, and even deleted again: the name is not used again (C3).
+            (Request::Join(_), _) => self.lose(),
             (Request::Renew { said: new, .. }, Outcome::Done(_)) => {
                 if let Own::Joined { said, .. } = &mut self.own {
                     *said = new;

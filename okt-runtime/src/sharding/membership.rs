@@ -219,26 +219,37 @@ struct Process {
     stopping: CancellationToken,
 }
 
+/// What was wrong last, so that it is told once.
+#[derive(Default)]
+struct Troubles {
+    of_watch: LastError,
+    of_writes: Option<String>,
+}
+
 impl Process {
     async fn keep(self) {
         let begun = Instant::now();
+        let mut troubles = Troubles::default();
         while !self.stopping.is_cancelled() {
-            self.live(begun).await;
+            self.live(begun, &mut troubles).await;
             // What the member held belongs to others.
             self.publish(Held::NOTHING);
+            tokio::select! {
+                () = sleep(self.timing.retry) => {}
+                () = self.stopping.cancelled() => {}
+            }
         }
     }
 
     /// Lives as one member, until it has left or its lease is lost.
-    async fn live(&self, begun: Instant) {
+    async fn live(&self, begun: Instant, troubles: &mut Troubles) {
         // The keys of `RandomState` come from the system's source of randomness.
         let number = RandomState::new().build_hasher().finish();
         let name = format!("{}-{number:016x}", self.group.name);
         let mut member = Member::new(name.clone(), self.group.shards.limit(), self.timing);
         let mut replicas = BTreeMap::from([(name.clone(), self.group.replica.clone())]);
         let mut answers = FuturesUnordered::new();
-        let mut errors = LastError::default();
-        let mut trouble = None;
+        let mut has_joined = false;
         let mut leases = pin!(self.watch().fuse());
         let mut list = Vec::new();
         loop {
@@ -255,7 +266,7 @@ impl Process {
             }
             self.publish(member.held(now));
             if member.has_left() || member.is_over() {
-                if member.is_over() {
+                if member.is_over() && has_joined {
                     tracing::warn!(
                         lease = name,
                         "the lease of this replica is gone; it joins again under a new name"
@@ -266,19 +277,23 @@ impl Process {
             tokio::select! {
                 Some(event) = leases.next() => match event {
                     Ok(event) => {
-                        errors.end();
+                        troubles.of_watch.end();
                         if let Some(seen) = self.seen(event, &mut list, &mut replicas) {
                             member.see(seen, self.standing.stopwatch.now());
                         }
                     }
-                    Err(error) => errors.warn("cannot watch the leases of the replicas", &self.group.name, &error),
+                    Err(error) => {
+                        let errors = &mut troubles.of_watch;
+                        errors.warn("cannot watch the leases of the replicas", &self.group.name, &error);
+                    }
                 },
                 Some(answer) = answers.next() => {
-                    let Answer { purpose, outcome, trouble: new } = answer;
-                    if let Some(why) = new.as_ref().filter(|_| new != trouble) {
+                    let Answer { purpose, outcome, trouble } = answer;
+                    if let Some(why) = trouble.as_ref().filter(|_| trouble != troubles.of_writes) {
                         tracing::warn!(group = self.group.name, "cannot write the leases of the replicas: {why}");
                     }
-                    trouble = new;
+                    troubles.of_writes = trouble;
+                    has_joined |= purpose == Purpose::Own && matches!(outcome, Outcome::Done(_));
                     if purpose == Purpose::Other && outcome == Outcome::Changed {
                         // The lease is newer than the watch shows: it may be stuck.
                         leases.set(self.watch().fuse());

@@ -1,4 +1,4 @@
-//! These tests apply the printed manifests of an operator with kubectl, and run the operator as they specify.
+//! These tests apply the printed manifests of an operator with kubectl, and run its replicas as they specify.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,8 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use okt_testing::Kubernetes;
 use okt_tests::{Database, Databases, Served};
@@ -28,11 +29,11 @@ const ARGUMENTS: [&str; 5] = [
     TEAM,
 ];
 
-/// The installed objects and the operator of this test; all are removed when this value is dropped.
+/// The installed objects and the replicas of this test; all are removed when this value is dropped.
 struct Installed<'a> {
     server: &'a Kubernetes,
     manifests: String,
-    operator: Option<Child>,
+    replicas: Vec<Child>,
 }
 
 impl<'a> Installed<'a> {
@@ -40,7 +41,7 @@ impl<'a> Installed<'a> {
         let installed = Self {
             server,
             manifests,
-            operator: None,
+            replicas: Vec::new(),
         };
         let team = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": TEAM } });
         accepted(&installed.kubectl(&["apply", "-f", "-"], &team.to_string()));
@@ -63,7 +64,7 @@ impl<'a> Installed<'a> {
         kubectl.wait_with_output().expect("it ends")
     }
 
-    /// Runs the program with the settings of the Deployment.
+    /// Runs a replica with the settings of the Deployment.
     fn run(&mut self, container: &Container, kubeconfig: &Path) {
         let environment = container.env.iter().flatten();
         let environment = environment.map(|env| (&env.name, env.value.clone().unwrap_or_default()));
@@ -71,18 +72,21 @@ impl<'a> Installed<'a> {
             .args(container.args.iter().flatten())
             .envs(environment)
             .env("KUBECONFIG", kubeconfig)
+            // As in a pod: leader election is on, and a file says which namespace this is.
+            .env("KUBERNETES_SERVICE_HOST", "kubernetes.default")
+            .env("OKT_LEASE_NAMESPACE", HOME)
             .stdin(Stdio::null())
             .spawn();
-        self.operator = Some(operator.expect("it starts"));
+        self.replicas.push(operator.expect("it starts"));
     }
 }
 
 impl Drop for Installed<'_> {
     fn drop(&mut self) {
-        if let Some(operator) = &mut self.operator {
+        for replica in &mut self.replicas {
             // The process may have ended already.
-            let _ = operator.kill();
-            let _ = operator.wait();
+            let _ = replica.kill();
+            let _ = replica.wait();
         }
         let delete = ["delete", "--ignore-not-found", "--wait=false"];
         self.kubectl(&[&delete[..], &["-f", "-"]].concat(), &self.manifests);
@@ -126,7 +130,7 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn the_manifests_install_an_operator_that_works_in_a_restricted_namespace() {
+async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
     let what = "the manifests of an operator";
     on_kubernetes(what, async |place| {
         let server = SERVER.get().and_then(Option::as_ref).expect("it runs");
@@ -144,21 +148,41 @@ async fn the_manifests_install_an_operator_that_works_in_a_restricted_namespace(
 
         let deployments: Api<Deployment> = Api::namespaced(place.client.clone(), HOME);
         let deployment = deployments.get("databases").await.expect("it is there");
-        let template = deployment.spec.template.spec.expect("a template");
+        let wanted = deployment.spec;
+        let template = wanted.template.spec.expect("a template");
         only_restricted_pods_are_let_in(&place.client, &template).await;
 
         let account = template.service_account_name.expect("an account");
         let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(kubeconfig.path(), as_account(server, &account)).expect("it is written");
-        installed.run(&template.containers[0], kubeconfig.path());
+        for _ in 0..wanted.replicas.expect("a number") {
+            installed.run(&template.containers[0], kubeconfig.path());
+        }
         lives_and_goes(&place.client).await;
 
-        let operator = installed.operator.as_mut().expect("it runs");
-        let told = Command::new("kill").arg(operator.id().to_string()).status();
-        assert!(told.expect("kill").success());
-        let ended = async || operator.try_wait().expect("a process").is_some();
-        until("the operator has ended", ended).await;
-        assert_eq!(installed.operator.as_mut().and_then(code), Some(0));
+        let leases: Api<Lease> = Api::namespaced(place.client.clone(), HOME);
+        let count = async || {
+            leases
+                .list(&ListParams::default())
+                .await
+                .expect("a list")
+                .items
+                .len()
+        };
+        until("each replica has a lease beside the table", async || {
+            count().await == 3
+        })
+        .await;
+        for replica in &installed.replicas {
+            let told = Command::new("kill").arg(replica.id().to_string()).status();
+            assert!(told.expect("kill").success());
+        }
+        for replica in &mut installed.replicas {
+            let ended = async || replica.try_wait().expect("a process").is_some();
+            until("the replica has ended", ended).await;
+            assert_eq!(code(replica), Some(0));
+        }
+        assert_eq!(count().await, 1, "a replica that stops deletes its lease");
     })
     .await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Member, Own, Peer, Sent};
 use crate::sharding::plan::{Group, give, plan};
-use crate::sharding::protocol::{Now, Purpose, Request};
+use crate::sharding::protocol::{Now, Purpose, Request, Said};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::table::{Name, Table};
 
@@ -96,9 +96,13 @@ impl Member {
         }
         match &self.own {
             Own::None if self.says.stopping => None,
-            Own::None => Some(Request::Join(self.says.clone())),
+            // A lease that is made without an answer is nobody's: it must not get ranges.
+            Own::None => Some(Request::Join(Said {
+                ready: false,
+                ..self.says.clone()
+            })),
             Own::Joined { uid, said, .. } => {
-                let is_leaving = said.stopping && self.table_names_nothing_of_this();
+                let is_leaving = said.stopping && !self.may_still_hold();
                 if is_leaving {
                     return Some(Request::Leave { uid: uid.clone() });
                 }
@@ -115,12 +119,16 @@ impl Member {
         }
     }
 
-    fn table_names_nothing_of_this(&self) -> bool {
-        let names = |table: &Table| table.members().contains(&&self.name);
-        match &self.table {
-            Some(seen) => !seen.table.as_ref().is_some_and(names),
-            None => true,
-        }
+    /// Returns whether this member holds a range, or its holder may give it one.
+    fn may_still_hold(&self) -> bool {
+        let may_give = |holder: &Name| !self.gone.contains(holder);
+        self.rows().is_some_and(|table| {
+            table.rows.iter().any(|row| {
+                let comes = row.next.as_ref() == Some(&self.name);
+                row.holder.as_ref() == Some(&self.name)
+                    || (comes && row.holder.as_ref().is_some_and(may_give))
+            })
+        })
     }
 
     /// Founds the table, gives ranges away, and plans.
@@ -256,6 +264,7 @@ impl Member {
         }
         let is_old = now.least.saturating_sub(seen.since) >= self.timing.expiry;
         is_old
+            && self.missed.is_empty()
             && self
                 .peers
                 .values()

@@ -24,11 +24,15 @@ fn settled(size: usize, limit: usize, dice: &mut Dice) -> World {
 
 #[test]
 fn no_two_members_hold_a_range_whatever_happens_and_all_ranges_are_held_afterwards() {
-    check(40, |dice| {
+    check(60, |dice| {
         let size = 2 + dice.below(4);
         let limit = [1, 2, 64][dice.below(3)];
         let mut world = settled(size, limit, dice);
-        world.run(150 * SECOND, ALL, dice);
+        // Some errors need faults that others would hide.
+        let faults: Vec<Fault> = (ALL.iter().copied())
+            .filter(|_| dice.below(3) > 0)
+            .collect();
+        world.run(150 * SECOND, &faults, dice);
         world.heal();
         world.run(90 * SECOND, NONE, dice);
         assert_eq!(world.unheld(), Ranges::NONE, "{world:?}");
@@ -76,6 +80,23 @@ fn a_clean_stop_hands_over_in_under_a_second() {
         assert_eq!(world.running(), 2, "it has left: {world:?}");
     });
     println!("without a holder after a clean stop: at most {worst:?}");
+}
+
+#[test]
+fn a_member_that_stops_waits_for_nothing_that_a_dead_one_was_to_give_it() {
+    check(20, |dice| {
+        let mut world = settled(1, 64, dice);
+        world.start(64, dice);
+        while !world.is_moving() {
+            world.run(SECOND / 20, NONE, dice);
+        }
+        world.kill_the_oldest();
+        world.stop_the_oldest();
+        world.run(40 * SECOND, NONE, dice);
+        assert!(!world.is_running("member-2"), "{world:?}");
+        world.run(60 * SECOND, NONE, dice);
+        assert_eq!(world.unheld(), Ranges::NONE, "{world:?}");
+    });
 }
 
 #[test]

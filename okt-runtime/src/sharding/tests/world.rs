@@ -25,8 +25,10 @@ pub(super) enum Fault {
     Outages,
     /// Requests and answers are lost, or arrive up to 9 seconds late.
     Losses,
-    /// Watches show old states, for up to 20 seconds.
+    /// Watches show old states, for up to 45 seconds.
     Lags,
+    /// Watches break, and begin anew with a list.
+    Lists,
     /// Work keeps ranges for some seconds.
     Work,
     /// Somebody deletes leases.
@@ -42,6 +44,7 @@ pub(super) const ALL: &Faults = &[
     Fault::Outages,
     Fault::Losses,
     Fault::Lags,
+    Fault::Lists,
     Fault::Work,
     Fault::Deletions,
 ];
@@ -63,6 +66,8 @@ struct Node {
     name: String,
     member: Member,
     limit: usize,
+    /// When its caches are filled.
+    ready: Duration,
     /// The clock: how fast it runs, in thousandths.
     rate: u32,
     begun: Duration,
@@ -103,12 +108,12 @@ impl World {
     pub(super) fn start(&mut self, limit: usize, dice: &mut Dice) {
         self.born += 1;
         let name = format!("member-{}", self.born);
-        let mut member = Member::new(name.clone(), limit, Timing::of(Duration::from_secs(15)));
-        member.ready();
+        let member = Member::new(name.clone(), limit, Timing::of(Duration::from_secs(15)));
         self.nodes.push(Node {
             name,
             member,
             limit,
+            ready: self.now + Duration::from_millis(dice.below(3_000) as u64),
             rate: 900 + u32::try_from(dice.below(201)).expect("a small number"),
             begun: self.now,
             paused: Duration::ZERO,
@@ -150,10 +155,6 @@ impl World {
             strikes(faults.contains(&Fault::Lags)),
             strikes(faults.contains(&Fault::Deletions)),
         );
-        let seconds = |dice: &mut Dice, most: usize| {
-            Duration::from_millis(100 * (1 + dice.below(10 * most)) as u64)
-        };
-        let now = self.now;
         if death {
             match dice.below(3) {
                 0 if self.nodes.len() > 1 => {
@@ -174,16 +175,8 @@ impl World {
         let Some(index) = (!self.nodes.is_empty()).then(|| dice.below(self.nodes.len())) else {
             return self.start(64, dice);
         };
+        self.disturb(index, (pause, outage, lag), dice);
         let node = &mut self.nodes[index];
-        if pause {
-            node.paused = now + seconds(dice, 45);
-        }
-        if outage {
-            node.cut = now + seconds(dice, 40);
-        }
-        if lag {
-            node.lagging = now + seconds(dice, 20);
-        }
         if faults.contains(&Fault::Work) && dice.below(40) == 0 {
             // Work of up to some seconds.
             let range = Range::all().nth(dice.below(64)).expect("a range");
@@ -196,6 +189,23 @@ impl World {
         {
             let name = name.clone();
             self.delete(&name);
+        }
+    }
+
+    /// Pauses a process, cuts it off, or lets its watch lag.
+    fn disturb(&mut self, index: usize, (pause, outage, lag): (bool, bool, bool), dice: &mut Dice) {
+        let mut until = |most: usize| {
+            self.now + Duration::from_millis(100 * (1 + dice.below(10 * most)) as u64)
+        };
+        let node = &mut self.nodes[index];
+        if pause {
+            node.paused = until(45);
+        }
+        if outage {
+            node.cut = until(40);
+        }
+        if lag {
+            node.lagging = until(45);
         }
     }
 
@@ -220,6 +230,19 @@ impl World {
         holders[dice.below(holders.len())]
     }
 
+    /// Returns whether the table says that ranges are to move.
+    pub(super) fn is_moving(&self) -> bool {
+        let table = self.leases.get(TABLE).and_then(|lease| match lease {
+            Lease::Table { table, .. } => table.as_ref(),
+            Lease::Member { .. } => None,
+        });
+        table.is_some_and(|table| !table.ranges(|row| row.next.is_some()).is_empty())
+    }
+
+    pub(super) fn kill_the_oldest(&mut self) {
+        self.nodes.remove(0);
+    }
+
     pub(super) fn kill_a_holder(&mut self, dice: &mut Dice) {
         let index = self.holder(dice);
         self.nodes.remove(index);
@@ -240,6 +263,10 @@ impl World {
         let node = &mut self.nodes[index];
         node.member.stop();
         node.wake = self.now;
+    }
+
+    pub(super) fn is_running(&self, name: &str) -> bool {
+        self.nodes.iter().any(|node| node.name == name)
     }
 
     pub(super) fn running(&self) -> usize {
@@ -288,6 +315,7 @@ impl World {
         let mut all = Ranges::NONE;
         for node in &self.nodes {
             let held = self.believed(node);
+            assert!(held.is_empty() || node.ready <= self.now, "{self:?}");
             assert!((all & held).is_empty(), "two hold {}: {self:?}", all & held);
             all = all | held;
         }
@@ -320,6 +348,13 @@ impl World {
                     self.nodes[index]
                         .answers
                         .push((self.now + back, purpose, outcome));
+                }
+                // The worst moment: the request is carried out, and its sender does not know it yet.
+                if dice.below(40) == 0 {
+                    let mut strikes = |fault| faults.contains(&fault) && dice.below(2) == 0;
+                    let (pause, outage) = (strikes(Fault::Pauses), strikes(Fault::Outages));
+                    let lag = strikes(Fault::Lags);
+                    self.disturb(index, (pause, outage, lag), dice);
                 }
             }
         }
@@ -450,6 +485,9 @@ impl World {
         if node.paused > now {
             return;
         }
+        if node.ready <= now {
+            node.member.ready();
+        }
         let is_reached = node.cut <= now && node.lagging <= now;
         if !node.listed && is_reached {
             node.listed = true;
@@ -464,8 +502,7 @@ impl World {
             }
             node.cursor = end;
         }
-        if node.cut > now && dice.below(100) == 0 {
-            // The watch breaks, and begins with a list.
+        if faults.contains(&Fault::Lists) && dice.below(40) == 0 {
             node.listed = false;
         }
         let due: Vec<_> = node
