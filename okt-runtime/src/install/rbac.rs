@@ -117,7 +117,8 @@ impl Rbac {
             ..Subject::default()
         };
         let to = |kind: &str, metadata: &ObjectMeta| RoleRef {
-            api_group: Some(GROUP.to_owned()),
+            // Optional since Kubernetes 1.36.
+            api_group: GROUP.to_owned().into(),
             kind: kind.to_owned(),
             name: metadata.name.clone().unwrap_or_default(),
         };
