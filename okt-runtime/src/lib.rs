@@ -23,6 +23,15 @@
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+// With `reach`, `reach/connect.rs` reports this.
+#[cfg(all(
+    feature = "rustls-tls",
+    not(any(feature = "aws-lc-rs", feature = "reach", feature = "ring"))
+))]
+compile_error!(
+    "the feature `rustls-tls` needs a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`"
+);
+
 mod author;
 mod backdoor;
 mod cache;

@@ -24,6 +24,8 @@ pub mod conformance;
 mod private;
 #[cfg(feature = "program")]
 pub mod program;
+#[cfg(any(feature = "agent", feature = "client"))]
+mod provider;
 pub mod wire;
 #[cfg(feature = "agent")]
 mod work;

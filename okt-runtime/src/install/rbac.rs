@@ -117,7 +117,9 @@ impl Rbac {
             ..Subject::default()
         };
         let to = |kind: &str, metadata: &ObjectMeta| RoleRef {
-            api_group: Some(GROUP.to_owned()),
+            // An `Option` in the types of Kubernetes 1.36 and newer, a `String` in older ones.
+            #[allow(clippy::useless_conversion)]
+            api_group: GROUP.to_owned().into(),
             kind: kind.to_owned(),
             name: metadata.name.clone().unwrap_or_default(),
         };

@@ -7,12 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+use crate::provider::provider;
 
 /// The files for TLS.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,7 +129,7 @@ fn read(files: &TlsFiles, known: Option<[u8; 32]>) -> Result<Option<Current>, St
     }
     let chain = chain_of(&certificate).map_err(|why| format!("the certificate: {why}"))?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| format!("the key: {error}"))?;
-    let provider = Arc::new(ring::default_provider());
+    let provider = provider();
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;

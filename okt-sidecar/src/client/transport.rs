@@ -27,6 +27,7 @@ use tower::{BoxError, ServiceExt};
 
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
+use crate::provider::provider;
 use crate::wire::BODY_LIMIT;
 
 /// The timeout for opening a connection.
@@ -327,8 +328,7 @@ impl tower::Service<Uri> for Socket {
 /// Configures TLS with the authorities of a file or of the machine, and with the client's certificate if it has one.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
     let wrong = |why: String| EndpointError::Tls { why };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(error.to_string()))?;
     let builder = match &endpoint.ca_file {
