@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::reconcile as facts;
+use serde::Serialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
@@ -17,6 +19,7 @@ use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
 use crate::sharding::ranges::{Range, Ranges};
+use crate::wire::read;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
@@ -204,7 +207,7 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// Returns whether only the version of the last write is known.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         // Destructured, so that a new field has to be considered here.
         let Self {
             seen: _,
@@ -244,6 +247,29 @@ impl Remembered {
             draft: None,
             side_wait: self.seen.side_wait(),
         }
+    }
+
+    /// Notes that a status was written to this version of an object, and what the answer says of it. `waits`: something
+    /// that others left in the status is still to be removed.
+    pub(crate) fn status_written(
+        &mut self,
+        before: &ObjectMeta,
+        after: &ObjectMeta,
+        said: &impl Serialize,
+        waits: bool,
+    ) {
+        // A write that changes nothing although something differs is not repeated on the same version.
+        let version = &before.resource_version;
+        let is_vain = !waits && after.resource_version == *version;
+        self.writes.vain = is_vain.then(|| Box::new((version.clone(), read::revision(said))));
+        self.seen.at = Some(Instant::now());
+        self.writes.trouble = Trouble::default();
+    }
+
+    /// Returns whether the same status was written to this version of the object before, and changed nothing.
+    pub(crate) fn is_in_vain(&self, meta: &ObjectMeta, status: &impl Serialize) -> bool {
+        let vain = self.writes.vain.as_ref();
+        vain.is_some_and(|vain| vain.0 == meta.resource_version && vain.1 == read::revision(status))
     }
 
     /// Lets every write be retried, and forgets work that has not begun: another operator may have been the leader
