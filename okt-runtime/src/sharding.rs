@@ -7,7 +7,8 @@
 //! | the ranges of the hash of uids | `ranges` |
 //! | the table: which member holds which range | `table` |
 //! | which member should hold which range | `plan` |
-//! | the protocol of a member, without I/O | `member`, `time` |
+//! | the words of the protocol | `protocol` |
+//! | a member, without I/O | `member`, `time` |
 //! | members and tables as leases | `lease` |
 //! | lists and watches of some ranges only | `selector` |
 //! | the gate that reconciliations ask | `gate` |
@@ -18,6 +19,7 @@ pub(crate) mod lease;
 mod member;
 pub(crate) mod membership;
 mod plan;
+mod protocol;
 pub(crate) mod ranges;
 pub(crate) mod selector;
 mod table;

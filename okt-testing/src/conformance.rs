@@ -81,7 +81,7 @@ use crate::FeatureGate;
 /// The number of behaviours that [`run`] checks at the same time.
 const AT_ONCE: usize = 8;
 
-/// Returns all behaviours, by theme.
+/// Returns all behaviours of a server with the default feature gates, by theme.
 ///
 /// # Example
 /// ```

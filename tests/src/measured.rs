@@ -3,6 +3,7 @@
 
 mod host;
 mod process;
+mod received;
 mod rounds;
 mod table;
 mod tally;

@@ -1,8 +1,9 @@
-//! Two replicas of an operator with one lease, on a real API server: one is killed, suspended, shut down, cut off.
+//! Replicas of an operator on a real API server: they are killed, suspended, shut down, cut off, and the server restarts.
 //!
-//! Whatever happens to the leader: every leaflet reaches its desired state, each of its jobs is done once, each
+//! Whatever happens: every leaflet reaches its desired state, each of its jobs is done once, each
 //! transition follows a declared edge, and every status keeps the rules of conditions.
 
+mod chaos;
 mod link;
 mod press;
 mod record;
@@ -15,7 +16,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, CustomResourceExt};
 use okt_examples::leaflets::{Leaflet, LeafletState};
-use okt_testing::Kubernetes;
+use okt_testing::{Kubernetes, KubernetesOptions};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -59,11 +60,16 @@ struct Scene {
 impl Scene {
     /// Creates a scene; returns `None` where no API server can run.
     async fn set(what: &str) -> Option<Self> {
+        Self::set_on(Kubernetes::options(), what).await
+    }
+
+    /// Creates a scene on a server with these options.
+    async fn set_on(server: KubernetesOptions, what: &str) -> Option<Self> {
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
             .with_test_writer()
             .try_init();
-        let kubernetes = Kubernetes::start_or_skip(what).await.unwrap()?;
+        let kubernetes = server.start_or_skip(what).await.unwrap()?;
         let client = kubernetes.client();
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         let crd = okt::crd::<Leaflet>().unwrap();

@@ -60,6 +60,11 @@ impl Record {
         Self { versions, watch }
     }
 
+    /// Ends the record.
+    pub(crate) fn end(&self) {
+        self.watch.abort();
+    }
+
     fn versions(&self) -> Vec<Value> {
         self.versions
             .lock()

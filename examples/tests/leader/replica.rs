@@ -21,9 +21,21 @@ pub(crate) struct Replica {
 impl Replica {
     /// Starts a replica.
     pub(crate) fn start(name: &'static str, kubeconfig: &Path, press: &str) -> Self {
+        Self::start_with(name, kubeconfig, press, "1", LEASE_SECONDS)
+    }
+
+    /// Starts a replica with these values of `--shards` and `--lease-duration`.
+    pub(crate) fn start_with(
+        name: &'static str,
+        kubeconfig: &Path,
+        press: &str,
+        shards: &str,
+        lease_seconds: u64,
+    ) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_leader"))
             .args(["run", "--press", press, "--leader-election"])
-            .args(["--lease-duration", &format!("{LEASE_SECONDS}s")])
+            .args(["--lease-duration", &format!("{lease_seconds}s")])
+            .args(["--shards", shards])
             .env("HOSTNAME", name)
             .env("KUBECONFIG", kubeconfig)
             .env("RUST_LOG", "info")
@@ -67,6 +79,19 @@ impl Replica {
             .filter(|(at, line)| *at >= after && line.contains(words))
             .map(|(at, _)| *at)
             .collect()
+    }
+
+    /// Returns how many ranges it acts on, as it logged last.
+    pub(crate) fn ranges(&self) -> usize {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = said.iter().rev().find_map(|(_, line)| {
+            if line.contains("acts on nothing") {
+                return Some(0);
+            }
+            let (_, after) = line.split_once("acts on ")?;
+            after.split(' ').next()?.parse().ok()
+        });
+        last.unwrap_or_default()
     }
 
     /// Waits until it logs that it leads, after a time.

@@ -6,7 +6,7 @@ use futures::future::Either;
 use futures::{Stream, stream};
 use tokio::sync::watch;
 
-use super::member::Held;
+use super::protocol::Held;
 use super::ranges::{Range, Ranges};
 use super::time::Stopwatch;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as Stored;
 use serde_json::{Value, json};
 
-use super::member::{Lease, Said};
+use super::protocol::{Lease, Said};
 use super::ranges::RANGES;
 use super::table::{FORMAT, Name, Table};
 
@@ -135,7 +135,8 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
         if let Err(why) = &table {
             tracing::error!(
                 lease = name,
-                "cannot read the table of ranges: {why}; this replica acts on nothing. Update it to the release of the others"
+                "cannot read the table of ranges: {why}; this replica acts on nothing. If somebody edited the lease, \
+                 delete it; if a newer release wrote it, update this replica"
             );
         }
         return Some((

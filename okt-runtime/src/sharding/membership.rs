@@ -23,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, Standing};
 use super::lease::{self, GROUP_LABEL, table_name};
-use super::member::{Held, Lease, Member, Outcome, Purpose, Request, Seen, Timing};
+use super::member::Member;
+use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
 use super::table::{Name, Table};
 use super::time::Stopwatch;
 use crate::texts::{LastError, said_by_api};
@@ -412,7 +413,10 @@ impl Process {
                 Ok(Err(kube::Error::Api(status))) if status.code == 404 && !creates => {
                     (Outcome::Missing, None)
                 }
-                Ok(Err(kube::Error::Api(status))) if status.code == 409 => (Outcome::Changed, None),
+                // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1).
+                Ok(Err(kube::Error::Api(status))) if matches!(status.code, 409 | 422) => {
+                    (Outcome::Changed, None)
+                }
                 Ok(Err(error)) => (Outcome::Unknown, Some(said_by_api(&error))),
                 Err(_) => (Outcome::Unknown, Some("no answer".to_owned())),
             };

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-use super::member::Now;
+use super::protocol::Now;
 
 /// Measures the time since it was made, by several clocks at once.
 ///

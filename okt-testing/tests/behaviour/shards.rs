@@ -81,6 +81,32 @@ async fn a_gate_that_is_turned_off_counts_from_the_next_request_on() {
     assert_eq!(list(&client, &path(1, 0)).await.len(), 16);
 }
 
+/// As a real server counts in its watch cache; if it has to read a page from etcd, it counts those after the page.
+#[tokio::test]
+async fn what_remains_of_a_range_includes_all_objects_from_its_page_on() {
+    let client = sharded().client();
+    for number in 0..16 {
+        create(&client, number).await;
+    }
+    let mut path = format!("{}&limit=2", path(1, 0));
+    let all: Vec<_> = (0..16).map(|number| format!("map-{number:04}")).collect();
+    let mut rest = all.as_slice();
+    loop {
+        let request = Request::get(&path).body(Vec::new()).unwrap();
+        let page: ObjectList<ConfigMap> = client.request(request).await.unwrap();
+        let Some(token) = page.metadata.continue_ else {
+            break;
+        };
+        let left = page.metadata.remaining_item_count.unwrap();
+        assert_eq!(usize::try_from(left).unwrap(), rest.len() - 2);
+        let last = page.items[1].name_any();
+        let end = rest.iter().position(|name| *name == last).unwrap();
+        rest = &rest[end + 1..];
+        path = format!("{}&limit=2&continue={token}", self::path(1, 0));
+    }
+    assert!(rest.len() < all.len(), "there was more than one page");
+}
+
 #[tokio::test]
 async fn a_replica_that_is_behind_lists_a_range_as_it_was() {
     let server = sharded();

@@ -20,6 +20,8 @@ pub(crate) enum Way {
     WithOkt,
     /// OKT with handlers that never end; each start of a handler counts as a reconciliation.
     AtWork,
+    /// OKT as one of the replicas of a group.
+    Replica,
 }
 
 impl Way {
@@ -34,6 +36,7 @@ impl Way {
             Self::ByHand => "by-hand",
             Self::WithOkt => "with-okt",
             Self::AtWork => "at-work",
+            Self::Replica => "replica",
         }
     }
 
@@ -41,6 +44,7 @@ impl Way {
         match self {
             Self::ByHand => "by hand",
             Self::AtWork => "OKT at work",
+            Self::Replica => "OKT replica",
             Self::WithOkt => "OKT",
         }
     }
@@ -52,19 +56,31 @@ impl Way {
         namespace: &str,
         expected: usize,
     ) -> io::Result<Process> {
+        self.start_in(kubeconfig, namespace, expected, "alone")
+    }
+
+    /// Starts a controller as one of the replicas of a group.
+    pub(crate) fn start_in(
+        self,
+        kubeconfig: &Path,
+        namespace: &str,
+        expected: usize,
+        group: &str,
+    ) -> io::Result<Process> {
         Process::start(
             Command::new(env::current_exe()?)
                 .args([CHILD, self.name()])
                 .arg(kubeconfig)
-                .args([namespace, &expected.to_string()]),
+                .args([namespace, &expected.to_string(), group]),
         )
     }
 }
 
 /// The main function of the child: runs a controller and prints its figures for each line of input.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [way, kubeconfig, namespace, expected] = arguments else {
-        return Err("a controller wants its way, a kubeconfig, a namespace and a number".into());
+    let [way, kubeconfig, namespace, expected, group] = arguments else {
+        let why = "a controller wants its way, a kubeconfig, a namespace, a number and a group";
+        return Err(why.into());
     };
     let tally = Arc::new(Tally::expecting(expected.parse()?));
     let runtime = tokio::runtime::Runtime::new()?;
@@ -74,7 +90,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
             by_hand::run(client, namespace, tally).await;
         } else {
             let at_work = way == Way::AtWork.name();
-            with_okt::run(client, namespace, tally, at_work).await?;
+            let group = (way == Way::Replica.name()).then_some(&**group);
+            with_okt::run(client, namespace, tally, at_work, group).await?;
         }
         Ok(())
     })

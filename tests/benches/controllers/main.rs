@@ -2,13 +2,15 @@
 //! API server.
 //!
 //! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts` and `work` select
-//! tables; numbers are the numbers of objects for restarts. `short` measures three rounds and up to 1,000 objects, in
+//! tables; numbers are the numbers of objects for restarts. `replicas 30000` measures three replicas that share objects
+//! instead. `short` measures three rounds and up to 1,000 objects, in
 //! about five minutes. Each controller runs in its own process (this program
 //! starts itself), and the two alternate, so that other load of the machine affects both.
 
 mod by_hand;
 mod child;
 mod lives;
+mod replicas;
 mod restarts;
 mod site;
 mod with_okt;
@@ -43,13 +45,21 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
         );
     }
     sizes.sort_unstable();
+    if words.iter().any(|word| word == "replicas") {
+        let size = sizes.last().copied().unwrap_or_default();
+        for (filters, title) in [(true, "the server filters"), (false, "it does not")] {
+            let site = Site::real(filters).await?;
+            replicas::bench(&site, size, title).await?;
+        }
+        return Ok(());
+    }
     if chosen("double", &["real"]) {
         let directory = tempfile::tempdir()?;
         let site = Site::double(directory.path()).await?;
         tables(&site, &chosen, &sizes, is_short).await?;
     }
     if chosen("real", &["double"]) {
-        let site = Site::real().await?;
+        let site = Site::real(false).await?;
         // A real server takes an hour to bring 100,000 objects to rest.
         sizes.retain(|size| *size <= 10_000);
         tables(&site, &chosen, &sizes, is_short).await?;

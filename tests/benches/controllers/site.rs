@@ -5,10 +5,12 @@ use std::path::Path;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use okt::{Desired, crd};
 use okt_tests::measured::{Host, until};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::with_okt::{Parcel, ParcelSpec};
 
@@ -21,9 +23,9 @@ impl Site {
         Self::with(Host::double(directory).await?).await
     }
 
-    /// Starts a real API server.
-    pub(crate) async fn real() -> Result<Self, Box<dyn Error>> {
-        Self::with(Host::real().await?).await
+    /// Starts a real API server, which filters lists and watches by ranges if `filters`.
+    pub(crate) async fn real(filters: bool) -> Result<Self, Box<dyn Error>> {
+        Self::with(Host::real(filters).await?).await
     }
 
     /// Installs one CRD for both controllers, so that the server does the same work for them.
@@ -59,6 +61,22 @@ impl Parcels {
             .map(|number| async move {
                 let parcel = parcel(number);
                 self.api.create(&PostParams::default(), &parcel).await
+            })
+            .buffer_unordered(16)
+            .try_for_each(|_| std::future::ready(Ok(())))
+            .await
+    }
+
+    /// Changes an annotation of the parcels with these numbers, 16 at once.
+    pub(crate) async fn touch(&self, numbers: std::ops::Range<usize>) -> kube::Result<()> {
+        let patch = json!({ "metadata": { "annotations": { "touched": self.namespace } } });
+        let patch = &Patch::Merge(patch);
+        stream::iter(numbers)
+            .map(|number| async move {
+                let params = PatchParams::default();
+                self.json
+                    .patch_metadata(&name(number), &params, patch)
+                    .await
             })
             .buffer_unordered(16)
             .try_for_each(|_| std::future::ready(Ok(())))

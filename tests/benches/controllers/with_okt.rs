@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kube::{Client, CustomResource};
 use okt::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Operator,
-    OperatorError, Status, lifecycle_graph,
+    Action, Application, Context, Desired, Failure, Group, LifecycleSpec, Membership, Observation,
+    Operator, OperatorError, Shards, Status, lifecycle_graph,
 };
 use okt_tests::measured::Tally;
 use schemars::JsonSchema;
@@ -99,15 +99,21 @@ impl Application for Parcels {
     }
 }
 
-/// Runs the operator in one namespace, forever.
+/// Runs the operator in one namespace, forever; as one of the replicas of a group, if one is named.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
     tally: Arc<Tally>,
     at_work: bool,
+    group: Option<&str>,
 ) -> Result<(), OperatorError> {
-    Operator::new(client, Parcels { tally, at_work })
-        .namespaces([namespace])
-        .run(pending())
-        .await
+    let membership = group.map(|group| {
+        let group = Group::new(group, "default").shards(Shards::Auto);
+        Membership::join(client.clone(), group)
+    });
+    let mut operator = Operator::new(client, Parcels { tally, at_work }).namespaces([namespace]);
+    if let Some(membership) = &membership {
+        operator = operator.replicas(membership);
+    }
+    operator.run(pending()).await
 }

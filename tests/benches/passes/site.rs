@@ -29,7 +29,7 @@ impl Site {
     }
 
     pub(crate) async fn real() -> Result<Self, Box<dyn Error>> {
-        Self::with(Host::real().await?).await
+        Self::with(Host::real(false).await?).await
     }
 
     /// Installs one CRD for both sides, so that the server does the same work for them.

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
-use okt_testing::{ApiServer, Kubernetes};
+use okt_testing::{ApiServer, FeatureGate, Kubernetes};
 
 /// The timeout of a wait.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -49,12 +49,14 @@ impl Host {
         })
     }
 
-    /// Starts a real API server.
+    /// Starts a real API server, which filters lists and watches by ranges if `filters`.
     ///
     /// # Errors
     /// The server is not available, or it does not start.
-    pub async fn real() -> Result<Self, Box<dyn Error>> {
-        let server = Kubernetes::start().await?;
+    pub async fn real(filters: bool) -> Result<Self, Box<dyn Error>> {
+        let gate = FeatureGate::ShardedListAndWatch;
+        let options = Kubernetes::options().feature_gate(gate, filters);
+        let server = options.start().await?;
         Ok(Self {
             name: format!("Kubernetes {}", server.version()),
             client: server.client(),

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use http::Request;
+use http::{Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use tower::util::MapRequestLayer;
+use tower::util::{MapRequestLayer, MapResponseLayer};
 
+use super::received::Received;
 use super::tally::{Figures, Tally};
 
 /// The time without writes after which a program counts as at rest.
@@ -159,13 +160,21 @@ pub async fn counted(kubeconfig: &Path, tally: &Arc<Tally>) -> Result<Client, Bo
     thread::spawn(move || answer(&asked));
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let tally = Arc::clone(tally);
-    let counted = MapRequestLayer::new(move |request: Request<Body>| {
-        tally.request(&request);
+    let (sent, received) = (Arc::clone(tally), Arc::clone(tally));
+    let requests = MapRequestLayer::new(move |request: Request<Body>| {
+        sent.request(&request);
         request
     });
+    let responses = MapResponseLayer::new(move |response: Response<_>| {
+        let tally = Arc::clone(&received);
+        response.map(|body| Received {
+            body: Box::pin(body),
+            tally,
+        })
+    });
     Ok(ClientBuilder::try_from(config)?
-        .with_layer(&counted)
+        .with_layer(&requests)
+        .with_layer(&responses)
         .build())
 }
 

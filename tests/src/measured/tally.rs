@@ -34,6 +34,8 @@ pub struct Figures {
     pub writes: u64,
     /// The total size of the bodies of all writes, in bytes.
     pub bytes_written: u64,
+    /// The total size of the bodies of all responses, in bytes.
+    pub bytes_received: u64,
     /// The number of requests by verb and resource, with watches as a verb (e.g. `PATCH parcels/status`).
     pub requests: BTreeMap<String, u64>,
 }
@@ -87,6 +89,12 @@ impl Tally {
             figures.bytes_written += request.body().size_hint().lower();
         }
         *figures.requests.entry(what).or_default() += 1;
+    }
+
+    /// Counts bytes of a response.
+    pub fn received(&self, bytes: usize) {
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        figures.bytes_received += bytes as u64;
     }
 
     /// Returns the counters.

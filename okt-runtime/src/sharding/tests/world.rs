@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use okt_fuzz::Dice;
 
-use crate::sharding::member::{
-    Held, Lease, Member, Now, Outcome, Purpose, Request, Said, Seen, Timing,
-};
+use crate::sharding::member::Member;
+use crate::sharding::protocol::{Held, Lease, Now, Outcome, Purpose, Request, Said, Seen, Timing};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::table::Table;
 

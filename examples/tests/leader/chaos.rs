@@ -1,0 +1,216 @@
+//! Three replicas that share the leaflets, on a server that filters by ranges, and random faults.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use okt_testing::{FeatureGate, Kubernetes};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep};
+
+use crate::replica::Replica;
+use crate::{LEAFLETS, LEASE_SECONDS, STAGE, Scene, reprinted, until};
+
+/// How long faults happen; `OKT_CHAOS_SECONDS` sets another time.
+const SECONDS: u64 = 60;
+
+/// The length of a lease by default, for the measured hand-overs.
+const USUAL_LEASE: u64 = 15;
+
+/// How often each hand-over is measured; `OKT_HAND_OVERS` sets another number.
+const HAND_OVERS: usize = 2;
+
+const NAMES: [&str; 3] = ["first", "second", "third"];
+
+fn number<T: std::str::FromStr>(variable: &str, usual: T) -> T {
+    let said = std::env::var(variable).ok();
+    said.and_then(|said| said.parse().ok()).unwrap_or(usual)
+}
+
+/// A small random generator (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+/// Replicas that share the leaflets.
+struct Group<'a> {
+    scene: &'a Scene,
+    lease: u64,
+    shards: &'static str,
+    replicas: Vec<Replica>,
+}
+
+impl<'a> Group<'a> {
+    async fn start(scene: &'a Scene, lease: u64, shards: &'static str) -> Self {
+        let mut group = Self {
+            scene,
+            lease,
+            shards,
+            replicas: Vec::new(),
+        };
+        for name in NAMES {
+            let replica = group.replica(name);
+            group.replicas.push(replica);
+        }
+        group.covers("at the start").await;
+        group
+    }
+
+    fn replica(&self, name: &'static str) -> Replica {
+        let press = format!("http://{}", self.scene.press.address);
+        let kubeconfig = self.scene.kubernetes.kubeconfig();
+        Replica::start_with(name, kubeconfig, &press, self.shards, self.lease)
+    }
+
+    /// Waits until the replicas act on all ranges together; returns how long that took.
+    async fn covers(&self, when: &str) -> Duration {
+        let begun = Instant::now();
+        until(&format!("all ranges are held {when}"), async || {
+            let held: usize = self.replicas.iter().map(Replica::ranges).sum();
+            (held == 64).then_some(())
+        })
+        .await;
+        begun.elapsed()
+    }
+
+    /// Ends a replica that acts on something by a signal, without starting another one; returns how long its ranges had
+    /// no holder, and its name.
+    async fn end_one(&mut self, signal: Signal) -> (Duration, &'static str) {
+        let acts = self
+            .replicas
+            .iter()
+            .position(|replica| replica.ranges() > 0);
+        let mut ended = self.replicas.remove(acts.expect("one acts"));
+        ended.signal(signal);
+        (self.covers("by the others").await, {
+            ended.end().await;
+            ended.name
+        })
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
+    let _stage = STAGE.lock().await;
+    let server = Kubernetes::options().feature_gate(FeatureGate::ShardedListAndWatch, true);
+    let Some(mut scene) = Scene::set_on(server, "three replicas").await else {
+        return;
+    };
+    let random = RandomState::new().build_hasher().finish() | 1;
+    let seed = number("OKT_CHAOS_SEED", random);
+    println!("again with OKT_CHAOS_SEED={seed}");
+    let mut dice = Dice(seed);
+    let time = Duration::from_secs(number("OKT_CHAOS_SECONDS", SECONDS));
+    scene.create_leaflets().await;
+    let mut replicas = Group::start(&scene, LEASE_SECONDS, "auto").await.replicas;
+    scene.all_settled().await;
+    let (begun, mut rounds, mut faults) = (Instant::now(), 0, [0; 3]);
+    while begun.elapsed() < time {
+        rounds += 1;
+        scene.reprint(&format!("round-{rounds}")).await;
+        for _ in 0..3 {
+            sleep(Duration::from_millis(200 + 100 * dice.below(15) as u64)).await;
+            let victim = dice.below(replicas.len());
+            let fault = dice.below(9);
+            match fault {
+                0..=3 => {
+                    let mut ended = replicas.remove(victim);
+                    ended.signal(if fault < 2 {
+                        Signal::KILL
+                    } else {
+                        Signal::TERM
+                    });
+                    ended.end().await;
+                    let group = Group {
+                        scene: &scene,
+                        lease: LEASE_SECONDS,
+                        shards: "auto",
+                        replicas: Vec::new(),
+                    };
+                    replicas.push(group.replica(ended.name));
+                    faults[usize::from(fault >= 2)] += 1;
+                }
+                _ => {
+                    // Shorter and longer than a lease is trusted.
+                    replicas[victim].signal(Signal::STOP);
+                    sleep(Duration::from_millis(300 + 100 * dice.below(60) as u64)).await;
+                    replicas[victim].signal(Signal::CONT);
+                    faults[2] += 1;
+                }
+            }
+        }
+        scene.all_settled().await;
+    }
+    let [kills, stops, pauses] = faults;
+    println!("{LEAFLETS} leaflets, {rounds} rounds: {kills} kills, {stops} stops, {pauses} pauses");
+    scene.judge("three replicas", |_| reprinted(rounds)).await;
+    // A restarted server cannot show every version, so from here on only the press tells what was done.
+    scene.record.end();
+    for _ in 0..2 {
+        rounds += 1;
+        scene.reprint(&format!("round-{rounds}")).await;
+        sleep(Duration::from_millis(100 * dice.below(10) as u64)).await;
+        scene.kubernetes.kill().unwrap();
+        sleep(Duration::from_millis(100 * dice.below(30) as u64)).await;
+        scene.kubernetes.restart().await.unwrap();
+        scene.all_settled().await;
+    }
+    let mut done: Vec<String> = scene.press.done().into_iter().map(|done| done.id).collect();
+    done.sort();
+    done.dedup();
+    assert_eq!(
+        done.len(),
+        scene.press.done().len(),
+        "each job is done once"
+    );
+    assert_eq!(done.len(), LEAFLETS * (2 + rounds));
+    assert_eq!(scene.press.overlaps(), 0);
+    drop(replicas);
+    scene.kubernetes.stop().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn a_stop_hands_over_in_under_a_second_and_a_kill_within_18_seconds_and_a_half() {
+    let _stage = STAGE.lock().await;
+    let Some(scene) = Scene::set("hand-overs").await else {
+        return;
+    };
+    let times = number("OKT_HAND_OVERS", HAND_OVERS);
+    println!("| hand-over, leases of {USUAL_LEASE} s | median | worst |\n|---|---|---|");
+    for (shards, what) in [("1", "leader"), ("auto", "one of three shards")] {
+        let mut group = Group::start(&scene, USUAL_LEASE, shards).await;
+        for (signal, how, limit) in [
+            (Signal::TERM, "stops", Duration::from_secs(1)),
+            (Signal::KILL, "is killed", Duration::from_millis(18_500)),
+        ] {
+            let mut took = Vec::new();
+            for _ in 0..times {
+                // The members must have been the same for a while, so that nothing else moves.
+                sleep(Duration::from_secs(12)).await;
+                group.covers("before").await;
+                let (time, name) = group.end_one(signal).await;
+                took.push(time);
+                let again = group.replica(name);
+                group.replicas.push(again);
+            }
+            took.sort();
+            let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
+            println!("| {what} {how} | {median:.2?} | {worst:.2?} |");
+            assert!(worst < limit, "{what} {how}: {worst:?}");
+        }
+        for mut replica in group.replicas {
+            replica.signal(Signal::TERM);
+            replica.end().await;
+        }
+    }
+    scene.kubernetes.stop().await;
+}
