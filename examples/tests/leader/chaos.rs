@@ -120,31 +120,25 @@ async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
             sleep(Duration::from_millis(200 + 100 * dice.below(15) as u64)).await;
             let victim = dice.below(replicas.len());
             let fault = dice.below(9);
-            match fault {
-                0..=3 => {
-                    let mut ended = replicas.remove(victim);
-                    ended.signal(if fault < 2 {
-                        Signal::KILL
-                    } else {
-                        Signal::TERM
-                    });
-                    ended.end().await;
-                    let group = Group {
-                        scene: &scene,
-                        lease: LEASE_SECONDS,
-                        shards: "auto",
-                        replicas: Vec::new(),
-                    };
-                    replicas.push(group.replica(ended.name));
-                    faults[usize::from(fault >= 2)] += 1;
-                }
-                _ => {
-                    // Shorter and longer than a lease is trusted.
-                    replicas[victim].signal(Signal::STOP);
-                    sleep(Duration::from_millis(300 + 100 * dice.below(60) as u64)).await;
-                    replicas[victim].signal(Signal::CONT);
-                    faults[2] += 1;
-                }
+            if fault <= 3 {
+                let mut ended = replicas.remove(victim);
+                let is_kill = fault < 2;
+                ended.signal(if is_kill { Signal::KILL } else { Signal::TERM });
+                ended.end().await;
+                let group = Group {
+                    scene: &scene,
+                    lease: LEASE_SECONDS,
+                    shards: "auto",
+                    replicas: Vec::new(),
+                };
+                replicas.push(group.replica(ended.name));
+                faults[usize::from(!is_kill)] += 1;
+            } else {
+                // Shorter and longer than a lease is trusted.
+                replicas[victim].signal(Signal::STOP);
+                sleep(Duration::from_millis(300 + 100 * dice.below(60) as u64)).await;
+                replicas[victim].signal(Signal::CONT);
+                faults[2] += 1;
             }
         }
         scene.all_settled().await;

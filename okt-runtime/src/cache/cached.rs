@@ -157,8 +157,10 @@ impl<'de, K> Deserialize<'de> for Cached<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = WANTED.get();
         let wants = |metadata: &str| {
-            let uid = field(metadata, &["uid"]).unwrap_or_default();
-            wanted == Ranges::ALL || wanted.contains(Range::of(uid.trim_matches('"')))
+            wanted == Ranges::ALL || {
+                let uid = field(metadata, &["uid"]).unwrap_or_default();
+                wanted.contains(Range::of(uid.trim_matches('"')))
+            }
         };
         let pruned = Pruned::read_if(deserializer, wants)?;
         let meta = pruned.metadata().map_err(D::Error::custom)?;
@@ -220,6 +222,11 @@ pub(crate) fn decode_only<T>(ranges: Ranges, poll: impl FnOnce() -> T) -> T {
 /// Returns whether an object is being deleted, was changed since the operator saw it last, or has unfinished work.
 fn is_pending(meta: &ObjectMeta, text: &str) -> bool {
     #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Object {
+        status: Seen,
+    }
+    #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
     struct Seen {
         observed_generation: Option<i64>,
@@ -238,9 +245,8 @@ fn is_pending(meta: &ObjectMeta, text: &str) -> bool {
     if meta.deletion_timestamp.is_some() {
         return true;
     }
-    let status = field(text, &["status"]).unwrap_or("{}");
     // A status that does not decode is reported when the object is reconciled.
-    let seen: Seen = serde_json::from_str(status).unwrap_or_default();
+    let Object { status: seen } = serde_json::from_str(text).unwrap_or_default();
     seen.observed_generation != meta.generation
         || seen.lifecycle.action.phase == Some(Phase::Pending)
 }
