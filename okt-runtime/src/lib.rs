@@ -59,6 +59,7 @@ pub use author::owned::{Unready, Which};
 pub use author::pass::{
     FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper,
 };
+pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
 pub use crd::union::crd_union;
 pub use failure::Failure;

@@ -56,7 +56,7 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Removes conditions of an earlier controller before the first status of the object.
-    async fn take_over(&mut self) -> Result<(), kube::Error> {
+    pub(super) async fn take_over(&mut self) -> Result<(), kube::Error> {
         if let Some(patch) = inherited(&*self.round.object, &self.round.stored.recorded) {
             let meta = self.round.object.meta();
             let written = report::take_away(&self.shared.client, meta, &patch).await?;

@@ -58,6 +58,9 @@ pub(crate) fn removal<K: LifecycleObject>(
 /// The conditions that OKT writes only at times.
 const AT_TIMES: [&str; 2] = ["Reconciling", "Stalled"];
 
+/// The conditions that every status of OKT has, also one that only reports a failure, and hardly any other has both.
+const ALWAYS: [&str; 2] = ["Deleting", "Paused"];
+
 /// Returns the merge patch that removes the conditions of an earlier controller that OKT writes only at times; none if
 /// there are none. It comes before the first status of an object.
 ///
@@ -67,7 +70,8 @@ pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> 
     let conditions = &object.status_of()?.conditions;
     let stays = |condition: &&Condition| !AT_TIMES.contains(&condition.type_.as_str());
     let kept: Vec<&Condition> = conditions.iter().filter(stays).collect();
-    let is_inherited = *recorded == Recorded::Nothing && kept.len() < conditions.len();
+    let is_own = (ALWAYS.iter()).all(|name| conditions.iter().any(|it| it.type_ == *name));
+    let is_inherited = *recorded == Recorded::Nothing && !is_own && kept.len() < conditions.len();
     is_inherited.then(|| {
         json!({
             "metadata": { "resourceVersion": object.meta().resource_version },

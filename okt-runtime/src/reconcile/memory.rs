@@ -33,7 +33,26 @@ enum Entry {
     Known(Arc<Known>),
 }
 
+/// Why an object is no longer watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Disappeared {
+    /// It is gone: its work is cancelled.
+    Gone,
+    /// Another replica or operator may act on it now: its work is dropped, as by a crash.
+    Left,
+}
+
 impl Entry {
+    /// Ends the work of an object that is forgotten.
+    fn end(self, disappeared: Disappeared) {
+        if let Self::Known(known) = self {
+            match disappeared {
+                Disappeared::Gone => known.gone.cancel(),
+                Disappeared::Left => known.dropped.cancel(),
+            }
+        }
+    }
+
     fn known(&self) -> Option<&Arc<Known>> {
         match self {
             Self::Settled(_) => None,
@@ -93,10 +112,10 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an object that is gone, and cancels its work.
-    pub(crate) fn forget(&self, uid: &str) {
-        if let Some(Entry::Known(known)) = self.objects().remove(uid) {
-            known.gone.cancel();
+    /// Forgets an object that has disappeared, and ends its work.
+    pub(crate) fn forget(&self, uid: &str, disappeared: Disappeared) {
+        if let Some(entry) = self.objects().remove(uid) {
+            entry.end(disappeared);
         }
     }
 
@@ -124,6 +143,16 @@ impl Memory {
         }
     }
 
+    /// Returns whether the last write of an object has failed.
+    pub(crate) fn is_in_trouble(&self, uid: &str) -> bool {
+        let objects = self.objects();
+        let known = objects.get(uid).and_then(Entry::known);
+        known.is_some_and(|known| match known.remembered.try_lock() {
+            Ok(remembered) => !remembered.writes.trouble.is_none(),
+            Err(_) => true,
+        })
+    }
+
     /// Returns how many objects have work under way: running, cleaning up, or ended and not recorded yet.
     pub(crate) fn under_way(&self) -> usize {
         let objects = self.objects();
@@ -149,22 +178,22 @@ impl Memory {
         let abandoned = objects.extract_if(|uid, _| ranges.contains(Range::of(uid)));
         abandoned
             .map(|(uid, entry)| {
-                if let Entry::Known(known) = entry {
-                    known.dropped.cancel();
-                }
+                entry.end(Disappeared::Left);
                 uid
             })
             .collect()
     }
 
-    /// Forgets every object that is not alive, after a list; returns the uids that it forgot.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
+    /// Forgets every object that is not alive, after a list, and ends its work; returns the uids that it forgot.
+    pub(crate) fn keep_only(
+        &self,
+        alive: impl Fn(&str) -> bool,
+        disappeared: Disappeared,
+    ) -> Vec<String> {
         let mut objects = self.objects();
         let gone = objects.extract_if(|uid, _| !alive(uid));
         gone.map(|(uid, entry)| {
-            if let Entry::Known(known) = entry {
-                known.gone.cancel();
-            }
+            entry.end(disappeared);
             uid
         })
         .collect()
@@ -176,7 +205,7 @@ impl Memory {
 pub(crate) struct Known {
     /// Cancelled when the object is gone.
     pub(crate) gone: CancellationToken,
-    /// Cancelled when the object belongs to another replica: what runs for it here is dropped.
+    /// Cancelled when another replica or operator may act on the object: what runs for it here is dropped.
     pub(crate) dropped: CancellationToken,
     /// A reconcile request named the object: waiting work may be called again.
     pub(crate) named: AtomicBool,
@@ -386,11 +415,11 @@ mod tests {
         let memory = Memory::default();
         reconcile(&memory, |it| it.sight.failed = 1);
         let known = memory.of("uid");
-        memory.forget("uid");
+        memory.forget("uid", Disappeared::Gone);
         assert!(memory.objects().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
         reconcile(&memory, see("7"));
-        assert_eq!(memory.keep_only(|_| false), ["uid"]);
+        assert_eq!(memory.keep_only(|_| false, Disappeared::Gone), ["uid"]);
         assert!(memory.objects().is_empty());
     }
 
