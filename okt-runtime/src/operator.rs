@@ -406,13 +406,7 @@ impl<A: Application> Operator<A> {
     /// in their conditions, or logs them and retries.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
         let graph = StateOf::<A>::GRAPH;
-        let pass = A::pass();
-        check_graphs(graph, pass.as_ref().map(PassGraph::graph))?;
-        let crd = crate::crd::definition::crd::<A::Resource>()?;
-        if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
-            return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
-        }
-        let is_namespaced = crd.spec.scope != "Cluster";
+        let is_namespaced = check::<A>(&self.namespaces)?;
         let mut stop = std::pin::pin!(stop);
         tokio::select! {
             reached = contact(&self.client) => {
@@ -423,9 +417,7 @@ impl<A: Application> Operator<A> {
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let crd = watch_crd::<A::Resource>(self.client.clone(), readiness_in);
         let stopping = CancellationToken::new();
-        let all = [None];
-        let some: Vec<Option<String>> = self.namespaces.iter().cloned().map(Some).collect();
-        let namespaces = if some.is_empty() { &all[..] } else { &some[..] };
+        let namespaces = watched(&self.namespaces);
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
@@ -529,6 +521,25 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
             let _ = queue.send(QueueRequest::External(object));
         }
     }
+}
+
+/// Returns the namespaces to watch; none means all.
+fn watched(namespaces: &[String]) -> Vec<Option<String>> {
+    if namespaces.is_empty() {
+        return vec![None];
+    }
+    namespaces.iter().cloned().map(Some).collect()
+}
+
+/// Checks what is declared; returns whether the kind is namespaced.
+fn check<A: Application>(namespaces: &[String]) -> Result<bool, OperatorError> {
+    let pass = A::pass();
+    check_graphs(StateOf::<A>::GRAPH, pass.as_ref().map(PassGraph::graph))?;
+    let crd = crate::crd::definition::crd::<A::Resource>()?;
+    if crd.spec.scope == "Cluster" && !namespaces.is_empty() {
+        return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
+    }
+    Ok(crd.spec.scope != "Cluster")
 }
 
 /// Checks that the declared lifecycle and pass can run together.

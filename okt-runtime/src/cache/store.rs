@@ -119,13 +119,13 @@ impl<K: LifecycleObject> Store<K> {
     /// # Errors
     ///
     /// If the object does not decode. The operator reports that in the object's conditions.
-    pub fn get(&self, name: &ObjectRef<K>) -> Result<Option<Arc<K>>, InvalidObject> {
+    pub fn get(&self, name: &ObjectRef<K>) -> Result<Option<Arc<K>>, Box<InvalidObject>> {
         let name = reference(&name.name, name.namespace.as_deref());
         self.cached(&name).map(|cached| read(&cached)).transpose()
     }
 
     /// Returns all objects of this moment, in no order. Each is decoded when the iterator comes to it.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Arc<K>, InvalidObject>> + use<K> {
+    pub fn iter(&self) -> impl Iterator<Item = Result<Arc<K>, Box<InvalidObject>>> + use<K> {
         self.all().into_iter().map(|cached| read(&cached))
     }
 
@@ -274,10 +274,12 @@ async fn ended<K: LifecycleObject>(parts: &mut watch::Receiver<Vec<Part<K>>>) {
     while parts.changed().await.is_ok() {}
 }
 
-fn read<K: LifecycleObject>(cached: &Cached<K>) -> Result<Arc<K>, InvalidObject> {
-    cached.read().map_err(|error| InvalidObject {
-        error,
-        metadata: cached.meta().clone(),
+fn read<K: LifecycleObject>(cached: &Cached<K>) -> Result<Arc<K>, Box<InvalidObject>> {
+    cached.read().map_err(|error| {
+        Box::new(InvalidObject {
+            error,
+            metadata: cached.meta().clone(),
+        })
     })
 }
 

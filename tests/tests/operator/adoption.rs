@@ -1,4 +1,8 @@
 //! A CRD that exists already, with objects and a controller of its own, is taken over by an operator.
+#![expect(
+    unreachable_pub,
+    reason = "the page shows these types as a crate has them"
+)]
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +14,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, FINALIZER, Failure, LifecycleSpec, Observation,
-    PAUSED_ANNOTATION, StateOnRecord, Status, crd, lifecycle_graph,
+    PAUSED_ANNOTATION, StateOnRecord, Status, crd_union, lifecycle_graph,
 };
 use okt_tests::{Rig, Served};
 use schemars::JsonSchema;
@@ -214,11 +218,12 @@ async fn inherited() -> Rig<Cellars> {
     rig
 }
 
-/// Applies the CRD of the operator over the old one, as `kubectl apply --server-side --force-conflicts` does.
+/// Applies the union of the old CRD and the operator's, as `kubectl apply --server-side --force-conflicts` does.
 async fn apply_crd(rig: &Rig<Cellars>) {
     let crds: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
     let params = PatchParams::apply("kubectl").force();
-    let new = Patch::Apply(crd::<Cellar>().expect("a CRD"));
+    let old = crds.get("cellars.demo.okt.dev").await.expect("the old CRD");
+    let new = Patch::Apply(crd_union::<Cellar>(&old).expect("a CRD"));
     let applied = crds.patch("cellars.demo.okt.dev", &params, &new).await;
     applied.expect("the CRD is accepted");
 }
