@@ -40,7 +40,7 @@ async fn move_to(rig: &Rig, name: &str, channel: Option<&str>) {
 }
 
 /// Returns another operator of the databases in a channel.
-async fn operate(rig: &Rig, channel: &str) -> tokio::task::JoinHandle<()> {
+fn operate(rig: &Rig, channel: &str) -> tokio::task::JoinHandle<()> {
     let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone())
         .virtual_time()
         .labels(&format!("channel={channel}"));
@@ -178,7 +178,7 @@ async fn an_object_that_leaves_during_an_outage_is_not_cancelled_either() {
 #[tokio::test(start_paused = true)]
 async fn work_moves_under_its_id_to_the_operator_that_selects_its_object_now() {
     let rig = Rig::without_operator().await;
-    let operators = [operate(&rig, "beta").await, operate(&rig, "stable").await];
+    let operators = [operate(&rig, "beta"), operate(&rig, "stable")];
     rig.app.next_time(Start, Reply::Hang);
     create(&rig, "db", Some("beta")).await;
     rig.until_in("db", Start).await;
@@ -196,7 +196,7 @@ async fn work_moves_under_its_id_to_the_operator_that_selects_its_object_now() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_returns_is_not_acted_upon_before_its_newest_version_is_here() {
     let rig = Rig::without_operator().await;
-    let operators = [operate(&rig, "beta").await, operate(&rig, "stable").await];
+    let operators = [operate(&rig, "beta"), operate(&rig, "stable")];
     let slow = Duration::from_secs(5);
     rig.app.next_time(Start, Reply::After(slow, Answer::Next));
     rig.app.next_time(Start, Reply::After(slow, Answer::Next));
@@ -272,6 +272,10 @@ async fn only_changes_of_metadata_that_the_predicate_names_reconcile_an_object()
 }
 
 /// A predicate that names nothing.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it has the signature of a predicate"
+)]
 fn nothing(_: &Database) -> Option<u64> {
     Some(0)
 }
