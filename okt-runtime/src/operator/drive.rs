@@ -113,7 +113,7 @@ async fn reconcile_all<A: Application>(
             () = &mut stopped => queue.close(),
             Some(()) = running.next(), if !running.is_empty() => {}
             (object, place) = queue.next() => {
-                running.push(contained(shared, (objects, queue), object, requeues, place));
+                running.push(contained(shared, objects, object, requeues, place));
             }
         }
         if stopping.is_cancelled() && running.is_empty() {
@@ -126,7 +126,7 @@ async fn reconcile_all<A: Application>(
 /// objects.
 async fn contained<A: Application>(
     shared: &Arc<Shared<A>>,
-    (objects, queue): (&Objects<A::Resource>, &QueueOf<A>),
+    objects: &Objects<A::Resource>,
     object: ObjectRef<Cached<A::Resource>>,
     requeues: &Requeues<A::Resource>,
     place: PlaceOf<A::Resource>,
@@ -151,17 +151,11 @@ async fn contained<A: Application>(
             Requeue::after_panic()
         }
     };
-    let name = object.reference();
     let newest = objects
-        .get(&name)
+        .get(&object.reference())
         .filter(|newest| newest.meta().uid == object.meta().uid);
     let newest = newest.as_ref().unwrap_or(&object);
-    let versions = [newest, &object].map(|it| it.meta().resource_version.as_deref());
-    let uid = object.meta().uid.as_deref().unwrap_or_default();
-    if versions[0] != versions[1] && shared.memory.is_in_trouble(uid) {
-        // The write that failed named a version that is old by now. A predicate may have ignored the newest one.
-        queue.push(name, Urgency::Event);
-    }
+    // A predicate may have ignored the newest version: no event reconciles it.
     requeues.plan(newest, requeue);
 }
 

@@ -143,16 +143,6 @@ impl Memory {
         }
     }
 
-    /// Returns whether the last write of an object has failed.
-    pub(crate) fn is_in_trouble(&self, uid: &str) -> bool {
-        let objects = self.objects();
-        let known = objects.get(uid).and_then(Entry::known);
-        known.is_some_and(|known| match known.remembered.try_lock() {
-            Ok(remembered) => !remembered.writes.trouble.is_none(),
-            Err(_) => true,
-        })
-    }
-
     /// Returns how many objects have work under way: running, cleaning up, or ended and not recorded yet.
     pub(crate) fn under_way(&self) -> usize {
         let objects = self.objects();

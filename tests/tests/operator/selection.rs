@@ -365,7 +365,7 @@ async fn ignored_changes_keep_the_times_of_requeues() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_an_ignored_change_refuses_is_repeated_at_once() {
+async fn a_write_that_an_ignored_change_refuses_is_repeated_soon() {
     let rig = Rig::without_operator().await;
     rig.app.observe_again_after(Duration::from_hours(1));
     rig.start_with(|operator| operator.predicate(nothing));
