@@ -145,20 +145,20 @@ impl<K: LifecycleObject> Store<K> {
 
     /// Returns the events of the operator's watch, as [`watcher`](watcher()) returns them: a list first, then each change.
     ///
-    /// With it controllers of kube in the same process need no watch of their own for the kind. All that kube has for
-    /// streams of a watcher works, [`WatchStreamExt`](kube::runtime::WatchStreamExt) for example:
+    /// With it other operators and controllers of the same process need no watch of their own for the kind. All that kube
+    /// has for streams of a watcher works: [`WatchStreamExt`](kube::runtime::WatchStreamExt), and with kube's feature
+    /// `unstable-runtime` `Controller::for_stream`.
     ///
     /// ```
-    /// # use futures::{Stream, StreamExt};
-    /// # use k8s_openapi::api::core::v1::Service;
-    /// # use kube::runtime::reflector::ObjectRef;
-    /// # use kube::runtime::{Controller, WatchStreamExt};
+    /// # use futures::StreamExt;
     /// # use kube::ResourceExt;
-    /// # use okt::{LifecycleObject, Store};
-    /// # fn example<K: LifecycleObject>(services: Controller<Service>, databases: Store<K>) -> Controller<Service> {
-    /// // The Service of a database has its name.
+    /// # use kube::runtime::WatchStreamExt;
+    /// # use kube::runtime::reflector::ObjectRef;
+    /// # use okt::{Application, LifecycleObject, Operator, Store};
+    /// # fn example<A: Application, K: LifecycleObject>(kiosks: Operator<A>, databases: Store<K>) -> Operator<A> {
+    /// // A change of a database reconciles the kiosk of its name.
     /// let changed = databases.events().touched_objects();
-    /// services.reconcile_on(changed.filter_map(async |database| {
+    /// kiosks.reconcile_on(changed.filter_map(async |database| {
     ///     let database = database.inspect_err(|error| tracing::warn!("{error}")).ok()?;
     ///     Some(ObjectRef::new(&database.name_any()).within(&database.namespace()?))
     /// }))
