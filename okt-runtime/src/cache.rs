@@ -9,3 +9,4 @@ pub(crate) mod objects;
 pub(crate) mod packed;
 pub(crate) mod pruned;
 pub(crate) mod queue;
+pub(crate) mod store;

@@ -16,6 +16,7 @@
 //! | `author` | the traits you implement, and the contexts your code receives | `resources` and below |
 //! | `sidecar` | applications whose agents do the work | `author` |
 //! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
+//! | `lifecycle` | the lifecycle of an object for a controller of your own | `reconcile` and below |
 //! | `operator` | all objects of a kind: watches, queue, start and stop | `reconcile` and below |
 //! | `install` | the roles, and the manifests that install an operator | `operator` and below |
 //! | `program` | the command line: `run`, `crd`, `rbac`, `manifests`, `graph`, `health` | everything |
@@ -41,6 +42,7 @@ mod failure;
 #[cfg(test)]
 mod fuzz;
 mod install;
+pub mod lifecycle;
 mod limit;
 mod operator;
 mod patience;
@@ -66,6 +68,7 @@ pub use author::owned::{Unready, Which};
 pub use author::pass::{
     FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper,
 };
+pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
 pub use crd::union::crd_union;
 pub use failure::Failure;

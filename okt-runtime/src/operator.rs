@@ -1,7 +1,10 @@
 //! The operator: its settings, and how it runs and stops.
 
 mod drive;
+mod error;
+mod news;
 mod requeues;
+mod settings;
 mod wakes;
 mod watching;
 
@@ -14,6 +17,7 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
+use kube::runtime::{Predicate, watcher};
 use kube::{Client, Resource};
 use okt_core::backoff::Backoff;
 use okt_core::conditions::DECLARED_LIMIT;
@@ -27,22 +31,26 @@ use crate::author::asked::{QUESTIONS, Questions};
 use crate::backdoor::Backdoor;
 use crate::cache::cached::reference;
 use crate::cache::history::History;
+use crate::cache::store::{Part, Store, Stored};
 use crate::clock::Clock;
-use crate::crd::definition::CrdError;
 use crate::crd::readiness::{Readiness, watch_crd};
-use crate::operator::drive::{Settings, drive};
+use crate::operator::drive::drive;
+use crate::operator::news::Property;
+use crate::operator::settings::Settings;
 use crate::patience::contact;
 use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::{ACTIONS, Permits};
 
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
-use crate::resources::{Cluster, Watches, listed};
+use crate::resources::{Cluster, PAGE, Watches, listed};
 use crate::sharding::gate::{Gate, Party};
 use crate::sharding::membership::Membership;
 use crate::texts::seconds;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
+
+pub use crate::operator::error::OperatorError;
 
 /// The default number of concurrent reconciliations.
 const CONCURRENCY: u16 = 16;
@@ -55,42 +63,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How often a stopping operator checks whether its work is done.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
-
-/// An error that keeps an operator from running.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OperatorError {
-    /// The API server refuses this client at the start, or the address is not that of an API server; only a change of
-    /// the configuration helps.
-    #[error("reach the Kubernetes API")]
-    NoContact(#[source] Box<kube::Error>),
-    /// The declared types make no valid CRD; only a change of the code helps.
-    #[error("make the CRD")]
-    Crd(#[from] CrdError),
-    /// Namespaces were given for a cluster-scoped kind; leave them out.
-    #[error("watch {0} in some namespaces only: it is cluster-scoped")]
-    ClusterScoped(String),
-    /// A pass graph is declared as the lifecycle; only a change of the code helps.
-    #[error(
-        "run a pass as a lifecycle: `{0}` is a pass graph; say `#[lifecycle(none)]` of the spec, and name the graph in `Application::pass`"
-    )]
-    Pass(&'static str),
-    /// There is neither a lifecycle nor a pass; only a change of the code helps.
-    #[error(
-        "run an application with neither a lifecycle nor a pass: name a graph in `Application::pass`"
-    )]
-    Nothing,
-    /// The lifecycle and the pass declare the same condition; only a change of the code helps.
-    #[error(
-        "tell two conditions apart: `{0}` is declared by the lifecycle and by the pass; rename one"
-    )]
-    SameCondition(&'static str),
-    /// Lifecycle and pass together declare more conditions than a status holds; only a change of the code helps.
-    #[error(
-        "hold {0} conditions: the lifecycle and the pass may declare {DECLARED_LIMIT} together"
-    )]
-    ManyConditions(usize),
-}
 
 /// Reconcile requests from sources other than watches.
 type ReconcileRequests<K> = BoxStream<'static, ObjectRef<K>>;
@@ -129,7 +101,9 @@ pub struct Operator<A: Application> {
     actions: usize,
     backoff: Backoff,
     shutdown_limit: Duration,
-    streaming: bool,
+    watch: watcher::Config,
+    property: Option<Property<A::Resource>>,
+    stored: Stored<A::Resource>,
     clock: Clock,
     backdoor: Backdoor,
 }
@@ -148,7 +122,9 @@ impl<A: Application> Operator<A> {
             actions: ACTIONS,
             backoff: Backoff::default(),
             shutdown_limit: SHUTDOWN_LIMIT,
-            streaming: false,
+            watch: watcher::Config::default().page_size(PAGE),
+            property: None,
+            stored: Stored::default(),
             clock: Clock::wall(),
             backdoor: Backdoor::default(),
         }
@@ -165,6 +141,93 @@ impl<A: Application> Operator<A> {
                 self.namespaces.push(namespace);
             }
         }
+        self
+    }
+
+    /// Limits the operator to the objects whose labels match this selector, as in
+    /// [`Config::labels`](watcher::Config::labels). The last call counts.
+    ///
+    /// The API server filters: the operator receives no other objects, with [`replicas`](Self::replicas) too.
+    ///
+    /// ```
+    /// # use okt::{Application, Operator};
+    /// # fn example<A: Application>(client: kube::Client, application: A) -> Operator<A> {
+    /// Operator::new(client, application).labels("demo.okt.dev/channel=beta,!demo.okt.dev/by-hand")
+    /// # }
+    /// ```
+    ///
+    /// # Objects that leave the selection
+    ///
+    /// The operator forgets an object whose labels no longer match.
+    /// It drops the object's running work at its next `await`, as a crash would, and does not cancel it: an agent goes on.
+    /// The object keeps its finalizer, status and owned resources. Once it matches again, here or in another operator,
+    /// the work on record is resumed under its id.
+    ///
+    /// - **An object that no operator selects keeps its finalizer: if it is deleted, it stays until one selects it.**
+    /// - The watch cannot tell whether an object has left or is gone. If somebody removes the finalizer by hand, running
+    ///   work is therefore dropped, and not cancelled.
+    /// - While an object moves from one operator to another, both may work on it for a moment, under the same id. Move
+    ///   objects at rest, or let [`replicas`](Self::replicas) share the objects.
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) returns [`OperatorError::Selector`] if the API server refuses the selector.
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.watch = self.watch.labels(selector);
+        self
+    }
+
+    /// Limits the operator to the objects whose fields match this selector, as in
+    /// [`Config::fields`](watcher::Config::fields). The last call counts.
+    ///
+    /// An API server selects by `metadata.name`, `metadata.namespace`, and the fields that the CRD declares:
+    /// `#[kube(selectable = ".spec.tier")]` above the spec. For the rest see [`labels`](Self::labels).
+    ///
+    /// ```
+    /// # use okt::{Application, Operator};
+    /// # fn example<A: Application>(client: kube::Client, application: A) -> Operator<A> {
+    /// Operator::new(client, application).fields("spec.tier=production")
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.watch = self.watch.fields(selector);
+        self
+    }
+
+    /// Ignores changes of an object's metadata that this predicate does not name. The last call counts.
+    ///
+    /// Without it every change reconciles the object, and so observes its application. Use it if somebody often changes
+    /// labels or annotations that your code does not read:
+    ///
+    /// ```
+    /// # use kube::runtime::{Predicate, predicates};
+    /// # use okt::{Application, Operator};
+    /// # fn example<A: Application>(operator: Operator<A>) -> Operator<A> {
+    /// // Annotations and owner references do not count.
+    /// operator.predicate(predicates::labels)
+    /// # }
+    /// ```
+    ///
+    /// A predicate of kube hides whatever it does not name. Here it adds to what OKT needs, so these changes reconcile an
+    /// object in any case:
+    ///
+    /// | change | because |
+    /// |---|---|
+    /// | generation, deletion, finalizers, another uid | OKT decides by them |
+    /// | status, also by another writer | the operator waits for its own writes, and repairs what others damage |
+    /// | `okt.dev/paused`, `okt.dev/abandon`, [`revision`](Application::revision) | OKT decides by them |
+    /// | a property that the predicate names; a predicate without a value, or that panics | you asked for it |
+    ///
+    /// Times to requeue, events of other kinds and [`reconcile_on`](Self::reconcile_on) do not pass the predicate, nor
+    /// does a list, at the start or after a broken watch. Your code reads the newest object in any case.
+    #[must_use]
+    pub fn predicate(
+        mut self,
+        predicate: impl Predicate<A::Resource> + Send + Sync + 'static,
+    ) -> Self {
+        self.property = Some(Arc::new(move |object| predicate.hash_property(object)));
         self
     }
 
@@ -193,6 +256,28 @@ impl<A: Application> Operator<A> {
     pub fn leader_election(mut self, is_leader: watch::Receiver<bool>) -> Self {
         self.gate = Gate::Leader(is_leader);
         self
+    }
+
+    /// Returns a handle of the cache of the operator's objects, for other tasks of the process.
+    ///
+    /// ```
+    /// # use kube::Client;
+    /// # use kube::runtime::reflector::ObjectRef;
+    /// # use okt::{Application, Operator, OperatorError};
+    /// # async fn example<A: Application>(client: Client, application: A) -> Result<(), OperatorError> {
+    /// let operator = Operator::new(client, application);
+    /// let databases = operator.store();
+    /// tokio::spawn(async move {
+    ///     databases.wait_until_ready().await?;
+    ///     let orders = databases.get(&ObjectRef::new("orders").within("shop"))?;
+    ///     println!("{} databases; is orders one of them: {}", databases.len(), orders.is_some());
+    ///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// });
+    /// operator.run(std::future::pending()).await
+    /// # }
+    /// ```
+    pub fn store(&self) -> Store<A::Resource> {
+        self.stored.handle()
     }
 
     /// Reconciles an object whenever this stream names it. Call it again to add another stream.
@@ -288,7 +373,7 @@ impl<A: Application> Operator<A> {
     /// A paged list is always the newest.
     #[must_use]
     pub fn streaming_lists(mut self) -> Self {
-        self.streaming = true;
+        self.watch = self.watch.streaming_lists();
         self
     }
 
@@ -321,13 +406,7 @@ impl<A: Application> Operator<A> {
     /// in their conditions, or logs them and retries.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
         let graph = StateOf::<A>::GRAPH;
-        let pass = A::pass();
-        check_graphs(graph, pass.as_ref().map(PassGraph::graph))?;
-        let crd = crate::crd::definition::crd::<A::Resource>()?;
-        if crd.spec.scope == "Cluster" && !self.namespaces.is_empty() {
-            return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
-        }
-        let is_namespaced = crd.spec.scope != "Cluster";
+        let is_namespaced = check::<A>(&self.namespaces)?;
         let mut stop = std::pin::pin!(stop);
         tokio::select! {
             reached = contact(&self.client) => {
@@ -338,9 +417,7 @@ impl<A: Application> Operator<A> {
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let crd = watch_crd::<A::Resource>(self.client.clone(), readiness_in);
         let stopping = CancellationToken::new();
-        let all = [None];
-        let some: Vec<Option<String>> = self.namespaces.iter().cloned().map(Some).collect();
-        let namespaces = if some.is_empty() { &all[..] } else { &some[..] };
+        let namespaces = watched(&self.namespaces);
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
@@ -349,6 +426,7 @@ impl<A: Application> Operator<A> {
         let draining = CancellationToken::new();
         let hash = read::graph_hash(graph);
         let (mut queues, mut waits): (Queues<A::Resource>, _) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
             queues.push((namespace.clone(), queue.clone()));
@@ -373,6 +451,7 @@ impl<A: Application> Operator<A> {
                 readiness: readiness.clone(),
                 listed: CancellationToken::new(),
                 gate: self.gate.clone(),
+                is_selective: is_selective(&self.watch),
                 draining: draining.clone(),
                 queue,
                 recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
@@ -383,12 +462,19 @@ impl<A: Application> Operator<A> {
             let settings = Settings {
                 namespace: namespace.clone(),
                 concurrency: self.concurrency,
-                streaming: self.streaming,
+                watch: self.watch.clone(),
+                property: self.property.clone(),
                 stopping: stopping.clone(),
             };
-            drive(shared, queued, settings)
+            let objects = self.stored.objects();
+            parts.push(Part {
+                objects: Arc::clone(&objects),
+                listed: shared.listed.clone(),
+            });
+            drive(shared, objects, queued, settings)
         });
-        let drives = futures::future::join_all(drives.collect::<Vec<_>>());
+        let drives = futures::future::try_join_all(drives.collect::<Vec<_>>());
+        self.stored.show(parts);
         let requests = self.requests.for_each(|request| {
             enqueue(&queues, &request);
             std::future::ready(())
@@ -407,7 +493,9 @@ impl<A: Application> Operator<A> {
             () = stop => {}
             () = async { crd.await; std::future::pending().await } => {}
             () = async { requests.await; std::future::pending().await } => {}
-            _ = &mut drives => {}
+            ended = &mut drives => {
+                ended?;
+            }
         }
         stopping.cancel();
         // A reconciliation that waits for an answer may be dropped, as if the operator were killed.
@@ -433,6 +521,25 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
             let _ = queue.send(QueueRequest::External(object));
         }
     }
+}
+
+/// Returns the namespaces to watch; none means all.
+fn watched(namespaces: &[String]) -> Vec<Option<String>> {
+    if namespaces.is_empty() {
+        return vec![None];
+    }
+    namespaces.iter().cloned().map(Some).collect()
+}
+
+/// Checks what is declared; returns whether the kind is namespaced.
+fn check<A: Application>(namespaces: &[String]) -> Result<bool, OperatorError> {
+    let pass = A::pass();
+    check_graphs(StateOf::<A>::GRAPH, pass.as_ref().map(PassGraph::graph))?;
+    let crd = crate::crd::definition::crd::<A::Resource>()?;
+    if crd.spec.scope == "Cluster" && !namespaces.is_empty() {
+        return Err(OperatorError::ClusterScoped(crd.spec.names.kind));
+    }
+    Ok(crd.spec.scope != "Cluster")
 }
 
 /// Checks that the declared lifecycle and pass can run together.
@@ -492,6 +599,11 @@ fn log_unfinished(tasks: &Tasks) {
             listed(&unfinished)
         );
     }
+}
+
+/// Returns whether the operator acts on a selection of the objects only.
+fn is_selective(watch: &watcher::Config) -> bool {
+    watch.label_selector.is_some() || watch.field_selector.is_some()
 }
 
 fn reporter(kind: &str) -> Reporter {

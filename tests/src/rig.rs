@@ -104,6 +104,11 @@ impl<A: Served> Rig<A> {
 
     /// Starts the operator.
     pub fn start(&self) {
+        self.start_with(|operator| operator);
+    }
+
+    /// Starts the operator with more settings.
+    pub fn start_with(&self, settings: impl FnOnce(Operator<A>) -> Operator<A>) {
         let (request, requests) = mpsc::unbounded();
         let client = self.wire.client();
         let mut operator = Operator::new(client, self.app.clone())
@@ -113,6 +118,7 @@ impl<A: Served> Rig<A> {
         if let Some(is_leader) = self.options.is_leader.clone() {
             operator = operator.leader_election(is_leader);
         }
+        let operator = settings(operator);
         let (stop, stopped) = oneshot::channel::<()>();
         let operator = tokio::spawn(async move {
             // When the rig is dropped, the operator stops too.

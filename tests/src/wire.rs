@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use kube::Client;
 use okt_testing::rehearsal::Rules;
 use okt_testing::{ApiServer, Mark, RequestRecord, Verb};
+use serde_json::Value;
 
 /// The client name of operators; faults use it to affect only operators.
 pub const OPERATOR: &str = "operator";
@@ -48,7 +49,8 @@ impl Wire {
         let all = rules
             .broken_by(&self.server, OPERATOR, resource)
             .into_iter();
-        let told = all.flat_map(|(version, broken)| {
+        let own = all.filter(|(version, _)| !is_inherited(&version.object()["status"]));
+        let told = own.flat_map(|(version, broken)| {
             let status = &version.object()["status"];
             let status = serde_json::to_string_pretty(status).unwrap_or_default();
             broken
@@ -57,6 +59,14 @@ impl Wire {
         });
         told.collect()
     }
+}
+
+/// Returns whether a status is still the one of an earlier controller: before its own first status, the operator removes
+/// conditions from it.
+fn is_inherited(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut own = conditions.filter(|it| it["type"] == "Deleting" || it["type"] == "Paused");
+    status["lifecycle"].is_null() && own.next().is_none()
 }
 
 /// Returns the method of a request that may write.

@@ -233,9 +233,9 @@ pub struct TimeFacts {
     pub seed: u64,
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
     /// Returns the facts for the decision about the lifecycle.
-    pub fn life(&self) -> facts::LifecycleFacts<'_> {
+    pub fn life(&self) -> facts::LifecycleFacts<'a> {
         let mut facts = self.for_conditions();
         if self.sight.spent {
             (facts.observed, facts.events) = (Observed::Unobserved, &[]);
@@ -244,7 +244,7 @@ impl Facts<'_> {
     }
 
     /// Returns the facts for the conditions: an observation counts here even after a write has acted upon it.
-    pub fn for_conditions(&self) -> facts::LifecycleFacts<'_> {
+    pub fn for_conditions(&self) -> facts::LifecycleFacts<'a> {
         let asked = &self.asked;
         facts::LifecycleFacts {
             desired: asked.desired,

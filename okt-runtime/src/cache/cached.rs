@@ -105,6 +105,12 @@ impl<K: LifecycleObject> Cached<K> {
         Ok(decoded)
     }
 
+    /// Returns the object, or why it does not decode, for a reader that is no reconciliation: it is not kept decoded.
+    pub(crate) fn read(&self) -> Result<Arc<K>, String> {
+        let decoded = self.content.wanted().decoded.clone();
+        decoded.map_or_else(|| decode(&self.content.text.text()).map(Arc::new), Ok)
+    }
+
     /// Returns the text of the object without managed fields.
     pub(crate) fn text(&self) -> String {
         self.content.text.text()
@@ -119,6 +125,11 @@ impl<K: LifecycleObject> Cached<K> {
     /// Sets when its requeue is due; this replaces the time before.
     pub(crate) fn plan(&self, due: Option<Instant>) {
         self.content.wanted().due = due;
+    }
+
+    /// Returns when its requeue is due.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.content.wanted().due
     }
 
     /// Returns a reference that does not keep the object alive.

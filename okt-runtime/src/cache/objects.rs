@@ -5,45 +5,70 @@ use std::sync::{PoisonError, RwLock};
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
+use tokio::sync::broadcast;
 
 use crate::cache::cached::Cached;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::wire::object::LifecycleObject;
 
 /// The objects of a kind that this process has listed and watches.
-pub(crate) struct Objects<K: LifecycleObject>(RwLock<HashMap<ObjectRef<Cached<K>>, Cached<K>>>);
+pub(crate) struct Objects<K: LifecycleObject> {
+    all: RwLock<HashMap<ObjectRef<Cached<K>>, Cached<K>>>,
+    changes: broadcast::Sender<Change<K>>,
+}
 
-impl<K: LifecycleObject> Default for Objects<K> {
-    fn default() -> Self {
-        Self(RwLock::default())
-    }
+/// A change of the objects.
+#[derive(Clone)]
+pub(crate) enum Change<K: LifecycleObject> {
+    /// There is a new version of this object.
+    Put(ObjectRef<Cached<K>>),
+    /// This object is gone.
+    Gone(Cached<K>),
+    /// Any of them may have changed.
+    Listed,
 }
 
 impl<K: LifecycleObject> Objects<K> {
+    /// Returns no objects; their changes are reported to this channel.
+    pub(crate) fn reporting(changes: broadcast::Sender<Change<K>>) -> Self {
+        Self {
+            all: RwLock::default(),
+            changes,
+        }
+    }
+
     /// Returns an object.
     pub(crate) fn get(&self, name: &ObjectRef<Cached<K>>) -> Option<Cached<K>> {
-        let objects = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
         objects.get(name).cloned()
+    }
+
+    /// Returns the number of objects.
+    pub(crate) fn len(&self) -> usize {
+        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        objects.len()
     }
 
     /// Returns the objects in these ranges.
     pub(crate) fn in_ranges(&self, ranges: Ranges) -> Vec<Cached<K>> {
-        let objects = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
         let all = objects
             .values()
             .filter(|object| ranges.contains(range_of(object)));
         all.cloned().collect()
     }
 
-    /// Puts a new version of an object.
-    pub(crate) fn put(&self, object: Cached<K>) {
-        let mut objects = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        objects.insert(object.reference(), object);
+    /// Puts a new version of an object; returns the version before.
+    pub(crate) fn put(&self, object: Cached<K>) -> Option<Cached<K>> {
+        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        // While the lock is held, so that changes are reported in their order.
+        self.report(|| Change::Put(object.reference()));
+        objects.insert(object.reference(), object)
     }
 
     /// Removes an object, unless there is another one of its name by now.
     pub(crate) fn remove(&self, object: &Cached<K>) {
-        let mut objects = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let name = object.reference();
         if objects
             .get(&name)
@@ -51,17 +76,26 @@ impl<K: LifecycleObject> Objects<K> {
         {
             objects.remove(&name);
         }
+        self.report(|| Change::Gone(object.clone()));
     }
 
     /// Replaces all objects of these ranges by those of a list.
     pub(crate) fn replace(&self, ranges: Ranges, list: Vec<Cached<K>>) {
-        let mut objects = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let names: HashSet<_> = list.iter().map(Cached::reference).collect();
         objects.retain(|name, object| !ranges.contains(range_of(object)) || names.contains(name));
         objects.extend(list.into_iter().map(|object| (object.reference(), object)));
         // A list after a failure may be much smaller than the one before.
         if objects.len() < objects.capacity() / 4 {
             objects.shrink_to_fit();
+        }
+        self.report(|| Change::Listed);
+    }
+
+    fn report(&self, change: impl FnOnce() -> Change<K>) {
+        if self.changes.receiver_count() > 0 {
+            // A receiver that has gone since then needs no change.
+            let _ = self.changes.send(change());
         }
     }
 }

@@ -30,6 +30,9 @@ use crate::wire::object::LifecycleObject;
 ///
 /// The CRD keeps fields of the spec that only the old CRD has. The spec requires what the new one requires.
 ///
+/// If the old CRD is that of a controller without OKT, the result is [`crd`] with the fields of spec and status that
+/// only the old one has, so that the API server does not drop their values: see `docs/adopting.md`.
+///
 /// # Errors
 ///
 /// [`CrdError`]; a retry helps only with another CRD or after a change of the code.
@@ -70,17 +73,22 @@ pub fn crd_union<K: LifecycleObject>(
             found: found.unwrap_or_default().to_owned(),
         });
     }
-    let before = graph_of(old)?;
-    let graph = StoredGraph::of(K::State::GRAPH)
-        .join(&before)
-        .map_err(|clash| CrdError::Ambiguous {
+    let is_adopted = has_no_lifecycle(old);
+    let own = StoredGraph::of(K::State::GRAPH);
+    let graph = if is_adopted {
+        own
+    } else {
+        let before = graph_of(old)?;
+        own.join(&before).map_err(|clash| CrdError::Ambiguous {
             name: clash.name,
             old: clash.old,
             new: clash.new,
-        })?;
+        })?
+    };
     for version in &old.spec.versions {
         let same = |new: &&mut CustomResourceDefinitionVersion| new.name == version.name;
         match new.spec.versions.iter_mut().find(same) {
+            Some(new) if is_adopted => keep(new, version),
             Some(new) => join::<K>(new, version, &graph)?,
             None if version.served || is_stored(old, &version.name) => {
                 return Err(CrdError::OtherVersion {
@@ -106,6 +114,32 @@ fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
         .as_ref()
         .and_then(|status| status.stored_versions.as_ref());
     stored.is_some_and(|stored| stored.iter().any(|stored| stored == version))
+}
+
+/// Returns whether a CRD is that of a controller without OKT: it has neither a graph nor a position.
+fn has_no_lifecycle(crd: &CustomResourceDefinition) -> bool {
+    let annotations = crd.metadata.annotations.as_ref();
+    let has_graph = annotations.is_some_and(|all| all.contains_key(GRAPH_ANNOTATION));
+    let has_position = |version: &CustomResourceDefinitionVersion| {
+        schema_of(version, "status").is_some_and(|it| !it["properties"]["lifecycle"].is_null())
+    };
+    !has_graph && !crd.spec.versions.iter().any(has_position)
+}
+
+/// Adds the fields that only the same version in use has.
+fn keep(new: &mut CustomResourceDefinitionVersion, old: &CustomResourceDefinitionVersion) {
+    for field in ["spec", "status"] {
+        if let (Some(mut own), Some(old)) = (schema_of(new, field), schema_of(old, field)) {
+            keep_fields(&mut own, &old);
+            put(new, field, own);
+        }
+    }
+}
+
+/// Returns the schema of `spec` or `status`.
+fn schema_of(version: &CustomResourceDefinitionVersion, field: &str) -> Option<Value> {
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    serde_json::to_value(schema.properties.as_ref()?.get(field)?).ok()
 }
 
 /// Reads the graph of a CRD.
@@ -138,17 +172,13 @@ fn join<K: LifecycleObject>(
     old: &CustomResourceDefinitionVersion,
     graph: &StoredGraph,
 ) -> Result<(), CrdError> {
-    let of = |version: &CustomResourceDefinitionVersion, field: &str| {
-        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-        serde_json::to_value(schema.properties.as_ref()?.get(field)?).ok()
-    };
     let differs = |path: String| CrdError::FieldDiffers { path };
-    if let (Some(mut status), Some(old)) = (of(new, "status"), of(old, "status")) {
+    if let (Some(mut status), Some(old)) = (schema_of(new, "status"), schema_of(old, "status")) {
         widen(&mut status, &old, "status").map_err(differs)?;
         status["properties"]["lifecycle"]["x-kubernetes-validations"] = rules(graph);
         put(new, "status", status);
     }
-    if let (Some(mut spec), Some(old)) = (of(new, "spec"), of(old, "spec")) {
+    if let (Some(mut spec), Some(old)) = (schema_of(new, "spec"), schema_of(old, "spec")) {
         for field in lifecycle_fields::<K>(&spec) {
             let path = format!("spec.{field}");
             let (own, old) = (&mut spec["properties"][&field], &old["properties"][&field]);

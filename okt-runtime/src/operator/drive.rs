@@ -17,7 +17,9 @@ use crate::cache::cached::{Cached, PlaceOf, reference};
 use crate::cache::objects::Objects;
 use crate::cache::queue::{Queue, Urgency};
 use crate::crd::readiness::Readiness;
+use crate::operator::error::OperatorError;
 use crate::operator::requeues::Requeues;
+use crate::operator::settings::Settings;
 use crate::operator::wakes::Wakes;
 use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
@@ -27,22 +29,19 @@ use crate::sharding::gate::Party;
 use crate::sharding::ranges::Ranges;
 use crate::texts::panic_text;
 
-/// The settings of one drive: its namespace, and how it is watched.
-pub(crate) struct Settings {
-    pub(crate) namespace: Option<String>,
-    pub(crate) concurrency: u16,
-    pub(crate) streaming: bool,
-    pub(crate) stopping: CancellationToken,
-}
-
 /// Watches, queues and reconciles objects, until `stopping` is cancelled and the running reconciliations have ended.
+///
+/// # Errors
+///
+/// If the API server refuses the selectors of the watch.
 pub(crate) async fn drive<A: Application>(
     shared: Arc<Shared<A>>,
+    objects: Arc<Objects<A::Resource>>,
     requests: mpsc::UnboundedReceiver<QueueRequest<A::Resource>>,
-    settings: Settings,
-) {
-    let objects = Arc::<Objects<A::Resource>>::default();
+    settings: Settings<A::Resource>,
+) -> Result<(), OperatorError> {
     let queue = Queue::new(settings.concurrency);
+    let requeues = Arc::new(Requeues::default());
     let wakes = Wakes::new({
         let requests = shared.queue.clone();
         move |(namespace, name): Name| {
@@ -56,11 +55,13 @@ pub(crate) async fn drive<A: Application>(
         // Without its CRD there is nothing to watch, and each attempt would be an error. The sender is never gone.
         let _ = readiness.wait_for(Readiness::is_fit).await;
         loop {
-            let namespace = settings.namespace.clone();
-            let mut watching =
-                Watching::new(&shared, &objects, &queue, namespace, settings.streaming);
-            let others =
-                (shared.cluster).watch(&shared.client, &shared.gate, |name| wakes.wake(name));
+            let mut watching = Watching::new(&shared, &objects, &queue, &requeues, &settings);
+            let others = async {
+                let wake = |name| wakes.wake(name);
+                (shared.cluster.watch(&shared.client, &shared.gate, wake)).await;
+                // It ends at once where there are no other kinds.
+                std::future::pending::<()>().await;
+            };
             let namespace = settings.namespace.as_deref();
             let went_back = (shared.history).went_back::<A::Resource>(&shared.client, namespace);
             tokio::select! {
@@ -68,8 +69,8 @@ pub(crate) async fn drive<A: Application>(
                     shared.memory.rewind();
                     shared.cluster.rewind();
                 }
-                // Neither ends before the operator does.
-                _ = async { futures::join!(watching.run(), others) } => return,
+                refused = watching.run() => return refused,
+                () = others => {}
             }
         }
     };
@@ -79,21 +80,21 @@ pub(crate) async fn drive<A: Application>(
             take_request(&shared, &objects, &queue, request);
         }
     };
-    let requeues = Arc::new(Requeues::default());
     let due = Arc::clone(&requeues).stream();
     let routine = stream::select(openings(&shared, Arc::clone(&objects)), due).for_each(|object| {
         queue.push(object, Urgency::Routine);
         std::future::ready(())
     });
-    let fill = async {
-        // None of them ends before the operator does.
-        futures::join!(watched, requested, routine);
+    // Neither ends before the operator does.
+    let others = async {
+        futures::join!(requested, routine);
         std::future::pending::<()>().await;
     };
     let empty = reconcile_all(&shared, &objects, &queue, &requeues, &settings.stopping);
     tokio::select! {
-        () = empty => {}
-        () = fill => {}
+        () = empty => Ok(()),
+        () = others => Ok(()),
+        refused = watched => Err(refused),
     }
 }
 
@@ -150,7 +151,12 @@ async fn contained<A: Application>(
             Requeue::after_panic()
         }
     };
-    requeues.plan(&object, requeue);
+    let newest = objects
+        .get(&object.reference())
+        .filter(|newest| newest.meta().uid == object.meta().uid);
+    let newest = newest.as_ref().unwrap_or(&object);
+    // A predicate may have ignored the newest version: no event reconciles it.
+    requeues.plan(newest, requeue);
 }
 
 fn take_request<A: Application>(

@@ -51,9 +51,18 @@ impl<K> Default for Requeues<K> {
 impl<K: LifecycleObject> Requeues<K> {
     /// Plans the requeue of an object after its reconciliation; this replaces the requeue before.
     ///
-    /// A newer version of the object is reconciled and requeued itself, so this requeue is dropped with this version.
+    /// A newer version of the object is reconciled and requeued itself, or [takes this one over](Self::hand_over); so this
+    /// requeue is dropped with this version.
     pub(crate) fn plan(&self, object: &Cached<K>, requeue: Requeue) {
-        let due = requeue.wait().map(after);
+        self.plan_at(object, requeue.wait().map(after));
+    }
+
+    /// Moves the requeue of an object to its next version, which is not reconciled.
+    pub(crate) fn hand_over(&self, before: &Cached<K>, object: &Cached<K>) {
+        self.plan_at(object, before.due());
+    }
+
+    fn plan_at(&self, object: &Cached<K>, due: Option<Instant>) {
         object.plan(due);
         let Some(due) = due else {
             return;

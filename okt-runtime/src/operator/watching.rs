@@ -22,8 +22,13 @@ use crate::cache::guarded::api;
 use crate::cache::objects::{Objects, range_of};
 use crate::cache::queue::{Queue, Urgency};
 use crate::clock::after;
+use crate::operator::error::OperatorError;
+use crate::operator::news::{Property, is_news};
+use crate::operator::requeues::Requeues;
+use crate::operator::settings::Settings;
+use crate::reconcile::memory::Disappeared;
 use crate::reconcile::shared::Shared;
-use crate::resources::{PAGE, name_of};
+use crate::resources::name_of;
 use crate::sharding::gate::Party;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::selector::only;
@@ -45,8 +50,14 @@ pub(super) struct Watching<A: Application> {
     shared: Arc<Shared<A>>,
     objects: Arc<Objects<A::Resource>>,
     queue: Arc<QueueOf<A>>,
+    requeues: Arc<Requeues<A::Resource>>,
     namespace: Option<String>,
     config: watcher::Config,
+    property: Option<Property<A::Resource>>,
+    /// Whether the API server has accepted the selectors.
+    was_listed: bool,
+    /// The selectors that it refused.
+    refused: Option<OperatorError>,
     parts: Vec<Part<A::Resource>>,
     /// When one watch replaces several.
     merges: Option<Instant>,
@@ -81,20 +92,19 @@ impl<A: Application> Watching<A> {
         shared: &Arc<Shared<A>>,
         objects: &Arc<Objects<A::Resource>>,
         queue: &Arc<QueueOf<A>>,
-        namespace: Option<String>,
-        streaming: bool,
+        requeues: &Arc<Requeues<A::Resource>>,
+        settings: &Settings<A::Resource>,
     ) -> Self {
-        let config = if streaming {
-            watcher::Config::default().streaming_lists()
-        } else {
-            watcher::Config::default().page_size(PAGE)
-        };
         Self {
             shared: Arc::clone(shared),
             objects: Arc::clone(objects),
             queue: Arc::clone(queue),
-            namespace,
-            config,
+            requeues: Arc::clone(requeues),
+            namespace: settings.namespace.clone(),
+            config: settings.watch.clone(),
+            property: settings.property.clone(),
+            was_listed: false,
+            refused: None,
             parts: Vec::new(),
             merges: None,
             last_error: LastError::default(),
@@ -102,10 +112,13 @@ impl<A: Application> Watching<A> {
         }
     }
 
-    /// Watches; never returns.
-    pub(super) async fn run(&mut self) {
+    /// Watches; returns only if the API server refuses the selectors.
+    pub(super) async fn run(&mut self) -> OperatorError {
         let mut wanted = self.shared.gate.wanted();
         loop {
+            if let Some(refused) = self.refused.take() {
+                return refused;
+            }
             self.follow(wanted.now());
             let merges = self.merges;
             tokio::select! {
@@ -229,8 +242,14 @@ impl<A: Application> Watching<A> {
         match event {
             Ok(watcher::Event::Apply(object)) => {
                 let name = object.reference();
-                self.objects.put(object);
-                self.queue.push(name, Urgency::Event);
+                let before = self.objects.put(object.clone());
+                match before {
+                    // A reconciliation that runs requeues the newest version when it ends.
+                    Some(before) if self.is_ignored(&before, &object) => {
+                        self.requeues.hand_over(&before, &object);
+                    }
+                    Some(_) | None => self.queue.push(name, Urgency::Event),
+                }
             }
             Ok(watcher::Event::Delete(object)) => {
                 self.objects.remove(&object);
@@ -240,6 +259,7 @@ impl<A: Application> Watching<A> {
             Ok(watcher::Event::InitApply(object)) => part.list.push(object),
             Ok(watcher::Event::InitDone) => {
                 part.is_listed = true;
+                self.was_listed = true;
                 let (ranges, list) = (part.ranges, std::mem::take(&mut part.list));
                 self.last_error.end();
                 self.listed(ranges, list);
@@ -256,13 +276,45 @@ impl<A: Application> Watching<A> {
                 let kind = A::Resource::kind(&());
                 self.last_error
                     .warn("cannot watch the objects", &kind, &error);
+                if self.is_refused(&error) {
+                    let selectors = [&self.config.label_selector, &self.config.field_selector];
+                    let selectors: Vec<&str> =
+                        selectors.into_iter().flatten().map(|it| &**it).collect();
+                    let (kind, selectors) = (kind.into_owned(), selectors.join("` and `"));
+                    self.refused = Some(OperatorError::Selector(kind, selectors, Box::new(error)));
+                }
             }
+        }
+    }
+
+    /// Returns whether the API server refuses the selectors, before it has listed anything.
+    fn is_refused(&self, error: &watcher::Error) -> bool {
+        let is_bad = match error {
+            watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 400,
+            _ => false,
+        };
+        is_bad && self.shared.is_selective && !self.was_listed
+    }
+
+    /// Returns whether a new version of an object has only changes that the predicate ignores.
+    fn is_ignored(&self, before: &Cached<A::Resource>, object: &Cached<A::Resource>) -> bool {
+        let property = self.property.as_deref();
+        property.is_some_and(|property| !is_news::<A>(property, before, object))
+    }
+
+    /// Returns why an object that is not among the watched ones any more has disappeared.
+    fn disappeared(&self) -> Disappeared {
+        if self.shared.is_selective {
+            Disappeared::Left
+        } else {
+            Disappeared::Gone
         }
     }
 
     fn gone(&self, object: &Cached<A::Resource>) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
-        self.shared.memory.forget(uid);
+        self.shared.memory.forget(uid, self.disappeared());
         self.shared.permits.leave(uid);
         self.shared.cluster.forget(&name_of(object), uid);
     }
@@ -280,7 +332,10 @@ impl<A: Application> Watching<A> {
             .filter_map(|object| object.meta().uid.as_deref())
             .collect();
         let is_gone = |uid: &str| ranges.contains(Range::of(uid)) && !alive.contains(uid);
-        for uid in shared.memory.keep_only(|uid| !is_gone(uid)) {
+        for uid in shared
+            .memory
+            .keep_only(|uid| !is_gone(uid), self.disappeared())
+        {
             shared.permits.leave(&uid);
         }
         for object in known {

@@ -116,6 +116,7 @@ where
         Err(
             error @ (OperatorError::Crd(_)
             | OperatorError::ClusterScoped(_)
+            | OperatorError::Selector(_, _, _)
             | OperatorError::Pass(_)
             | OperatorError::Nothing
             | OperatorError::SameCondition(_)

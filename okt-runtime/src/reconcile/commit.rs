@@ -12,13 +12,12 @@ use tokio::time::Instant;
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
 use crate::cache::guarded::Guarded;
-use crate::reconcile::leftover::removal;
+use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::Trouble;
 use crate::reconcile::report;
 use crate::reconcile::{events, finalizer};
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Writes the draft, then changes the work as the draft says. If the write fails, the work stays as it is.
@@ -31,6 +30,9 @@ impl<A: Application> Reconciliation<'_, A> {
             let from = before.map_or_else(String::new, |it| it.state.as_str().to_owned());
             let trail = before.map_or_else(String::new, |it| it.trail.clone());
             let troubles = events::troubles(self.round.object.status_of(), &status);
+            if let Err(error) = self.take_over().await {
+                return self.note_failure(&error);
+            }
             match self.write(&status).await {
                 Ok(written) => self.written(written, &status).await,
                 Err(error) => return self.note_failure(&error),
@@ -53,6 +55,16 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
+    /// Removes conditions of an earlier controller before the first status of the object.
+    pub(super) async fn take_over(&mut self) -> Result<(), kube::Error> {
+        if let Some(patch) = inherited(&*self.round.object, &self.round.stored.recorded) {
+            let meta = self.round.object.meta();
+            let written = report::take_away(&self.shared.client, meta, &patch).await?;
+            self.became(written);
+        }
+        Ok(())
+    }
+
     async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
         let history = &self.shared.history;
         let newest = history.newest();
@@ -71,13 +83,8 @@ impl<A: Application> Reconciliation<'_, A> {
             Some(_) => (written, true),
             None => (written, false),
         };
-        // A write that changes nothing although something differs is not repeated on the same version.
-        let version = &self.round.object.meta().resource_version;
-        let is_vain = !waits && written.meta().resource_version == *version;
-        self.memory.writes.vain =
-            is_vain.then(|| Box::new((version.clone(), read::revision(said))));
-        self.memory.seen.at = Some(Instant::now());
-        self.memory.writes.trouble = Trouble::default();
+        let (before, after) = (self.round.object.meta(), written.meta());
+        self.memory.status_written(before, after, said, waits);
         self.became(written);
     }
 

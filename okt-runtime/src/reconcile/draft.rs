@@ -15,11 +15,10 @@ use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::progress::Progress;
 use crate::failure::Failure;
 use crate::reconcile::change::{STANDING, change, is_own};
-use crate::reconcile::memory::Stage;
+use crate::reconcile::memory::{Stage, Work};
 use crate::reconcile::report::{Report, dated};
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
-use crate::wire::read;
 use crate::wire::status::{RecordedFailure, Status};
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -33,7 +32,11 @@ impl<A: Application> Reconciliation<'_, A> {
             None => return,
         };
         let news = match change(&*self.round.object, &status, self.shared.pass_graph()) {
-            News::Side | News::Main if self.is_in_vain(&status) => News::Vain,
+            News::Side | News::Main
+                if self.memory.is_in_vain(self.round.object.meta(), &status) =>
+            {
+                News::Vain
+            }
             news => news,
         };
         if matches!(news, News::None | News::Vain) {
@@ -74,7 +77,7 @@ impl<A: Application> Reconciliation<'_, A> {
             facts: &facts,
             decision: &draft.step,
             observed: &self.round.findings.as_ref().unwrap_or(&nothing).words,
-            failed: self.failed(&draft.step),
+            failed: failed::<StateOf<A>>(&draft.step, &self.memory.work),
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
@@ -237,26 +240,6 @@ impl<A: Application> Reconciliation<'_, A> {
         now.or_else(before).unwrap_or_default()
     }
 
-    /// Returns the failure to record, if it is news.
-    fn failed(&self, step: &Verdict) -> Option<RecordedFailure> {
-        if let Verdict::End(Ending::Refused(to)) = step {
-            let to = StateOf::<A>::from_id(*to).map_or("Next", Lifecycle::name);
-            return Some(RecordedFailure::new(
-                reasons::NO_EDGE,
-                &format!("the handler named `{to}`, to which no edge leads from here"),
-            ));
-        }
-        let failure = self.memory.work.failure()?;
-        // Alternating reasons would cause a write for each attempt.
-        let is_uncounted = matches!(step, Verdict::Retry { counted: false });
-        let has_reported = |reason| {
-            let piece = self.memory.work.piece.as_ref();
-            piece.is_some_and(|piece| piece.has_reported(reason))
-        };
-        (!(is_uncounted && has_reported(failure.reason())))
-            .then(|| RecordedFailure::new(failure.reason(), failure.message()))
-    }
-
     /// Returns the progress text of the work on record.
     fn progress(&self, draft: &Draft) -> String {
         let piece = self.memory.work.piece.as_ref();
@@ -268,13 +251,26 @@ impl<A: Application> Reconciliation<'_, A> {
                 .map_or_else(String::new, Progress::text),
         }
     }
+}
 
-    /// Returns whether the same status was written to this version of the object before, and changed nothing.
-    fn is_in_vain(&self, status: &StatusOf<A>) -> bool {
-        let version = &self.round.object.meta().resource_version;
-        (self.memory.writes.vain.as_ref())
-            .is_some_and(|vain| vain.0 == *version && vain.1 == read::revision(status))
+/// Returns the failure to record, if it is news.
+pub(crate) fn failed<S: Lifecycle>(step: &Verdict, work: &Work) -> Option<RecordedFailure> {
+    if let Verdict::End(Ending::Refused(to)) = step {
+        let to = S::from_id(*to).map_or("Next", Lifecycle::name);
+        return Some(RecordedFailure::new(
+            reasons::NO_EDGE,
+            &format!("the handler named `{to}`, to which no edge leads from here"),
+        ));
     }
+    let failure = work.failure()?;
+    // Alternating reasons would cause a write for each attempt.
+    let is_uncounted = matches!(step, Verdict::Retry { counted: false });
+    let has_reported = |reason| {
+        let piece = work.piece.as_ref();
+        piece.is_some_and(|piece| piece.has_reported(reason))
+    };
+    (!(is_uncounted && has_reported(failure.reason())))
+        .then(|| RecordedFailure::new(failure.reason(), failure.message()))
 }
 
 /// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says, for

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Resource;
-use okt_core::reconcile::{
-    Asked, Facts, ObservedFacts, OwnedFacts, PassFacts, TimeFacts, WorkFacts, WriteFacts,
-};
+use okt_core::reconcile::{Asked, Facts, OwnedFacts, PassFacts, WorkFacts, WriteFacts};
 use okt_core::{Lifecycle, StateId};
 
+use super::observe::Findings;
 use super::round::Reconciliation;
 use super::stored::position_of;
 use crate::author::application::{Application, StateOf};
@@ -20,17 +18,12 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) fn facts(&self) -> Facts<'_> {
         let (round, stored) = (&self.round, &self.round.stored);
         let meta = round.object.meta();
-        let findings = round.findings.as_ref();
         Facts {
             asked: Asked {
                 finalizer: stored.asked.finalizer && !self.memory.writes.released,
                 ..stored.asked
             },
-            sight: ObservedFacts {
-                observed: findings.map(|findings| findings.observed),
-                events: findings.map_or(&[], |findings| &findings.events),
-                spent: round.is_observation_spent,
-            },
+            sight: (round.findings.as_ref()).map_or_else(Default::default, Findings::facts),
             work: self.work(),
             pass: self.pass(),
             owned: OwnedFacts {
@@ -48,24 +41,19 @@ impl<A: Application> Reconciliation<'_, A> {
                 draft: round.draft.as_ref().map(|(draft, news, _)| (*draft, *news)),
                 ..self.memory.facts_of_writes(meta)
             },
-            time: TimeFacts {
-                in_state: self.time_since(stored.since),
-                in_deadline: self.time_since(stored.deadline_since),
-                observe_after: self.observe_after(),
-                backoff: self.shared.backoff,
-                seed: round.seed,
-            },
+            time: stored.times(
+                &self.shared.clock,
+                self.observe_after(),
+                self.shared.backoff,
+                round.seed,
+            ),
         }
     }
 
     fn work(&self) -> WorkFacts {
-        let stored = &self.round.stored;
-        let known = self.memory.work.facts();
-        let piece = self.memory.work.piece.as_ref();
+        let known = self.round.stored.work(&self.memory.work);
         WorkFacts {
-            stale: piece.is_some_and(|piece| Some(&piece.id) != stored.in_flight.as_ref()),
             waits: known.waits.or(self.round.waits),
-            attempt: known.attempt.max(stored.attempt),
             ..known
         }
     }
@@ -83,10 +71,6 @@ impl<A: Application> Reconciliation<'_, A> {
                 || (is_alone && (runs.is_unreported || self.round.stored.is_pause_news)),
             changed: !seen.reported || seen.version != *version,
         }
-    }
-
-    fn time_since(&self, since: Option<Timestamp>) -> Duration {
-        since.map_or(Duration::ZERO, |since| self.shared.clock.since(since))
     }
 
     /// Returns how long until the application is observed again although nothing happened.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::author::application::Application;
 use crate::cache::guarded::{Guarded, api};
@@ -30,9 +30,7 @@ pub(crate) async fn add<K: LifecycleObject>(
     client: &Client,
     object: &Arc<K>,
 ) -> Result<Arc<K>, kube::Error> {
-    let mut finalizers = all(object.meta()).to_vec();
-    finalizers.push(FINALIZER.to_owned());
-    let written = set::<K>(client, object.meta(), &finalizers).await?;
+    let written = set::<K>(client, object.meta(), &addition(object.meta())).await?;
     // The object decoded before, and only its finalizers have changed.
     Ok(written.into_inner().unwrap_or_else(|| Arc::clone(object)))
 }
@@ -64,27 +62,44 @@ pub(crate) async fn release<A: Application>(
 ///
 /// 409 if the object was changed since. 404 does not prove that the object is gone; the cache shows when it is.
 async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
+    set::<K>(client, meta, &removal(meta)).await.map(drop)
+}
+
+/// Returns the merge patch that adds the finalizer to an object.
+pub(crate) fn addition(meta: &ObjectMeta) -> Value {
+    let mut finalizers = all(meta).to_vec();
+    finalizers.push(FINALIZER.to_owned());
+    patch(meta, &finalizers)
+}
+
+/// Returns the merge patch that removes the finalizer from an object.
+pub(crate) fn removal(meta: &ObjectMeta) -> Value {
     let others = all(meta).iter().filter(|name| *name != FINALIZER);
     let others: Vec<String> = others.cloned().collect();
-    set::<K>(client, meta, &others).await.map(drop)
+    patch(meta, &others)
+}
+
+/// Returns the merge patch that sets the finalizers. It replaces the list, so it names the version from which the list
+/// was read.
+fn patch(meta: &ObjectMeta, finalizers: &[String]) -> Value {
+    json!({
+        "metadata": {
+            "finalizers": finalizers,
+            "resourceVersion": meta.resource_version,
+        },
+    })
 }
 
 fn all(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
-/// Writes the finalizers. A merge patch replaces the list, so it names the version from which the list was read.
+/// Writes the finalizers.
 async fn set<K: LifecycleObject>(
     client: &Client,
     meta: &ObjectMeta,
-    finalizers: &[String],
+    patch: &Value,
 ) -> Result<Guarded<K>, kube::Error> {
-    let patch = json!({
-        "metadata": {
-            "finalizers": finalizers,
-            "resourceVersion": meta.resource_version,
-        },
-    });
     let name = meta.name.as_deref().unwrap_or_default();
     let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
     answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await

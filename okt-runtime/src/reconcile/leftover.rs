@@ -5,6 +5,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::reconcile::News;
+use okt_core::record::Recorded;
 use serde_json::{Map, Value, json};
 
 use crate::reconcile::change::{PassOf, change, is_own};
@@ -50,6 +51,31 @@ pub(crate) fn removal<K: LifecycleObject>(
         json!({
             "metadata": { "resourceVersion": stored.meta().resource_version },
             "status": patch,
+        })
+    })
+}
+
+/// The conditions that OKT writes only at times.
+const AT_TIMES: [&str; 2] = ["Reconciling", "Stalled"];
+
+/// The conditions that every status of OKT has, also one that only reports a failure, and hardly any other has both.
+const ALWAYS: [&str; 2] = ["Deleting", "Paused"];
+
+/// Returns the merge patch that removes the conditions of an earlier controller that OKT writes only at times; none if
+/// there are none. It comes before the first status of an object.
+///
+/// Where both have the same value, both would own it. When OKT leaves the condition out, it would lose the fields that
+/// OKT alone owns, and the API server would refuse the rest.
+pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> Option<Value> {
+    let conditions = &object.status_of()?.conditions;
+    let stays = |condition: &&Condition| !AT_TIMES.contains(&condition.type_.as_str());
+    let kept: Vec<&Condition> = conditions.iter().filter(stays).collect();
+    let is_own = (ALWAYS.iter()).all(|name| conditions.iter().any(|it| it.type_ == *name));
+    let is_inherited = *recorded == Recorded::Nothing && !is_own && kept.len() < conditions.len();
+    is_inherited.then(|| {
+        json!({
+            "metadata": { "resourceVersion": object.meta().resource_version },
+            "status": { "conditions": kept },
         })
     })
 }

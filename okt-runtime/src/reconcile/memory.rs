@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::reconcile as facts;
+use serde::Serialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
@@ -17,6 +19,7 @@ use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
 use crate::sharding::ranges::{Range, Ranges};
+use crate::wire::read;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
@@ -30,7 +33,26 @@ enum Entry {
     Known(Arc<Known>),
 }
 
+/// Why an object is no longer watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Disappeared {
+    /// It is gone: its work is cancelled.
+    Gone,
+    /// Another replica or operator may act on it now: its work is dropped, as by a crash.
+    Left,
+}
+
 impl Entry {
+    /// Ends the work of an object that is forgotten.
+    fn end(self, disappeared: Disappeared) {
+        if let Self::Known(known) = self {
+            match disappeared {
+                Disappeared::Gone => known.gone.cancel(),
+                Disappeared::Left => known.dropped.cancel(),
+            }
+        }
+    }
+
     fn known(&self) -> Option<&Arc<Known>> {
         match self {
             Self::Settled(_) => None,
@@ -90,10 +112,10 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an object that is gone, and cancels its work.
-    pub(crate) fn forget(&self, uid: &str) {
-        if let Some(Entry::Known(known)) = self.objects().remove(uid) {
-            known.gone.cancel();
+    /// Forgets an object that has disappeared, and ends its work.
+    pub(crate) fn forget(&self, uid: &str, disappeared: Disappeared) {
+        if let Some(entry) = self.objects().remove(uid) {
+            entry.end(disappeared);
         }
     }
 
@@ -146,22 +168,22 @@ impl Memory {
         let abandoned = objects.extract_if(|uid, _| ranges.contains(Range::of(uid)));
         abandoned
             .map(|(uid, entry)| {
-                if let Entry::Known(known) = entry {
-                    known.dropped.cancel();
-                }
+                entry.end(Disappeared::Left);
                 uid
             })
             .collect()
     }
 
-    /// Forgets every object that is not alive, after a list; returns the uids that it forgot.
-    pub(crate) fn keep_only(&self, alive: impl Fn(&str) -> bool) -> Vec<String> {
+    /// Forgets every object that is not alive, after a list, and ends its work; returns the uids that it forgot.
+    pub(crate) fn keep_only(
+        &self,
+        alive: impl Fn(&str) -> bool,
+        disappeared: Disappeared,
+    ) -> Vec<String> {
         let mut objects = self.objects();
         let gone = objects.extract_if(|uid, _| !alive(uid));
         gone.map(|(uid, entry)| {
-            if let Entry::Known(known) = entry {
-                known.gone.cancel();
-            }
+            entry.end(disappeared);
             uid
         })
         .collect()
@@ -173,7 +195,7 @@ impl Memory {
 pub(crate) struct Known {
     /// Cancelled when the object is gone.
     pub(crate) gone: CancellationToken,
-    /// Cancelled when the object belongs to another replica: what runs for it here is dropped.
+    /// Cancelled when another replica or operator may act on the object: what runs for it here is dropped.
     pub(crate) dropped: CancellationToken,
     /// A reconcile request named the object: waiting work may be called again.
     pub(crate) named: AtomicBool,
@@ -204,7 +226,7 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// Returns whether only the version of the last write is known.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         // Destructured, so that a new field has to be considered here.
         let Self {
             seen: _,
@@ -244,6 +266,29 @@ impl Remembered {
             draft: None,
             side_wait: self.seen.side_wait(),
         }
+    }
+
+    /// Notes that a status was written to this version of an object, and what the answer says of it. `waits`: something
+    /// that others left in the status is still to be removed.
+    pub(crate) fn status_written(
+        &mut self,
+        before: &ObjectMeta,
+        after: &ObjectMeta,
+        said: &impl Serialize,
+        waits: bool,
+    ) {
+        // A write that changes nothing although something differs is not repeated on the same version.
+        let version = &before.resource_version;
+        let is_vain = !waits && after.resource_version == *version;
+        self.writes.vain = is_vain.then(|| Box::new((version.clone(), read::revision(said))));
+        self.seen.at = Some(Instant::now());
+        self.writes.trouble = Trouble::default();
+    }
+
+    /// Returns whether the same status was written to this version of the object before, and changed nothing.
+    pub(crate) fn is_in_vain(&self, meta: &ObjectMeta, status: &impl Serialize) -> bool {
+        let vain = self.writes.vain.as_ref();
+        vain.is_some_and(|vain| vain.0 == meta.resource_version && vain.1 == read::revision(status))
     }
 
     /// Lets every write be retried, and forgets work that has not begun: another operator may have been the leader
@@ -360,11 +405,11 @@ mod tests {
         let memory = Memory::default();
         reconcile(&memory, |it| it.sight.failed = 1);
         let known = memory.of("uid");
-        memory.forget("uid");
+        memory.forget("uid", Disappeared::Gone);
         assert!(memory.objects().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
         reconcile(&memory, see("7"));
-        assert_eq!(memory.keep_only(|_| false), ["uid"]);
+        assert_eq!(memory.keep_only(|_| false, Disappeared::Gone), ["uid"]);
         assert!(memory.objects().is_empty());
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::{Resource, ResourceExt};
 use okt_core::facts::Observed;
+use okt_core::reconcile::ObservedFacts;
 use okt_core::{Lifecycle, StateId, reasons};
 
 use crate::author::application::{Application, ExtraOf, StateOf};
@@ -26,15 +27,54 @@ pub(crate) struct Findings {
     pub(crate) words: String,
     /// The states that the observation named as events.
     pub(crate) events: Vec<StateId>,
+    /// A write has acted upon it.
+    pub(crate) spent: bool,
 }
 
 impl Findings {
+    /// Returns the findings, for a decision.
+    pub(crate) fn facts(&self) -> ObservedFacts<'_> {
+        ObservedFacts {
+            observed: Some(self.observed),
+            events: &self.events,
+            spent: self.spent,
+        }
+    }
+
     /// Returns findings without an observation.
     pub(crate) fn nothing() -> Self {
         Self {
             observed: Observed::Unobserved,
             words: String::new(),
             events: Vec::new(),
+            spent: false,
+        }
+    }
+
+    /// Takes the outcome of an observation. `in_state` is the time since the object entered its state.
+    pub(crate) fn of<S: Lifecycle>(
+        outcome: Result<Observation<S>, Failure>,
+        sight: &mut Sight,
+        in_state: Duration,
+    ) -> Self {
+        let failed = match &outcome {
+            Ok(observation) => observation.is_unreachable(),
+            Err(_) => true,
+        };
+        sight.failed = if failed {
+            sight.failed.saturating_add(1)
+        } else {
+            0
+        };
+        match outcome {
+            Ok(observation) => Self::at(&sight.counted(observation, in_state), sight.failed),
+            Err(failure) => Self {
+                observed: Observed::Failed {
+                    failures: sight.failed,
+                },
+                words: cut(&failure.to_string(), FAILURE_LIMIT),
+                ..Self::nothing()
+            },
         }
     }
 
@@ -45,6 +85,7 @@ impl Findings {
             observed,
             words: cut(&words, FAILURE_LIMIT),
             events: observation.events().map(Lifecycle::id).collect(),
+            spent: false,
         }
     }
 }
@@ -90,31 +131,10 @@ pub(crate) async fn observe<A: Application>(
             Ok(Observation::unreachable(why))
         }
     };
-    let failed = match &outcome {
-        Ok(observation) => observation.is_unreachable(),
-        Err(_) => true,
-    };
-    sight.failed = if failed {
-        sight.failed.saturating_add(1)
-    } else {
-        0
-    };
-    match outcome {
-        Ok(observation) => {
-            let in_state = cx.time_in_state().unwrap_or_default();
-            Findings::at(&sight.counted(observation, in_state), sight.failed)
-        }
-        Err(failure) => {
-            tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
-            Findings {
-                observed: Observed::Failed {
-                    failures: sight.failed,
-                },
-                words: cut(&failure.to_string(), FAILURE_LIMIT),
-                ..Findings::nothing()
-            }
-        }
+    if let Err(failure) = &outcome {
+        tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
     }
+    Findings::of(outcome, sight, cx.time_in_state().unwrap_or_default())
 }
 
 /// Computes the fields that the application adds to the status; returns the previous ones on a failure.

@@ -95,6 +95,15 @@ impl<A: Application> Reconciliation<'_, A> {
             return;
         };
         let (reason, message) = (why.0, bounded(why.1));
+        let warn = |name: String, error: &kube::Error| {
+            tracing::warn!(
+                object = %name,
+                "cannot report why the object is stalled: {}", said_by_api(error)
+            );
+        };
+        if let Err(error) = self.take_over().await {
+            return warn(self.round.object.name_any(), &error);
+        }
         let object = &*self.round.object;
         let mut status = object.status_of().cloned().unwrap_or_default();
         status.observed_generation = object.meta().generation;
@@ -108,10 +117,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
         match report::write(&self.shared.client, object, &status).await {
             Ok(written) => self.became(written),
-            Err(error) => tracing::warn!(
-                object = %object.name_any(),
-                "cannot report why the object is stalled: {}", said_by_api(&error)
-            ),
+            Err(error) => warn(object.name_any(), &error),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Renders position, conditions and extra fields as one status and writes it in one PATCH. Besides this file only
 //! `unreadable` writes a status.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
@@ -368,11 +369,25 @@ fn visit<S: Lifecycle>(
 /// The body of the PATCH.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct StatusPatch<'a, S> {
-    api_version: &'a str,
-    kind: &'a str,
+pub(crate) struct StatusPatch<'a, S> {
+    api_version: Cow<'a, str>,
+    kind: Cow<'a, str>,
     metadata: AppliedMetadata<'a>,
     status: &'a S,
+}
+
+impl<'a, S> StatusPatch<'a, S> {
+    /// Returns the patch of a status for this version of an object.
+    pub(crate) fn of<K: LifecycleObject>(version: Option<&'a str>, status: &'a S) -> Self {
+        Self {
+            api_version: K::api_version(&()),
+            kind: K::kind(&()),
+            metadata: AppliedMetadata {
+                resource_version: version,
+            },
+            status,
+        }
+    }
 }
 
 /// The version of the object that a status is written for.
@@ -394,19 +409,20 @@ pub(crate) async fn write<K: LifecycleObject>(
     object: &K,
     status: &Status<K::State, K::Extra>,
 ) -> Result<Guarded<K>, kube::Error> {
-    let body = StatusPatch {
-        api_version: &K::api_version(&()),
-        kind: &K::kind(&()),
-        metadata: AppliedMetadata {
-            resource_version: object.meta().resource_version.as_deref(),
-        },
-        status,
-    };
+    let version = object.meta().resource_version.as_deref();
+    let body = StatusPatch::of::<K>(version, status);
     let api = api::<Guarded<K>>(client, object.namespace().as_deref());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
-    confirm(&written, status)?;
+    let confirmed = match written.get() {
+        Ok(stored) => confirm(&**stored, status),
+        Err(invalid) => Err(format!("does not decode: {}", invalid.error)),
+    };
+    confirmed.map_err(|what| {
+        let why = format!("the answer to the write of a status {what}");
+        kube::Error::Service(why.into())
+    })?;
     Ok(written)
 }
 
@@ -414,36 +430,29 @@ pub(crate) async fn write<K: LifecycleObject>(
 ///
 /// # Errors
 ///
-/// If it does not, because something between the operator and the storage (an admission webhook, a proxy) changed or
-/// dropped it; a retry helps once that has stopped.
-fn confirm<K: LifecycleObject>(
-    written: &Guarded<K>,
+/// What the answer has instead, because something between the operator and the storage (an admission webhook, a proxy)
+/// changed or dropped it; a retry helps once that has stopped.
+pub(crate) fn confirm<K: LifecycleObject>(
+    answer: &K,
     sent: &Status<K::State, K::Extra>,
-) -> Result<(), kube::Error> {
+) -> Result<(), String> {
     let Some(sent) = &sent.lifecycle else {
         return Ok(());
     };
-    let wrong = |what: String| {
-        let why = format!("the answer to the write of a status {what}");
-        Err(kube::Error::Service(why.into()))
-    };
-    let stored = match written.get() {
-        Ok(stored) => stored.status_of().and_then(|it| it.lifecycle.as_ref()),
-        Err(invalid) => return wrong(format!("does not decode: {}", invalid.error)),
-    };
+    let stored = answer.status_of().and_then(|it| it.lifecycle.as_ref());
     let Some(stored) = stored else {
-        return wrong("has no `lifecycle`".to_owned());
+        return Err("has no `lifecycle`".to_owned());
     };
     let action = |of: &Position<K::State>| of.action.as_ref().map(|it| (it.id.clone(), it.phase));
     if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
-        wrong(format!(
+        Err(format!(
             "is in {} by transition {}; {} by transition {} was sent",
             stored.state, stored.transition, sent.state, sent.transition
         ))
     } else if action(stored) == action(sent) {
         Ok(())
     } else {
-        wrong("has another action than was sent".to_owned())
+        Err("has another action than was sent".to_owned())
     }
 }
 

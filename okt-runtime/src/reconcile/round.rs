@@ -19,7 +19,7 @@ use crate::wire::status::Status;
 
 /// The maximum number of effects of a reconciliation, so that other objects do not wait. Without faults no
 /// reconciliation has more than 16.
-pub(super) const FUSE: usize = 32;
+pub(crate) const FUSE: usize = 32;
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
@@ -50,9 +50,8 @@ pub(super) struct Round<A: Application> {
     pub(super) seed: u64,
     /// Whether a reconcile request named it.
     pub(super) is_named: bool,
-    /// The observation, and whether a write has acted upon it.
+    /// The observation.
     pub(super) findings: Option<Findings>,
-    pub(super) is_observation_spent: bool,
     /// The run of the pass.
     pub(super) run: Option<(FinishedRun, Ran)>,
     /// Whether the owned resources were applied.
@@ -76,7 +75,6 @@ impl<A: Application> Round<A> {
             object,
             is_named: false,
             findings: None,
-            is_observation_spent: false,
             run: None,
             is_applied: false,
             cleared: None,
@@ -99,8 +97,7 @@ impl<A: Application> Round<A> {
     /// serve one state.
     pub(super) fn consume(&mut self, draft: &Draft) {
         if draft.work != WorkChange::Keep {
-            self.findings.get_or_insert_with(Findings::nothing);
-            self.is_observation_spent = true;
+            self.findings.get_or_insert_with(Findings::nothing).spent = true;
         }
         if draft.is_move() {
             (self.is_applied, self.cleared, self.extra) = (false, None, None);

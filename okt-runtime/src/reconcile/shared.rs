@@ -49,6 +49,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) listed: CancellationToken,
     /// Which objects this replica may act on.
     pub(crate) gate: Gate,
+    /// Whether the watch has only a selection of the objects: one that disappears may still exist.
+    pub(crate) is_selective: bool,
     /// Cancelled when the operator drains: running work may end, and no work begins.
     pub(crate) draining: CancellationToken,
     pub(crate) queue: mpsc::UnboundedSender<QueueRequest<A::Resource>>,

@@ -27,7 +27,8 @@ const RETRY: Duration = Duration::from_secs(1);
 impl<A: Application> Reconciliation<'_, A> {
     /// Starts the work on record, unless it has to wait for the task before it or for a permit.
     pub(super) async fn start(&mut self, resumed: bool) {
-        if resumed && self.shared.gate.is_shared() && !self.is_newest().await {
+        let others_act = self.shared.gate.is_shared() || self.shared.is_selective;
+        if resumed && others_act && !self.is_newest().await {
             return;
         }
         let Some(state) = self.state() else {
@@ -51,7 +52,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns whether the object is as the API server has it. If not, the object waits for the newer version.
     ///
-    /// The replica that acted on the object before may have recorded the end of the work, and the cache may not show it
+    /// The replica or operator that acted on the object before may have recorded the end of the work, and the cache may not show it
     /// yet: the work must not begin once more.
     async fn is_newest(&mut self) -> bool {
         let meta = self.round.object.meta();

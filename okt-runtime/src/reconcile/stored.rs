@@ -1,14 +1,18 @@
 //! The content of a stored object, as ids and counters.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use okt_core::reconcile::{Asked, Readable};
+use okt_core::backoff::Backoff;
+use okt_core::reconcile::{Asked, Readable, TimeFacts, WorkFacts};
 use okt_core::record::Recorded;
 
 use crate::author::application::{Application, StateOf};
+use crate::clock::Clock;
 use crate::reconcile::finalizer;
-use crate::reconcile::memory::Piece;
+use crate::reconcile::memory::{Piece, Work};
 use crate::reconcile::shared::Shared;
 use crate::wire::annotations;
 use crate::wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
@@ -16,17 +20,17 @@ use crate::wire::read;
 use crate::wire::status::Position;
 
 /// The content of a stored object, as ids and counters.
-pub(super) struct Stored {
-    pub(super) recorded: Recorded,
-    pub(super) asked: Asked,
+pub(crate) struct Stored {
+    pub(crate) recorded: Recorded,
+    pub(crate) asked: Asked,
     /// The id of the action that is in flight by the record.
-    pub(super) in_flight: Option<String>,
+    in_flight: Option<String>,
     /// The attempt on record.
-    pub(super) attempt: u32,
+    attempt: u32,
     /// When the state on record was entered.
-    pub(super) since: Option<Timestamp>,
+    since: Option<Timestamp>,
     /// When the object came under the deadline of that state.
-    pub(super) deadline_since: Option<Timestamp>,
+    deadline_since: Option<Timestamp>,
     /// Whether the reported pause differs from the requested one.
     pub(super) is_pause_news: bool,
 }
@@ -55,9 +59,14 @@ impl Stored {
     }
 
     fn having<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Self {
+        Self::read(object, revision, is_newer(shared, position_of::<A>(object)))
+    }
+
+    /// Reads an object. `is_newer`: the state on record belongs to a newer operator.
+    pub(crate) fn read<K: LifecycleObject>(object: &K, revision: u64, is_newer: bool) -> Self {
         let meta = object.meta();
         let uid = meta.uid.as_deref().unwrap_or_default();
-        let position = position_of::<A>(object);
+        let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
         let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
         let says = |name: &str| {
             let condition = conditions.iter().find(|it| it.type_ == name);
@@ -66,7 +75,7 @@ impl Stored {
         let recorded = read::record(position, says("Deleting") == Some(true), revision);
         let desired = object.spec_of().lifecycle();
         let is_paused = annotations::is_paused(meta);
-        let in_flight = lifecycle_of::<A::Resource>().and_then(|life| {
+        let in_flight = lifecycle_of::<K>().and_then(|life| {
             let record = recorded.at().filter(|record| record.in_flight(life))?;
             let run = record.action?.run;
             Some(read::action_id(position, uid, record.transition, run))
@@ -82,7 +91,7 @@ impl Stored {
                 deleting: meta.deletion_timestamp.is_some(),
                 abandoned: annotations::is_abandoned(meta),
                 paused: is_paused,
-                newer: is_newer(shared, position),
+                newer: is_newer,
                 finalizer: finalizer::is_set(meta),
             },
             in_flight,
@@ -98,8 +107,38 @@ impl Stored {
         self.recorded.at().map_or(0, |record| record.transition)
     }
 
+    /// Returns the work on record, with what this process knows of it.
+    pub(crate) fn work(&self, work: &Work) -> WorkFacts {
+        let known = work.facts();
+        let piece = work.piece.as_ref();
+        WorkFacts {
+            stale: piece.is_some_and(|piece| Some(&piece.id) != self.in_flight.as_ref()),
+            attempt: known.attempt.max(self.attempt),
+            ..known
+        }
+    }
+
+    /// Returns the times of the state on record.
+    pub(crate) fn times(
+        &self,
+        clock: &Clock,
+        observe_after: Duration,
+        backoff: Backoff,
+        seed: u64,
+    ) -> TimeFacts {
+        let passed =
+            |since: Option<Timestamp>| since.map_or(Duration::ZERO, |since| clock.since(since));
+        TimeFacts {
+            in_state: passed(self.since),
+            in_deadline: passed(self.deadline_since),
+            observe_after,
+            backoff,
+            seed,
+        }
+    }
+
     /// Returns the work on record, about to begin.
-    pub(super) fn piece(&self) -> Option<Piece> {
+    pub(crate) fn piece(&self) -> Option<Piece> {
         let id = self.in_flight.clone()?;
         Some(Piece::new(id, self.attempt))
     }

@@ -1,5 +1,6 @@
 //! Operators against the API in the process, under paused time.
 
+mod adoption;
 mod agents;
 mod answers;
 mod bounds;
@@ -37,9 +38,11 @@ mod resources;
 mod restored;
 mod retries;
 mod rounds;
+mod selection;
 mod sites;
 mod stampede;
 mod stopping;
+mod store;
 mod storm;
 mod strangers;
 mod transitions;
