@@ -260,10 +260,10 @@ async fn share(filters: bool) {
     let all: usize = objects.iter().map(BTreeSet::len).sum();
     assert_eq!(all, 60, "no object is written by two replicas");
     assert_eq!(fleet.rig.app.overlaps(), 0);
-    // As with one replica: one for each of two transitions, and one for the finalizer.
+    // As with one replica: one for the finalizer, one for each of two transitions, one for the work that ends at rest.
     sleep(LONG).await;
     let writes: usize = fleet.writers(mark).values().map(Vec::len).sum();
-    assert_eq!(writes, 60 * 3);
+    assert_eq!(writes, 60 * 4);
     for request in fleet.rig.server.requests() {
         let is_watch = request.resource == "databases" && request.verb == Verb::Watch;
         if is_watch && fleet.known.contains(&request.client) {
