@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// The longest wait of a timer: 30 years, as in tokio.
 const FAR: Duration = Duration::from_hours(30 * 365 * 24);
@@ -16,6 +16,14 @@ const FAR: Duration = Duration::from_hours(30 * 365 * 24);
 pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait.min(FAR)).unwrap_or(now)
+}
+
+/// Waits until a time; forever if there is none.
+pub(crate) async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The operator's clock. Statuses hold wall time; timers use tokio's clock.

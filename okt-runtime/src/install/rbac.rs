@@ -117,8 +117,10 @@ impl Rbac {
             ..Subject::default()
         };
         let to = |kind: &str, metadata: &ObjectMeta| RoleRef {
-            // An `Option` in the types of Kubernetes 1.36 and newer, a `String` in older ones.
-            #[allow(clippy::useless_conversion)]
+            #[allow(
+                clippy::useless_conversion,
+                reason = "an `Option` in the types of Kubernetes 1.36 and newer, a `String` in older ones"
+            )]
             api_group: GROUP.to_owned().into(),
             kind: kind.to_owned(),
             name: metadata.name.clone().unwrap_or_default(),

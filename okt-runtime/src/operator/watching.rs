@@ -14,14 +14,14 @@ use futures::{Stream, StreamExt};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Resource};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, decode_only};
 use crate::cache::guarded::api;
 use crate::cache::objects::{Objects, range_of};
 use crate::cache::queue::{Queue, Urgency};
-use crate::clock::after;
+use crate::clock::{after, until};
 use crate::operator::error::OperatorError;
 use crate::operator::news::{Property, is_news};
 use crate::operator::requeues::Requeues;
@@ -120,16 +120,10 @@ impl<A: Application> Watching<A> {
                 return refused;
             }
             self.follow(wanted.now());
-            let merges = self.merges;
             tokio::select! {
                 () = wanted.changed() => {}
                 (index, event) = next(&mut self.parts) => self.heed(index, event),
-                () = async {
-                    match merges {
-                        Some(at) => sleep_until(at).await,
-                        None => std::future::pending().await,
-                    }
-                } => self.merge(),
+                () = until(self.merges) => self.merge(),
             }
         }
     }

@@ -164,14 +164,7 @@ impl Memory {
     /// Forgets the objects in these ranges and drops their work, without cancelling it: another replica resumes it.
     /// Returns their uids.
     pub(crate) fn abandon(&self, ranges: Ranges) -> Vec<String> {
-        let mut objects = self.objects();
-        let abandoned = objects.extract_if(|uid, _| ranges.contains(Range::of(uid)));
-        abandoned
-            .map(|(uid, entry)| {
-                entry.end(Disappeared::Left);
-                uid
-            })
-            .collect()
+        self.keep_only(|uid| !ranges.contains(Range::of(uid)), Disappeared::Left)
     }
 
     /// Forgets every object that is not alive, after a list, and ends its work; returns the uids that it forgot.

@@ -11,7 +11,6 @@ use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 
 use super::index::{Index, Side, Unlisted, key_of};
 use super::kept::{Bare, Kept};
@@ -19,7 +18,7 @@ use super::kind::Kind;
 use super::names::{Key, Misnamed, Name, placed};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
-use crate::clock::after;
+use crate::clock::{after, until};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::texts::{LastError, chain};
@@ -446,14 +445,6 @@ impl<K: LifecycleObject> Cluster<K> {
             Side::Owned(number) => number,
             Side::Referred(number) => self.watches.owned.len().saturating_add(number),
         }
-    }
-}
-
-/// Waits until a time; forever if there is none.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }
 
