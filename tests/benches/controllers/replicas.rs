@@ -88,7 +88,7 @@ async fn run(
         Ok(reconciled(&mut running)? >= size as u64)
     })
     .await?;
-    parcels.touch(0..size).await?;
+    parcels.touch(0..size, group).await?;
     until(async || {
         sleep(PAUSE).await;
         Ok(reconciled(&mut running)? >= 2 * size as u64)

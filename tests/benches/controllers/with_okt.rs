@@ -3,6 +3,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::{Client, CustomResource};
 use okt::{
@@ -62,6 +63,7 @@ pub(crate) struct ParcelSpec {
 struct Parcels {
     tally: Arc<Tally>,
     at_work: bool,
+    observe_every: Duration,
 }
 
 impl ParcelStateHandler for Parcels {
@@ -97,6 +99,10 @@ impl Application for Parcels {
         }
         Ok(Observation::unobserved())
     }
+
+    fn observe_every(&self, _: ParcelState) -> Duration {
+        self.observe_every
+    }
 }
 
 /// Runs the operator in one namespace, forever; as one of the replicas of a group, if one is named.
@@ -111,7 +117,14 @@ pub(crate) async fn run(
         let group = Group::new(group, "default").shards(Shards::Auto);
         Membership::join(client.clone(), group)
     });
-    let mut operator = Operator::new(client, Parcels { tally, at_work }).namespaces([namespace]);
+    // Replicas are compared by what their objects cause, and not by how long a run takes.
+    let minutes = if group.is_some() { 600 } else { 1 };
+    let parcels = Parcels {
+        tally,
+        at_work,
+        observe_every: Duration::from_mins(minutes) / 2,
+    };
+    let mut operator = Operator::new(client, parcels).namespaces([namespace]);
     if let Some(membership) = &membership {
         operator = operator.replicas(membership);
     }
