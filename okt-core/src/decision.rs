@@ -50,6 +50,19 @@ pub enum By {
     Reentry,
 }
 
+impl By {
+    /// Returns the word for metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Entry => "entry",
+            Self::Child => "child",
+            Self::Trigger => "trigger",
+            Self::Jump => "jump",
+            Self::Reentry => "reentry",
+        }
+    }
+}
+
 /// The reason for a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Why {

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | | `failure`, `texts`, `clock`, `patience`, `limit`, `backdoor`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
+//! | `telemetry` | what happens to objects: metrics, Kubernetes Events, sinks of your own; health | `wire` |
 //! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
 //! | `cache` | the cache of objects, and the queue of those that are due | `wire`, `sharding` |
 //! | `crd` | the CRD with the graph in it | `wire` |
@@ -55,11 +56,12 @@ mod resources;
 mod sharding;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
+mod telemetry;
 mod texts;
 mod wire;
 
 pub use author::application::{Application, ExtraOf, PassGraph, StateOf};
-pub use author::context::{Action, Cause, Context, StateOnRecord};
+pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
 pub use author::from_error::ResultExt;
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};
@@ -89,6 +91,13 @@ pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
 pub use sharding::membership::{Group, Membership, Shards};
+pub use telemetry::event::{Attempt, Cause, Edge, Event, LifecycleEvent, Occurrence, Outcome};
+pub use telemetry::kube_events::EventPolicy;
+pub use telemetry::metrics::requests::CountRequests;
+pub use telemetry::monitoring::Monitoring;
+#[cfg(feature = "serve")]
+pub use telemetry::serve::{ListenAddress, ListenAddressError};
+pub use telemetry::sinks::Sink;
 pub use wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use wire::object::{Extra, LifecycleObject, LifecycleSpec};

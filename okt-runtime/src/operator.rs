@@ -3,6 +3,7 @@
 mod drive;
 mod error;
 mod news;
+mod part;
 mod requeues;
 mod settings;
 mod wakes;
@@ -10,12 +11,13 @@ mod watching;
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
-use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Predicate, watcher};
 use kube::{Client, Resource};
@@ -44,8 +46,12 @@ use crate::reconcile::permits::{ACTIONS, Permits};
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
 use crate::resources::{Cluster, PAGE, Watches, listed};
-use crate::sharding::gate::{Gate, Party};
+use crate::sharding::gate::Gate;
 use crate::sharding::membership::Membership;
+use crate::telemetry::Telemetry;
+use crate::telemetry::kube_events::{EventPolicy, KubeEvents};
+use crate::telemetry::monitoring::{Measured, Monitoring};
+use crate::telemetry::sinks::{AnySink, Deliveries, Sink, Sinks};
 use crate::texts::seconds;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
@@ -104,6 +110,9 @@ pub struct Operator<A: Application> {
     watch: watcher::Config,
     property: Option<Property<A::Resource>>,
     stored: Stored<A::Resource>,
+    sinks: Vec<Box<dyn AnySink>>,
+    events: EventPolicy,
+    monitoring: Option<Monitoring>,
     clock: Clock,
     backdoor: Backdoor,
 }
@@ -125,6 +134,9 @@ impl<A: Application> Operator<A> {
             watch: watcher::Config::default().page_size(PAGE),
             property: None,
             stored: Stored::default(),
+            sinks: Vec::new(),
+            events: EventPolicy::default(),
+            monitoring: None,
             clock: Clock::wall(),
             backdoor: Backdoor::default(),
         }
@@ -312,6 +324,47 @@ impl<A: Application> Operator<A> {
         self
     }
 
+    /// Adds a sink, which receives what happens to the objects: transitions, attempts, troubles. Call it again to add
+    /// another one.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use okt::{Application, LifecycleEvent, Operator, Sink};
+    /// # struct AuditLog;
+    /// # impl Sink for AuditLog {
+    /// #     async fn record(&self, event: Arc<LifecycleEvent>) {}
+    /// # }
+    /// # fn example<A: Application>(operator: Operator<A>) -> Operator<A> {
+    /// operator.sink(AuditLog)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn sink(mut self, sink: impl Sink) -> Self {
+        self.sinks.push(Box::new(sink));
+        self
+    }
+
+    /// Monitors the operator: its health, its reconciliations, its queue, and the lifecycles of its objects.
+    #[must_use]
+    pub fn monitoring(mut self, monitoring: &Monitoring) -> Self {
+        self.monitoring = Some(monitoring.clone());
+        self
+    }
+
+    /// Monitors the operator, unless it has a monitoring already.
+    #[cfg(feature = "cli")]
+    pub(crate) fn monitored(mut self, monitoring: &Monitoring) -> Self {
+        self.monitoring.get_or_insert_with(|| monitoring.clone());
+        self
+    }
+
+    /// Sets which transitions the operator publishes as Kubernetes Events; jumps and trigger edges by default.
+    #[must_use]
+    pub fn events(mut self, policy: EventPolicy) -> Self {
+        self.events = policy;
+        self
+    }
+
     /// Sets how many objects are reconciled at the same time; 16 by default.
     ///
     /// A reconciliation that waits for your code is not counted: see [`questions`](Self::questions) and
@@ -404,40 +457,34 @@ impl<A: Application> Operator<A> {
     ///
     /// [`OperatorError`] if the operator cannot start. Once it runs, failures concern single objects: it reports them
     /// in their conditions, or logs them and retries.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
-        let graph = StateOf::<A>::GRAPH;
+    pub async fn run(mut self, stop: impl Future<Output = ()> + Send) -> Result<(), OperatorError> {
         let is_namespaced = check::<A>(&self.namespaces)?;
-        let mut stop = std::pin::pin!(stop);
-        tokio::select! {
-            reached = contact(&self.client) => {
-                reached.map_err(|error| OperatorError::NoContact(Box::new(error)))?;
-            }
-            () = &mut stop => return Ok(()),
+        let mut stop = pin!(stop);
+        if !reaches_api(&self.client, &mut stop).await? {
+            return Ok(());
         }
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let crd = watch_crd::<A::Resource>(self.client.clone(), readiness_in);
         let stopping = CancellationToken::new();
         let namespaces = watched(&self.namespaces);
+        let metrics = self.measured(namespaces.len());
+        let (telemetry, deliveries) = self.telemetry(metrics.as_ref());
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
         let questions = Arc::new(Questions::new(self.questions));
         let permits = Permits::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
-        let hash = read::graph_hash(graph);
-        let (mut queues, mut waits): (Queues<A::Resource>, _) = (Vec::new(), Vec::new());
-        let mut parts = Vec::new();
+        let graph = read::graph_hash(StateOf::<A>::GRAPH);
+        let mut queues: Queues<A::Resource> = Vec::new();
+        let (mut waits, mut parts) = (Vec::new(), Vec::new());
         let drives = namespaces.iter().map(|namespace| {
             let (queue, queued) = mpsc::unbounded_channel();
             queues.push((namespace.clone(), queue.clone()));
             let shared = Arc::new(Shared {
                 application: Arc::clone(&application),
                 client: self.client.clone(),
-                cluster: Arc::new(Cluster::new(
-                    A::watches(Watches::default()),
-                    is_namespaced,
-                    namespace.clone(),
-                )),
+                cluster: cluster::<A>(is_namespaced, namespace.clone()),
                 pass: A::pass(),
                 memory: Memory::default(),
                 history: History::default(),
@@ -447,23 +494,23 @@ impl<A: Application> Operator<A> {
                 clock: self.clock.clone(),
                 backdoor: self.backdoor.clone(),
                 backoff: self.backoff,
-                graph: hash.clone(),
+                graph: graph.clone(),
                 readiness: readiness.clone(),
                 listed: CancellationToken::new(),
                 gate: self.gate.clone(),
                 is_selective: is_selective(&self.watch),
                 draining: draining.clone(),
                 queue,
-                recorder: Recorder::new(self.client.clone(), reporter(&A::Resource::kind(&()))),
+                telemetry: telemetry.clone(),
             });
-            let party: Arc<dyn Party> = Arc::clone(&shared) as _;
-            self.gate.join(Arc::downgrade(&party));
+            self.gate.join(&shared);
             waits.push(drained(Arc::clone(&shared), self.shutdown_limit));
             let settings = Settings {
                 namespace: namespace.clone(),
                 concurrency: self.concurrency,
                 watch: self.watch.clone(),
                 property: self.property.clone(),
+                metrics: metrics.clone(),
                 stopping: stopping.clone(),
             };
             let objects = self.stored.objects();
@@ -473,7 +520,7 @@ impl<A: Application> Operator<A> {
             });
             drive(shared, objects, queued, settings)
         });
-        let drives = futures::future::try_join_all(drives.collect::<Vec<_>>());
+        let mut drives = pin!(try_join_all(drives.collect::<Vec<_>>()));
         self.stored.show(parts);
         let requests = self.requests.for_each(|request| {
             enqueue(&queues, &request);
@@ -488,7 +535,6 @@ impl<A: Application> Operator<A> {
             // The next operator resumes work that is not done by then.
             let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
         };
-        let mut drives = std::pin::pin!(drives);
         tokio::select! {
             () = stop => {}
             () = async { crd.await; std::future::pending().await } => {}
@@ -502,11 +548,48 @@ impl<A: Application> Operator<A> {
         let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let left = self.shutdown_limit.saturating_sub(spent);
         let _ = tokio::time::timeout(left, drives).await;
-        log_unfinished(&tasks);
-        // A task that blocks its thread does not end when it is aborted.
-        let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
+        let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        end(
+            &tasks,
+            deliveries,
+            self.shutdown_limit.saturating_sub(spent),
+        )
+        .await;
         Ok(())
     }
+}
+
+impl<A: Application> Operator<A> {
+    /// Returns the metrics of this operator, which has so many queues.
+    fn measured(&self, queues: usize) -> Option<Measured> {
+        let workers = usize::from(self.concurrency).saturating_mul(queues);
+        let controller = A::Resource::kind(&()).to_lowercase();
+        (self.monitoring.as_ref()).map(|monitoring| monitoring.of(&controller, workers))
+    }
+
+    /// Starts to deliver to the sinks.
+    fn telemetry(&mut self, metrics: Option<&Measured>) -> (Telemetry, Deliveries) {
+        let mut sinks = std::mem::take(&mut self.sinks);
+        if self.events != EventPolicy::None {
+            let controller = format!("okt-{}", A::Resource::kind(&()).to_lowercase());
+            let events = KubeEvents::new(self.client.clone(), controller, self.events);
+            sinks.push(Box::new(events));
+        }
+        let (sinks, deliveries) = Sinks::start(sinks);
+        let states = StateOf::<A>::GRAPH.states.iter().map(|it| it.name);
+        let metrics = metrics.map(|metrics| metrics.lifecycle(states.collect()));
+        let telemetry = Telemetry::new(sinks, metrics, self.clock.clone());
+        (telemetry, deliveries)
+    }
+}
+
+/// Returns the caches of other kinds that an application uses.
+fn cluster<A: Application>(
+    is_namespaced: bool,
+    namespace: Option<String>,
+) -> Arc<Cluster<A::Resource>> {
+    let watches = A::watches(Watches::default());
+    Arc::new(Cluster::new(watches, is_namespaced, namespace))
 }
 
 /// The queue of each watched namespace; of all namespaces if there is none.
@@ -570,6 +653,20 @@ fn check_graphs(
     Ok(())
 }
 
+/// Waits until the API server answers; returns false if the operator is stopped before.
+async fn reaches_api(
+    client: &Client,
+    stop: impl Future<Output = ()>,
+) -> Result<bool, OperatorError> {
+    tokio::select! {
+        reached = contact(client) => match reached {
+            Ok(()) => Ok(true),
+            Err(error) => Err(OperatorError::NoContact(Box::new(error))),
+        },
+        () = stop => Ok(false),
+    }
+}
+
 /// Completes when no work runs and its results are recorded, or when the operator may not record them.
 async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
     let mut is_logged = false;
@@ -591,6 +688,17 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
     }
 }
 
+/// Ends the tasks and the sinks of an operator that stops; the sinks may take this long, and at least a second.
+async fn end(tasks: &Tasks, mut deliveries: Deliveries, left: Duration) {
+    log_unfinished(tasks);
+    // A task that blocks its thread does not end when it is aborted.
+    let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
+    let delivered = tokio::time::timeout(left.max(LAST_WORDS), deliveries.end());
+    if delivered.await.is_err() {
+        tracing::warn!("stopping: a sink has not taken all events");
+    }
+}
+
 fn log_unfinished(tasks: &Tasks) {
     let unfinished = tasks.unfinished();
     if !unfinished.is_empty() {
@@ -604,13 +712,6 @@ fn log_unfinished(tasks: &Tasks) {
 /// Returns whether the operator acts on a selection of the objects only.
 fn is_selective(watch: &watcher::Config) -> bool {
     watch.label_selector.is_some() || watch.field_selector.is_some()
-}
-
-fn reporter(kind: &str) -> Reporter {
-    Reporter {
-        controller: format!("okt-{}", kind.to_lowercase()),
-        instance: None,
-    }
 }
 
 #[cfg(test)]

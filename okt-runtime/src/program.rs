@@ -2,6 +2,8 @@
 
 mod command_line;
 mod config;
+#[cfg(feature = "logs")]
+mod logs;
 mod part;
 mod run;
 
@@ -35,7 +37,7 @@ use crate::wire::object::has_lifecycle;
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
 /// The cluster comes from `KUBECONFIG`, the default kubeconfig, or the pod it runs in.
-/// Logs go to standard error; `RUST_LOG` sets the level (by default `info`).
+/// Logs go to standard error; `--log` or `RUST_LOG` sets the level (by default `info`).
 /// For several operators in one process, or options and subcommands of your own, see [`Program`].
 ///
 /// ```no_run
@@ -235,7 +237,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         command = command.subcommands(self.commands.iter().map(|own| own.command.clone()));
         // So that options from a file and those of the command line are read in the same way.
         command.build();
-        let arguments = config::with_file(&command, arguments)?;
+        let (arguments, log_file) = config::with_file(&command, arguments)?;
         let matches = command.get_matches_from(arguments);
         if let Some((name, given)) = matches.subcommand() {
             let own = (self.commands.iter()).position(|own| own.command.get_name() == name);
@@ -253,7 +255,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
                     let namespaces = limit(&part).to_vec();
                     (part, namespaces)
                 });
-                run::run(parts.collect(), &run, own, own_name()).await
+                run::run(parts.collect(), &run, log_file, own, own_name()).await
             }
             Command::Crd { union } => print(&self.definitions(union.as_deref())?),
             Command::Rbac {
@@ -303,6 +305,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             namespaces: &asked.namespace,
             replicas: asked.replicas,
             shards: asked.shards.text(),
+            serves: cfg!(feature = "serve"),
         };
         let mut documents = Vec::new();
         if lives_alone {
@@ -313,6 +316,11 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         documents.push(self.roles(&asked.namespace, Some(&account)));
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
+        documents.extend(installation.metrics_service().map(|it| yaml(&it)));
+        #[cfg(feature = "serve")]
+        if asked.service_monitor {
+            documents.push(yaml(&installation.service_monitor()));
+        }
         stream(documents.into_iter())
     }
 

@@ -13,12 +13,12 @@ mod author;
 pub(crate) mod change;
 mod commit;
 pub(crate) mod draft;
-mod events;
 mod facts;
 pub(crate) mod finalizer;
 pub(crate) mod leftover;
 pub(crate) mod memory;
 pub(crate) mod observe;
+mod occurrences;
 mod owned;
 pub(crate) mod permits;
 mod refusal;
@@ -41,30 +41,42 @@ pub(crate) use self::round::FUSE;
 use self::round::{Reconciliation, Round, graphs};
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf};
-use crate::reconcile::memory::{Known, Remembered, Trouble};
+use crate::reconcile::memory::{FailedWrite, Known, Remembered, Trouble};
 use crate::reconcile::shared::Shared;
+use crate::telemetry::metrics::controller::Reconciled;
 
-/// Reconciles one object; returns when to requeue it.
+/// Reconciles one object; returns when to requeue it, and how the reconciliation ended.
 pub(crate) async fn reconcile<A: Application>(
     shared: &Arc<Shared<A>>,
     cached: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
-) -> Requeue {
+) -> (Requeue, Reconciled) {
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
     // Checked before the object is decoded: a replica on standby has nothing else to do.
     if let Some(requeue) = Requeue::when_it_may_act(shared.operator(uid)) {
         shared.permits.leave(uid);
-        return requeue;
+        return (requeue, Reconciled::Success);
     }
     let known = shared.memory.of(uid);
-    let requeue = tokio::select! {
+    let (requeue, failed) = tokio::select! {
         biased;
         // The object belongs to another replica.
-        () = known.dropped.cancelled() => Requeue::soon(),
+        () = known.dropped.cancelled() => (Requeue::soon(), None),
         requeue = reconcile_known(shared, cached, place, &known) => requeue,
     };
     shared.memory.end_reconciliation(uid, &known);
-    requeue
+    (requeue, reconciled(requeue, failed))
+}
+
+/// Returns how a reconciliation ended, in the words of controller-runtime.
+fn reconciled(requeue: Requeue, failed: Option<FailedWrite>) -> Reconciled {
+    match (failed, requeue.wait()) {
+        (Some(FailedWrite::Refused), _) => Reconciled::TerminalError,
+        (Some(FailedWrite::Retried), _) => Reconciled::Error,
+        (None, Some(Requeue::SHORTEST)) => Reconciled::Requeue,
+        (None, Some(_)) => Reconciled::RequeueAfter,
+        (None, None) => Reconciled::Success,
+    }
 }
 
 async fn reconcile_known<A: Application>(
@@ -72,13 +84,13 @@ async fn reconcile_known<A: Application>(
     cached: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
     known: &Known,
-) -> Requeue {
+) -> (Requeue, Option<FailedWrite>) {
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
     let mut memory = known.remembered.lock().await;
     known.catch_up(&mut memory);
     // Also checked before decoding: the version that the operator wrote itself arrives soon.
     if is_behind(shared, cached, &mut memory) {
-        return Requeue::while_behind(memory.work.is_under_way());
+        return (Requeue::while_behind(memory.work.is_under_way()), None);
     }
     let version = cached.meta().resource_version.as_deref();
     let object = match memory.writes.take_answer(version) {
@@ -108,7 +120,7 @@ async fn reconcile_known<A: Application>(
     if requeue.is_settled() {
         memory.writes.trouble = Trouble::default();
     }
-    requeue
+    (requeue, memory.writes.failed.take())
 }
 
 /// Returns whether the cached version is older than the operator's last write. If that lasts, the history of the API

@@ -8,6 +8,7 @@ pub use okt_runtime::*;
 
 pub use k8s_openapi;
 pub use kube;
+pub use prometheus_client;
 pub use schemars;
 pub use serde;
 pub use serde_json;

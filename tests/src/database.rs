@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::{Api, Client, CustomResource};
 use okt::{
-    Action, Answer, Application, Cause, Context, Desired, Failure, Lifecycle, LifecycleSpec,
+    Action, Answer, Application, Cause, Context, Desired, Event, Failure, Lifecycle, LifecycleSpec,
     Observation, Status, lifecycle_graph,
 };
 use schemars::JsonSchema;
@@ -99,6 +99,8 @@ pub enum Reply {
     Hang,
     /// Reports progress, then continues with the next reply.
     Progress(String),
+    /// Publishes an event, then continues with the next reply.
+    Publish(Event),
     /// Waits for this time, then continues with the next reply.
     Pause(Duration),
 }
@@ -324,6 +326,10 @@ impl Databases {
                 Some(Reply::Hang) => std::future::pending().await,
                 Some(Reply::Progress(text)) => {
                     cx.progress(text);
+                    continue;
+                }
+                Some(Reply::Publish(event)) => {
+                    cx.event(event);
                     continue;
                 }
                 Some(Reply::Pause(time)) => {

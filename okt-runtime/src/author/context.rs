@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
-pub use okt_core::decide::Why as Cause;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +13,8 @@ use crate::author::progress::Progress;
 use crate::clock::Clock;
 use crate::resources::Cluster;
 use crate::sharding::gate::Gate;
+use crate::telemetry::Telemetry;
+use crate::telemetry::event::{Cause, Event, Occurrence};
 use crate::wire::desired::StateName;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
@@ -49,6 +50,7 @@ pub struct Context<K: LifecycleObject> {
     pub(crate) cluster: Arc<Cluster<K>>,
     clock: Clock,
     gate: Gate,
+    telemetry: Telemetry,
 }
 
 impl<K: LifecycleObject> Context<K> {
@@ -58,6 +60,7 @@ impl<K: LifecycleObject> Context<K> {
         cluster: Arc<Cluster<K>>,
         clock: Clock,
         gate: Gate,
+        telemetry: Telemetry,
     ) -> Self {
         Self {
             object,
@@ -65,6 +68,7 @@ impl<K: LifecycleObject> Context<K> {
             cluster,
             clock,
             gate,
+            telemetry,
         }
     }
 
@@ -119,6 +123,23 @@ impl<K: LifecycleObject> Context<K> {
         Some(self.clock.since(since))
     }
 
+    /// Publishes a Kubernetes Event about the object, for people who run `kubectl describe`; it never waits.
+    ///
+    /// Kubernetes merges equal events of the last minutes. An object may have 25 events at once, and one more every five
+    /// minutes; others are dropped. An event is not retried. What a user must act on belongs in the status as well:
+    /// return a [`Failure`](crate::Failure).
+    ///
+    /// ```
+    /// # use okt::{Context, Event, LifecycleObject};
+    /// # fn example<K: LifecycleObject>(cx: &Context<K>) {
+    /// cx.event(Event::normal("BackupTaken", "Backup", "wrote 1.2 GB to s3://backups/orders"));
+    /// # }
+    /// ```
+    pub fn event(&self, event: Event) {
+        let meta = self.object.meta();
+        (self.telemetry).record::<K>(meta, Occurrence::Published(event));
+    }
+
     /// Returns whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.object.meta().deletion_timestamp.is_some()
@@ -134,7 +155,7 @@ pub struct Action<K: LifecycleObject> {
     id: String,
     attempt: u32,
     resumed: bool,
-    began: Instant,
+    pub(crate) began: Instant,
     /// Whether the handler has answered `Wait` in this attempt.
     pub(crate) continues: bool,
     pub(crate) cancellation: CancellationToken,
@@ -179,7 +200,7 @@ impl<K: LifecycleObject> Action<K> {
         self.attempt
     }
 
-    /// Returns how long this attempt has been running.
+    /// Returns how long this attempt has been running, with the time that the handler waited after it answered `Wait`.
     pub fn attempt_age(&self) -> Duration {
         self.began.elapsed()
     }

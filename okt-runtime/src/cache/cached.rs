@@ -8,11 +8,13 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::record::Phase;
+use okt_core::{Lifecycle, StateId};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
@@ -38,9 +40,83 @@ struct Content<K> {
     meta: ObjectMeta,
     /// The object without managed fields.
     text: Packed,
-    /// Whether it is more urgent than others when many are listed.
-    is_pending: bool,
+    glance: Glance,
     wanted: Mutex<Use<K>>,
+}
+
+/// What is known of an object without decoding it: for the queue, and for metrics.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Glance {
+    /// Whether it is being deleted, its spec was changed since the operator saw it last, or its work is not done: more
+    /// urgent than an object at rest when many are listed.
+    pub(crate) is_pending: bool,
+    /// The state on record; unknown where the graph does not have it.
+    pub(crate) state: Option<StateId>,
+    /// Since when the object is in it.
+    pub(crate) since: Option<Timestamp>,
+    /// The reason why it has stalled.
+    pub(crate) stalled: Option<Box<str>>,
+}
+
+impl Glance {
+    /// Reads the text of an object. A status that does not decode is reported when the object is reconciled.
+    fn of<S: Lifecycle>(meta: &ObjectMeta, text: &str) -> Self {
+        let Seen { status } = serde_json::from_str(text).unwrap_or_default();
+        let position = status.lifecycle;
+        let is_stalled = |it: &&SeenCondition<'_>| it.type_ == "Stalled" && it.status == "True";
+        let stalled = status.conditions.iter().find(is_stalled);
+        Self {
+            is_pending: meta.deletion_timestamp.is_some()
+                || status.observed_generation != meta.generation
+                || position.action.phase == Some(Phase::Pending),
+            state: (!position.state.is_empty())
+                .then(|| S::from_name(&position.state).map_or(StateId::UNKNOWN, Lifecycle::id)),
+            since: position.since,
+            stalled: stalled.map(|it| it.reason.as_ref().into()),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Seen<'a> {
+    #[serde(borrow)]
+    status: SeenStatus<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct SeenStatus<'a> {
+    observed_generation: Option<i64>,
+    #[serde(borrow)]
+    lifecycle: SeenPosition<'a>,
+    #[serde(borrow)]
+    conditions: Vec<SeenCondition<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct SeenPosition<'a> {
+    #[serde(borrow)]
+    state: Cow<'a, str>,
+    since: Option<Timestamp>,
+    action: SeenAction,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct SeenAction {
+    phase: Option<Phase>,
+}
+
+#[derive(Deserialize)]
+struct SeenCondition<'a> {
+    #[serde(rename = "type", borrow)]
+    type_: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow, default)]
+    reason: Cow<'a, str>,
 }
 
 /// When an object is reconciled.
@@ -55,7 +131,7 @@ struct Use<K> {
 }
 
 impl<K> Content<K> {
-    fn new(meta: ObjectMeta, text: Packed, is_pending: bool) -> Self {
+    fn new(meta: ObjectMeta, text: Packed, glance: Glance) -> Self {
         let wanted = Mutex::new(Use {
             due: None,
             last: None,
@@ -64,7 +140,7 @@ impl<K> Content<K> {
         Self {
             meta,
             text,
-            is_pending,
+            glance,
             wanted,
         }
     }
@@ -76,7 +152,7 @@ impl<K> Content<K> {
 
 impl<K> Clone for Content<K> {
     fn clone(&self) -> Self {
-        Self::new(self.meta.clone(), self.text.clone(), self.is_pending)
+        Self::new(self.meta.clone(), self.text.clone(), self.glance.clone())
     }
 }
 
@@ -116,10 +192,9 @@ impl<K: LifecycleObject> Cached<K> {
         self.content.text.text()
     }
 
-    /// Returns whether it is being deleted, its spec was changed since the operator saw it last, or its work is not done:
-    /// more urgent than an object at rest when many are listed.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.content.is_pending
+    /// Returns what is known of the object without decoding it.
+    pub(crate) fn glance(&self) -> &Glance {
+        &self.content.glance
     }
 
     /// Sets when its requeue is due; this replaces the time before.
@@ -164,7 +239,7 @@ impl<K: LifecycleObject> WeakCached<K> {
     }
 }
 
-impl<'de, K> Deserialize<'de> for Cached<K> {
+impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let wanted = WANTED.get();
         let wants = |metadata: &str| {
@@ -175,13 +250,14 @@ impl<'de, K> Deserialize<'de> for Cached<K> {
         };
         let pruned = Pruned::read_if(deserializer, wants)?;
         let meta = pruned.metadata().map_err(D::Error::custom)?;
-        let (text, is_pending) = if pruned.is_cut {
-            (Packed::new(""), false)
+        let (text, glance) = if pruned.is_cut {
+            (Packed::new(""), Glance::default())
         } else {
-            (Packed::new(&pruned.text), is_pending(&meta, &pruned.text))
+            let glance = Glance::of::<K::State>(&meta, &pruned.text);
+            (Packed::new(&pruned.text), glance)
         };
         Ok(Self {
-            content: Arc::new(Content::new(essence(meta), text, is_pending)),
+            content: Arc::new(Content::new(essence(meta), text, glance)),
         })
     }
 }
@@ -228,38 +304,6 @@ pub(crate) fn decode_only<T>(ranges: Ranges, poll: impl FnOnce() -> T) -> T {
     let polled = poll();
     WANTED.set(Ranges::ALL);
     polled
-}
-
-/// Returns whether an object is being deleted, was changed since the operator saw it last, or has unfinished work.
-fn is_pending(meta: &ObjectMeta, text: &str) -> bool {
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Object {
-        status: Seen,
-    }
-    #[derive(Deserialize, Default)]
-    #[serde(default, rename_all = "camelCase")]
-    struct Seen {
-        observed_generation: Option<i64>,
-        lifecycle: Position,
-    }
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Position {
-        action: Action,
-    }
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct Action {
-        phase: Option<Phase>,
-    }
-    if meta.deletion_timestamp.is_some() {
-        return true;
-    }
-    // A status that does not decode is reported when the object is reconciled.
-    let Object { status: seen } = serde_json::from_str(text).unwrap_or_default();
-    seen.observed_generation != meta.generation
-        || seen.lifecycle.action.phase == Some(Phase::Pending)
 }
 
 /// Returns the part of the metadata that is needed before the object is decoded; the text has all of it.

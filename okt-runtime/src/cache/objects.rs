@@ -49,6 +49,12 @@ impl<K: LifecycleObject> Objects<K> {
         objects.len()
     }
 
+    /// Calls a function with each object, in any order; it must be quick.
+    pub(crate) fn for_each(&self, see: impl FnMut(&Cached<K>)) {
+        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        objects.values().for_each(see);
+    }
+
     /// Returns the objects in these ranges.
     pub(crate) fn in_ranges(&self, ranges: Ranges) -> Vec<Cached<K>> {
         let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);

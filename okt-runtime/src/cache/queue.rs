@@ -15,6 +15,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::clock::after;
+use crate::telemetry::metrics::controller::Controller;
+use crate::telemetry::operators::QueueState;
 
 /// Why an object is due, in the order of urgency; the last is the most urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,31 +52,44 @@ type Rank = (Instant, u64);
 pub(crate) struct Queue<N: Clone + Eq + Hash> {
     line: Mutex<State<N>>,
     moved: Notify,
+    metrics: Option<Arc<Controller>>,
 }
 
 struct State<N: Clone + Eq + Hash> {
+    places: usize,
     free: usize,
     waiting: BTreeMap<Rank, Waiting<N>>,
     /// The rank of each object that is due.
     due: HashMap<N, Rank>,
-    /// The objects that are being reconciled, each with its urgency if it became due meanwhile.
-    running: HashMap<N, Option<Urgency>>,
+    /// How many objects of each urgency are due.
+    due_by_urgency: [usize; 4],
+    /// The objects that are being reconciled.
+    running: HashMap<N, Running>,
     arrived: u64,
     closed: bool,
 }
 
+/// An object that is being reconciled.
+struct Running {
+    began: Instant,
+    /// Its urgency, if it became due meanwhile.
+    again: Option<Urgency>,
+}
+
 enum Waiting<N: Clone + Eq + Hash> {
     /// An object that is due.
-    Object(N),
+    Object(N, Urgency),
     /// A reconciliation that gave its place back and continues.
     Reconciliation(oneshot::Sender<Granted<N>>),
 }
 
 impl<N: Clone + Eq + Hash> Queue<N> {
     /// Creates a queue with `places` places.
-    pub(crate) fn new(places: u16) -> Arc<Self> {
+    pub(crate) fn new(places: u16, metrics: Option<Arc<Controller>>) -> Arc<Self> {
         let line = State {
+            places: places.into(),
             free: places.into(),
+            due_by_urgency: [0; 4],
             waiting: BTreeMap::new(),
             due: HashMap::new(),
             running: HashMap::new(),
@@ -84,6 +99,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         Arc::new(Self {
             line: Mutex::new(line),
             moved: Notify::new(),
+            metrics,
         })
     }
 
@@ -93,18 +109,18 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         if line.closed {
             return;
         }
-        if let Some(again) = line.running.get_mut(&object) {
-            *again = (*again).max(Some(urgency));
+        if let Some(running) = line.running.get_mut(&object) {
+            running.again = running.again.max(Some(urgency));
             return;
         }
         let rank = line.rank(urgency);
         match line.due.get(&object).copied() {
             Some(before) if before <= rank => return,
-            Some(before) => drop(line.waiting.remove(&before)),
-            None => {}
+            Some(before) => drop(line.take(before)),
+            None => self.metrics.iter().for_each(|metrics| metrics.added()),
         }
         line.due.insert(object.clone(), rank);
-        line.waiting.insert(rank, Waiting::Object(object));
+        line.put(rank, Waiting::Object(object, urgency));
         drop(line);
         self.moved.notify_one();
     }
@@ -114,6 +130,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         let mut line = self.line();
         line.closed = true;
         line.due.clear();
+        line.due_by_urgency = [0; 4];
         line.waiting
             .retain(|_, waiting| matches!(waiting, Waiting::Reconciliation(_)));
     }
@@ -137,12 +154,20 @@ impl<N: Clone + Eq + Hash> Queue<N> {
             if line.free == 0 {
                 return None;
             }
-            let (_, waiter) = line.waiting.pop_first()?;
+            let rank = *line.waiting.first_key_value()?.0;
+            let waiter = line.take(rank)?;
             line.free = line.free.saturating_sub(1);
             match waiter {
-                Waiting::Object(object) => {
+                Waiting::Object(object, urgency) => {
                     line.due.remove(&object);
-                    line.running.insert(object.clone(), None);
+                    let began = Instant::now();
+                    let running = Running { began, again: None };
+                    line.running.insert(object.clone(), running);
+                    drop(line);
+                    if let Some(metrics) = &self.metrics {
+                        let latest = began.checked_add(urgency.patience()).unwrap_or(began);
+                        metrics.taken(latest.saturating_duration_since(rank.0));
+                    }
                     let place = Place {
                         queue: Arc::clone(self),
                         object: object.clone(),
@@ -164,7 +189,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         let (given, waits) = oneshot::channel();
         let mut line = self.line();
         let rank = line.rank(Urgency::Continuation);
-        line.waiting.insert(rank, Waiting::Reconciliation(given));
+        line.put(rank, Waiting::Reconciliation(given));
         drop(line);
         self.moved.notify_one();
         waits
@@ -183,10 +208,42 @@ impl<N: Clone + Eq + Hash> Queue<N> {
 }
 
 impl<N: Clone + Eq + Hash> State<N> {
+    fn put(&mut self, rank: Rank, waiting: Waiting<N>) {
+        if let Waiting::Object(_, urgency) = &waiting {
+            let due = &mut self.due_by_urgency[*urgency as usize];
+            *due = due.saturating_add(1);
+        }
+        self.waiting.insert(rank, waiting);
+    }
+
+    fn take(&mut self, rank: Rank) -> Option<Waiting<N>> {
+        let waiting = self.waiting.remove(&rank)?;
+        if let Waiting::Object(_, urgency) = &waiting {
+            let due = &mut self.due_by_urgency[*urgency as usize];
+            *due = due.saturating_sub(1);
+        }
+        Some(waiting)
+    }
+
     fn rank(&mut self, urgency: Urgency) -> Rank {
         let due = after(urgency.patience());
         self.arrived = self.arrived.wrapping_add(1);
         (due, self.arrived)
+    }
+}
+
+impl<N: Clone + Eq + Hash> Queue<N> {
+    /// Returns its state, for monitoring.
+    pub(crate) fn state(&self) -> QueueState {
+        let line = self.line();
+        let now = Instant::now();
+        let times = line.running.values().map(|it| now.duration_since(it.began));
+        QueueState {
+            due: line.due_by_urgency,
+            active: line.places.saturating_sub(line.free),
+            unfinished: times.clone().fold(Duration::ZERO, Duration::saturating_add),
+            longest: times.max().unwrap_or_default(),
+        }
     }
 }
 
@@ -228,8 +285,8 @@ impl<N: Clone + Eq + Hash> Drop for Place<N> {
         if self.held.load(Ordering::Acquire) {
             self.queue.leave();
         }
-        let again = self.queue.line().running.remove(&self.object).flatten();
-        if let Some(urgency) = again {
+        let running = self.queue.line().running.remove(&self.object);
+        if let Some(urgency) = running.and_then(|running| running.again) {
             self.queue.push(self.object.clone(), urgency);
         }
     }
@@ -251,7 +308,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn objects_are_served_in_the_order_in_which_they_became_due() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         for object in [3, 1, 2, 1] {
             queue.push(object, Urgency::Event);
         }
@@ -266,7 +323,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn events_overtake_routine_requeues_and_do_not_starve_them() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         queue.push(1, Urgency::Routine);
         queue.push(2, Urgency::Routine);
         queue.push(3, Urgency::Event);
@@ -281,7 +338,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn continuations_come_first_and_delay_an_event_by_at_most_a_second() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);
         queue.push(3, Urgency::Continuation);
@@ -294,7 +351,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_object_that_becomes_due_while_it_is_reconciled_is_served_once_more_afterwards() {
-        let queue = Queue::new(2);
+        let queue = Queue::new(2, None);
         queue.push(1, Urgency::Event);
         let (_, place) = next(&queue).await;
         queue.push(1, Urgency::Event);
@@ -305,7 +362,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reconciliation_that_waits_holds_no_place_and_gets_one_back_first() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);
         let (_, place) = next(&queue).await;
@@ -334,7 +391,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_place_is_free_again_whenever_its_reconciliation_is_dropped() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         queue.push(1, Urgency::Event);
         let (_, place) = next(&queue).await;
         // While it waits for an answer.
@@ -357,7 +414,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_closed_queue_lets_reconciliations_continue_and_accepts_no_objects() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, None);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);
         let (_, place) = next(&queue).await;

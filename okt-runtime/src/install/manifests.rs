@@ -1,5 +1,5 @@
-//! The manifests of an operator in addition to its CRDs and roles: namespace, service account, Deployment and
-//! disruption budget.
+//! The manifests of an operator in addition to its CRDs and roles: namespace, service account, Deployment, disruption
+//! budget, and the Service of its metrics.
 
 use std::time::Duration;
 
@@ -14,6 +14,10 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The level of the Pod Security Standards that the Deployment complies with.
 const LEVEL: &str = "restricted";
 
+/// The default ports of metrics and health.
+pub(crate) const METRICS_PORT: u16 = 8080;
+pub(crate) const HEALTH_PORT: u16 = 8081;
+
 /// The installation of an operator in a cluster.
 pub(crate) struct Installation<'a> {
     /// The service account of the operator, in the namespace of the operator; the Deployment has its name.
@@ -25,6 +29,8 @@ pub(crate) struct Installation<'a> {
     pub(crate) replicas: u16,
     /// How many replicas act at the same time, as `run` reads it.
     pub(crate) shards: String,
+    /// Whether the program serves metrics and health.
+    pub(crate) serves: bool,
 }
 
 impl Installation<'_> {
@@ -61,15 +67,84 @@ impl Installation<'_> {
         })
     }
 
-    /// Returns the Deployment. A new replica starts before an old one stops, so that there is always one to take over.
-    pub(crate) fn deployment(&self) -> Value {
-        let labels = self.labels();
+    /// Returns the Service by which metrics are found; each replica has metrics of its own.
+    pub(crate) fn metrics_service(&self) -> Option<Value> {
+        self.serves.then(|| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": self.metrics_metadata(),
+                "spec": {
+                    "clusterIP": "None",
+                    // A replica that is not ready is the one to look at.
+                    "publishNotReadyAddresses": true,
+                    "selector": self.labels(),
+                    "ports": [{ "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics" }],
+                },
+            })
+        })
+    }
+
+    /// Returns the `ServiceMonitor` for the Prometheus Operator.
+    #[cfg(feature = "serve")]
+    pub(crate) fn service_monitor(&self) -> Value {
+        json!({
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "ServiceMonitor",
+            "metadata": self.metrics_metadata(),
+            "spec": {
+                "selector": { "matchLabels": self.labels() },
+                "endpoints": [{ "port": "metrics" }],
+            },
+        })
+    }
+
+    fn metrics_metadata(&self) -> Value {
+        json!({
+            "name": format!("{}-metrics", self.account.name),
+            "namespace": self.account.namespace,
+            "labels": self.labels(),
+        })
+    }
+
+    /// Returns the operator's container.
+    fn container(&self) -> Value {
         let mut arguments = vec!["run".to_owned()];
         if self.shards != "1" {
             arguments.push(format!("--shards={}", self.shards));
         }
         let namespaces = self.namespaces.iter();
         arguments.extend(namespaces.map(|namespace| format!("--namespace={namespace}")));
+        let mut container = json!({
+            "name": "operator",
+            "image": self.image,
+            "args": arguments,
+            "resources": {
+                "requests": { "cpu": "10m", "memory": "64Mi" },
+                // No CPU limit: a throttled operator misses its deadlines.
+                "limits": { "memory": "256Mi" },
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "capabilities": { "drop": ["ALL"] },
+                "readOnlyRootFilesystem": true,
+            },
+        });
+        if self.serves {
+            let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
+            container["ports"] = json!([
+                { "name": "metrics", "containerPort": METRICS_PORT },
+                { "name": "health", "containerPort": HEALTH_PORT },
+            ]);
+            container["livenessProbe"] = probe("/livez");
+            container["readinessProbe"] = probe("/readyz");
+        }
+        container
+    }
+
+    /// Returns the Deployment. A new replica starts before an old one stops, so that there is always one to take over.
+    pub(crate) fn deployment(&self) -> Value {
+        let labels = self.labels();
         json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -96,22 +171,7 @@ impl Installation<'_> {
                             "runAsNonRoot": true,
                             "seccompProfile": { "type": "RuntimeDefault" },
                         },
-                        "containers": [{
-                            "name": "operator",
-                            "image": self.image,
-                            "args": arguments,
-                            "env": [{ "name": "RUST_LOG", "value": "info" }],
-                            "resources": {
-                                "requests": { "cpu": "10m", "memory": "64Mi" },
-                                // No CPU limit: a throttled operator misses its deadlines.
-                                "limits": { "memory": "256Mi" },
-                            },
-                            "securityContext": {
-                                "allowPrivilegeEscalation": false,
-                                "capabilities": { "drop": ["ALL"] },
-                                "readOnlyRootFilesystem": true,
-                            },
-                        }],
+                        "containers": [self.container()],
                     },
                 },
             },

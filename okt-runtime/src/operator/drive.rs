@@ -10,7 +10,9 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::reconcile::Requeue;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf, reference};
@@ -18,6 +20,7 @@ use crate::cache::objects::Objects;
 use crate::cache::queue::{Queue, Urgency};
 use crate::crd::readiness::Readiness;
 use crate::operator::error::OperatorError;
+use crate::operator::part::OperatorPart;
 use crate::operator::requeues::Requeues;
 use crate::operator::settings::Settings;
 use crate::operator::wakes::Wakes;
@@ -27,6 +30,7 @@ use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::Name;
 use crate::sharding::gate::Party;
 use crate::sharding::ranges::Ranges;
+use crate::telemetry::metrics::controller::{Controller, Reconciled};
 use crate::texts::panic_text;
 
 /// Watches, queues and reconciles objects, until `stopping` is cancelled and the running reconciliations have ended.
@@ -40,7 +44,20 @@ pub(crate) async fn drive<A: Application>(
     requests: mpsc::UnboundedReceiver<QueueRequest<A::Resource>>,
     settings: Settings<A::Resource>,
 ) -> Result<(), OperatorError> {
-    let queue = Queue::new(settings.concurrency);
+    let metrics = settings.metrics.as_ref();
+    let controller = metrics.map(|metrics| Arc::clone(&metrics.controller));
+    let queue = Queue::new(settings.concurrency, controller.clone());
+    // Monitored until this function ends.
+    let _part = metrics.map(|metrics| {
+        let part = Arc::new(OperatorPart {
+            controller: metrics.name.clone(),
+            shared: Arc::clone(&shared),
+            objects: Arc::clone(&objects),
+            queue: Arc::clone(&queue),
+        });
+        metrics.inspect(&part);
+        part
+    });
     let requeues = Arc::new(Requeues::default());
     let wakes = Wakes::new({
         let requests = shared.queue.clone();
@@ -90,7 +107,14 @@ pub(crate) async fn drive<A: Application>(
         futures::join!(requested, routine);
         std::future::pending::<()>().await;
     };
-    let empty = reconcile_all(&shared, &objects, &queue, &requeues, &settings.stopping);
+    let empty = reconcile_all(
+        &shared,
+        &objects,
+        &queue,
+        &requeues,
+        controller.as_deref(),
+        &settings.stopping,
+    );
     tokio::select! {
         () = empty => Ok(()),
         () = others => Ok(()),
@@ -104,6 +128,7 @@ async fn reconcile_all<A: Application>(
     objects: &Objects<A::Resource>,
     queue: &Arc<QueueOf<A>>,
     requeues: &Requeues<A::Resource>,
+    metrics: Option<&Controller>,
     stopping: &CancellationToken,
 ) {
     let mut running = FuturesUnordered::new();
@@ -113,7 +138,7 @@ async fn reconcile_all<A: Application>(
             () = &mut stopped => queue.close(),
             Some(()) = running.next(), if !running.is_empty() => {}
             (object, place) = queue.next() => {
-                running.push(contained(shared, objects, object, requeues, place));
+                running.push(contained(shared, objects, object, requeues, metrics, place));
             }
         }
         if stopping.is_cancelled() && running.is_empty() {
@@ -129,6 +154,7 @@ async fn contained<A: Application>(
     objects: &Objects<A::Resource>,
     object: ObjectRef<Cached<A::Resource>>,
     requeues: &Requeues<A::Resource>,
+    metrics: Option<&Controller>,
     place: PlaceOf<A::Resource>,
 ) {
     // The object is looked up here, when the reconciliation begins, and not when it is taken from the queue: in between
@@ -136,21 +162,27 @@ async fn contained<A: Application>(
     let Some(object) = objects.get(&object) else {
         return;
     };
-    let reconciliation = reconcile(shared, &object, &place);
-    let requeue = match AssertUnwindSafe(reconciliation).catch_unwind().await {
-        Ok(requeue) => requeue,
+    let meta = object.meta();
+    let span = tracing::info_span!(
+        "reconcile",
+        kind = %A::Resource::kind(&()),
+        namespace = meta.namespace,
+        name = meta.name,
+        uid = meta.uid,
+    );
+    let reconciliation = reconcile(shared, &object, &place).instrument(span.clone());
+    let began = Instant::now();
+    let (requeue, reconciled) = match AssertUnwindSafe(reconciliation).catch_unwind().await {
+        Ok(ended) => ended,
         Err(panic) => {
-            let name = object.meta().name.as_deref().unwrap_or_default();
-            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-            tracing::error!(
-                object = name,
-                namespace,
-                "a reconciliation failed: {}",
-                panic_text(&*panic)
-            );
-            Requeue::after_panic()
+            let _entered = span.enter();
+            tracing::error!("a reconciliation failed: {}", panic_text(&*panic));
+            (Requeue::after_panic(), Reconciled::Panic)
         }
     };
+    if let Some(metrics) = metrics {
+        metrics.reconciled(reconciled, began.elapsed());
+    }
     let newest = objects
         .get(&object.reference())
         .filter(|newest| newest.meta().uid == object.meta().uid);

@@ -4,6 +4,7 @@ use kube::runtime::watcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::operator::news::Property;
+use crate::telemetry::monitoring::Measured;
 
 /// The settings of one drive: its namespace, and how it is watched.
 pub(crate) struct Settings<K> {
@@ -11,5 +12,6 @@ pub(crate) struct Settings<K> {
     pub(crate) concurrency: u16,
     pub(crate) watch: watcher::Config,
     pub(crate) property: Option<Property<K>>,
+    pub(crate) metrics: Option<Measured>,
     pub(crate) stopping: CancellationToken,
 }

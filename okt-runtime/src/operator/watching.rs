@@ -340,7 +340,7 @@ impl<A: Application> Watching<A> {
             }
         }
         for object in &list {
-            let urgency = if object.is_pending() {
+            let urgency = if object.glance().is_pending {
                 Urgency::Event
             } else {
                 Urgency::Listed

@@ -9,6 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::install::rbac::ServiceAccount;
 use crate::resources::is_label;
 use crate::sharding::membership::Shards;
+use crate::telemetry::kube_events::EventPolicy;
+#[cfg(feature = "serve")]
+use crate::telemetry::serve::{ListenAddress, ListenAddressError};
 
 /// Runs the operator, or prints what installs it.
 #[derive(Parser)]
@@ -45,7 +48,7 @@ pub(super) enum Command {
     /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
     ///
     /// That is a namespace and a service account, the custom resource definition, the roles with their bindings, a
-    /// Deployment, and a disruption budget.
+    /// Deployment, a disruption budget, and a Service for the metrics.
     /// Add what your handlers themselves request from the cluster.
     Manifests(Manifests),
     /// Print the graph of each lifecycle and pass.
@@ -85,9 +88,67 @@ pub(super) struct Manifests {
     /// The number of replicas.
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) replicas: u16,
+    /// Also print a `ServiceMonitor`, by which the Prometheus Operator finds the metrics.
+    #[cfg(feature = "serve")]
+    #[arg(long)]
+    pub(super) service_monitor: bool,
     /// As given to `run`: how many replicas act at the same time.
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,
+}
+
+/// An address to listen on; none for an empty option.
+#[cfg(feature = "serve")]
+#[derive(Clone, Copy)]
+pub(super) struct Listen(pub(super) Option<ListenAddress>);
+
+#[cfg(feature = "serve")]
+fn listen_address(text: &str) -> Result<Listen, ListenAddressError> {
+    if text.is_empty() {
+        return Ok(Listen(None));
+    }
+    text.parse().map(|address| Listen(Some(address)))
+}
+
+/// What is logged by default. kube logs each failed watch, which the operator logs itself.
+#[cfg(feature = "logs")]
+pub(super) const LOG: &str = "info,kube_runtime::watcher=error";
+
+#[cfg(feature = "logs")]
+fn log_filter(text: &str) -> Result<String, String> {
+    let checked = tracing_subscriber::EnvFilter::try_new(text);
+    (checked.map(|_| text.to_owned())).map_err(|error| error.to_string())
+}
+
+/// The format of logs.
+#[cfg(feature = "logs")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The value of `--events`.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Events {
+    /// Jumps, and transitions along trigger edges.
+    WarningsAndTriggers,
+    /// Every transition.
+    All,
+    /// No event at all, also none about troubles.
+    None,
+}
+
+impl From<Events> for EventPolicy {
+    fn from(events: Events) -> Self {
+        match events {
+            Events::WarningsAndTriggers => Self::WarningsAndTriggers,
+            Events::All => Self::All,
+            Events::None => Self::None,
+        }
+    }
 }
 
 /// The options of `run`.
@@ -111,6 +172,27 @@ pub(super) struct Run {
     /// The namespace of the leases [default: the namespace of the pod, or that of the kubeconfig]
     #[arg(long, value_name = "NAME", env = "OKT_LEASE_NAMESPACE", value_parser = namespace)]
     pub(super) lease_namespace: Option<String>,
+    /// Serve `/metrics` at this address; empty for none [default: `:8080` in a pod, none elsewhere]
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "HOST:PORT", env = "OKT_METRICS_ADDRESS", value_parser = listen_address)]
+    pub(super) metrics_address: Option<Listen>,
+    /// Serve `/livez`, `/readyz` and `/statusz` at this address; empty for none [default: `:8081` in a pod, none
+    /// elsewhere]
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "HOST:PORT", env = "OKT_HEALTH_ADDRESS", value_parser = listen_address)]
+    pub(super) health_address: Option<Listen>,
+    /// What to log on standard error: a level, or levels of modules as in `info,okt_runtime=debug`. In the file of
+    /// `--config` it may be changed while the operator runs.
+    #[cfg(feature = "logs")]
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = LOG, value_parser = log_filter)]
+    pub(super) log: String,
+    /// The format of the logs.
+    #[cfg(feature = "logs")]
+    #[arg(long, value_name = "FORMAT", env = "OKT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub(super) log_format: LogFormat,
+    /// Which transitions to publish as Kubernetes Events, in addition to troubles [default: warnings-and-triggers]
+    #[arg(long, value_name = "WHICH", env = "OKT_EVENTS", value_enum)]
+    pub(super) events: Option<Events>,
     /// How long a lease is valid; the same for all replicas.
     #[arg(long, value_name = "TIME", env = "OKT_LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
     pub(super) lease_duration: Duration,

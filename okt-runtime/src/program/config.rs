@@ -13,7 +13,11 @@ const RUN: &str = "run";
 /// The option that names the file.
 const CONFIG: &str = "config";
 
-/// Returns the arguments with the options from the file that they name, if they name one.
+/// The option that may change while the program runs.
+const LOG: &str = "log";
+
+/// Returns the arguments with the options from the file that they name, if they name one; and the file, if it decides
+/// what is logged.
 ///
 /// # Errors
 ///
@@ -21,21 +25,22 @@ const CONFIG: &str = "config";
 pub(super) fn with_file(
     command: &Command,
     mut arguments: Vec<OsString>,
-) -> Result<Vec<OsString>, String> {
+) -> Result<(Vec<OsString>, Option<PathBuf>), String> {
     // An option that is required may be in the file.
     let lenient = command.clone().ignore_errors(true);
     let Ok(matches) = lenient.try_get_matches_from(arguments.clone()) else {
-        return Ok(arguments);
+        return Ok((arguments, None));
     };
     let Some((RUN, given)) = matches.subcommand() else {
-        return Ok(arguments);
+        return Ok((arguments, None));
     };
     let Some(file) = given.get_one::<PathBuf>(CONFIG) else {
-        return Ok(arguments);
+        return Ok((arguments, None));
     };
     let Some(run) = command.find_subcommand(RUN) else {
-        return Ok(arguments);
+        return Ok((arguments, None));
     };
+    let decides = option(run, LOG).is_some_and(|option| !is_given(given, option));
     let options = read(file)?;
     let place = file.display();
     for (name, value) in &options {
@@ -53,7 +58,21 @@ pub(super) fn with_file(
             );
         }
     }
-    Ok(arguments)
+    Ok((arguments, decides.then(|| file.clone())))
+}
+
+/// Returns an option of the file as text; none if the file does not have it.
+///
+/// # Errors
+///
+/// If the file cannot be read, or the option is no text.
+#[cfg(feature = "logs")]
+pub(super) fn text_of(file: &Path, name: &str) -> Result<Option<String>, String> {
+    match read(file)?.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("{}: `{name}` is no text", file.display())),
+    }
 }
 
 fn read(file: &Path) -> Result<Map<String, Value>, String> {
@@ -114,7 +133,7 @@ mod tests {
         ];
         all.extend(arguments.iter().map(OsString::from));
         let command = CommandLine::command();
-        let all = with_file(&command, all)
+        let (all, _) = with_file(&command, all)
             .map_err(|why| why.replace(&config.path().display().to_string(), "FILE"))?;
         let matches = command
             .try_get_matches_from(all)

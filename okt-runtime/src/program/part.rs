@@ -14,6 +14,8 @@ use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::ServiceAccount;
 use crate::operator::{Operator, OperatorError};
 use crate::sharding::gate::Gate;
+use crate::telemetry::kube_events::EventPolicy;
+use crate::telemetry::monitoring::Monitoring;
 use crate::texts::chain;
 use crate::wire::object::has_lifecycle;
 
@@ -64,6 +66,7 @@ pub(super) struct Surroundings<Options> {
     pub(super) address: String,
     pub(super) namespaces: Vec<String>,
     pub(super) limits: Limits,
+    pub(super) monitoring: Monitoring,
     pub(super) gate: Gate,
     pub(super) options: Options,
     pub(super) stopping: CancellationToken,
@@ -76,6 +79,7 @@ pub(super) struct Limits {
     pub(super) actions: Option<usize>,
     pub(super) questions: Option<usize>,
     pub(super) shutdown: Option<Duration>,
+    pub(super) events: Option<EventPolicy>,
 }
 
 /// Runs one operator.
@@ -94,6 +98,7 @@ where
         address,
         namespaces,
         limits,
+        monitoring,
         gate,
         options,
         stopping,
@@ -106,7 +111,8 @@ where
     };
     let operator = connected.into_operator(client);
     say_start(&operator, &address);
-    let operator = limits.of(operator).namespaces(namespaces).gate(gate);
+    let operator = limits.of(operator).namespaces(namespaces);
+    let operator = operator.gate(gate).monitored(&monitoring);
     match operator.run(stopping.cancelled_owned()).await {
         Ok(()) => Ok(()),
         Err(OperatorError::NoContact(error)) => Err(format!(
@@ -146,6 +152,9 @@ impl Limits {
         }
         if let Some(limit) = self.shutdown {
             operator = operator.shutdown_limit(limit);
+        }
+        if let Some(policy) = self.events {
+            operator = operator.events(policy);
         }
         operator
     }

@@ -1,35 +1,59 @@
 //! The subcommand `run`: the operators of a program, until a signal.
 
+use std::path::PathBuf;
 use std::pin::pin;
 
 use futures::future::try_join_all;
+use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
+#[cfg(feature = "serve")]
+use tokio_util::task::AbortOnDropHandle;
 
+#[cfg(feature = "serve")]
+use super::command_line::Listen;
 use super::command_line::Run;
+#[cfg(feature = "logs")]
+use super::logs;
 use super::part::{Limits, Part, Surroundings};
+#[cfg(feature = "serve")]
+use crate::install::manifests::{HEALTH_PORT, METRICS_PORT};
 use crate::limit::limit_requests;
 use crate::sharding::gate::Gate;
 use crate::sharding::membership::{Group, Membership};
+use crate::telemetry::kube_events::EventPolicy;
+use crate::telemetry::monitoring::Monitoring;
+#[cfg(feature = "serve")]
+use crate::telemetry::serve::ListenAddress;
 use crate::texts::chain;
 
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Runs operators, each in its namespaces, until a signal; `program` is the name of the program.
+/// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
+/// `log_file` decides what is logged.
 pub(super) async fn run<Options: Clone>(
     parts: Vec<(Part<Options>, Vec<String>)>,
     asked: &Run,
+    log_file: Option<PathBuf>,
     options: Options,
     program: String,
 ) -> Result<(), String> {
     #[cfg(feature = "logs")]
-    log();
+    let _logs = logs::start(asked, log_file);
+    #[cfg(not(feature = "logs"))]
+    drop(log_file);
     let config = (Config::infer().await)
         .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
     let address = config.cluster_url.to_string();
-    let client = Client::try_from(config)
-        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
+    let monitoring = Monitoring::new();
+    let requests = monitoring.requests(&config);
+    let client = ClientBuilder::try_from(config)
+        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?
+        .with_layer(&requests)
+        .build();
+    #[cfg(feature = "serve")]
+    let _served = serve(asked, &monitoring).await?;
     let stopping = CancellationToken::new();
     let membership = shares(asked)
         .then(|| group(asked, &client, program))
@@ -47,6 +71,7 @@ pub(super) async fn run<Options: Clone>(
         actions: asked.actions.map(|it| it.get().into()),
         questions: asked.questions.map(|it| it.get().into()),
         shutdown: asked.shutdown_limit,
+        events: asked.events.map(EventPolicy::from),
     };
     let running = parts.into_iter().map(|(part, namespaces)| {
         if namespaces.len() < asked.namespace.len() {
@@ -58,6 +83,7 @@ pub(super) async fn run<Options: Clone>(
             address: address.clone(),
             namespaces,
             limits,
+            monitoring: monitoring.clone(),
             gate: membership.as_ref().map_or(Gate::Always, Membership::gate),
             options: options.clone(),
             stopping: stopping.clone(),
@@ -89,24 +115,30 @@ pub(super) async fn run<Options: Clone>(
     ended.map(drop)
 }
 
-/// Writes logs to standard error. A program that has already set up logging keeps its own.
-#[cfg(feature = "logs")]
-fn log() {
-    use std::io::IsTerminal;
-
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,kube_runtime::watcher=error"));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+/// Serves the metrics and the health, until the result is dropped.
+#[cfg(feature = "serve")]
+async fn serve(asked: &Run, monitoring: &Monitoring) -> Result<AbortOnDropHandle<()>, String> {
+    let at = |given: Option<Listen>, usual: u16| match given {
+        Some(Listen(address)) => address,
+        None => is_in_pod().then_some(ListenAddress::All(usual)),
+    };
+    let (metrics, health) = (
+        at(asked.metrics_address, METRICS_PORT),
+        at(asked.health_address, HEALTH_PORT),
+    );
+    let served = monitoring.serve(metrics, health).await;
+    let served =
+        served.map_err(|error| format!("{error}; see --metrics-address and --health-address"))?;
+    Ok(AbortOnDropHandle::new(tokio::spawn(served)))
 }
 
 /// Returns whether this process is one of several replicas: by default, if it runs in a pod.
 fn shares(asked: &Run) -> bool {
-    let in_pod = || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-    asked.leader_election.unwrap_or_else(in_pod)
+    asked.leader_election.unwrap_or_else(is_in_pod)
+}
+
+fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 fn group(asked: &Run, client: &Client, program: String) -> Result<Group, String> {

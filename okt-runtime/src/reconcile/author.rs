@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use okt_core::conditions::{self, Way};
 use okt_core::reconcile::{Ran, RunEnd};
 use okt_core::{Lifecycle, StateId};
@@ -61,7 +60,6 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         }
         for event in &refused {
             tracing::warn!(
-                object = %self.round.object.name_any(),
                 from = graph.name_of(here),
                 to = graph.name_of(*event),
                 "refused an event that the observation named: no edge leads there"

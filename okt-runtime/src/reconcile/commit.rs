@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use okt_core::Lifecycle;
-use okt_core::decide::{Ending, Verdict};
-use okt_core::reconcile::Draft;
+use okt_core::reconcile::{Draft, WorkChange};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::round::{Reconciliation, StatusOf};
-use crate::author::application::{Application, StateOf};
+use crate::author::application::Application;
 use crate::cache::guarded::Guarded;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::Trouble;
-use crate::reconcile::report;
-use crate::reconcile::{events, finalizer};
+use crate::reconcile::{finalizer, report};
+use crate::telemetry::Written;
 use crate::texts::chain;
-use crate::wire::object::LifecycleObject;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Writes the draft, then changes the work as the draft says. If the write fails, the work stays as it is.
@@ -25,11 +23,8 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some((_, _, status)) = self.round.draft.take() else {
             return;
         };
+        let happened = self.occurrences(&draft, patch.then_some(&status));
         if patch {
-            let before = self.position();
-            let from = before.map_or_else(String::new, |it| it.state.as_str().to_owned());
-            let trail = before.map_or_else(String::new, |it| it.trail.clone());
-            let troubles = events::troubles(self.round.object.status_of(), &status);
             if let Err(error) = self.take_over().await {
                 return self.note_failure(&error);
             }
@@ -41,8 +36,9 @@ impl<A: Application> Reconciliation<'_, A> {
                 let why = "the answer to the write of a status has another record than was sent";
                 return self.note_failure(&kube::Error::Service(why.into()));
             }
-            self.log(&draft, &from, &trail);
-            (self.shared).warn_of_troubles(self.round.object.meta(), troubles);
+        }
+        for occurrence in happened {
+            self.happened(occurrence);
         }
         self.round.consume(&draft);
         self.round.written = patch.then_some(draft);
@@ -50,6 +46,11 @@ impl<A: Application> Reconciliation<'_, A> {
         let (backoff, seed) = (self.shared.backoff, self.round.seed);
         let stored = &self.round.stored;
         (self.memory.work).change(draft.work, || stored.piece(), backoff, seed);
+        if draft.work == WorkChange::Retry
+            && let Some(retry) = self.retry()
+        {
+            self.happened(retry);
+        }
         if patch {
             self.is_reported(&status);
         }
@@ -69,6 +70,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let history = &self.shared.history;
         let newest = history.newest();
         let written = report::write(&self.shared.client, &*self.round.object, status).await?;
+        self.shared.telemetry.wrote(Written::Status);
         history.wrote(written.meta().resource_version.as_deref(), newest);
         Ok(written)
     }
@@ -104,39 +106,10 @@ impl<A: Application> Reconciliation<'_, A> {
         match report::take_away(&self.shared.client, written.meta(), left).await {
             Ok(tidied) => tidied,
             Err(error) => {
-                tracing::warn!(
-                    object = %self.round.object.name_any(),
-                    "cannot remove what others left in the status: {}",
-                    chain(&error)
-                );
+                let why = chain(&error);
+                tracing::warn!("cannot remove what others left in the status: {why}");
                 written
             }
-        }
-    }
-
-    /// Logs a transition, and a wrong answer of a handler.
-    fn log(&self, draft: &Draft, from: &str, trail: &str) {
-        let graph = StateOf::<A>::GRAPH;
-        let object = &*self.round.object;
-        if let (Verdict::Go(go), Some(record)) = (draft.step, draft.record.at()) {
-            tracing::info!(
-                object = %object.name_any(),
-                namespace = object.namespace().unwrap_or_default(),
-                transition = record.transition,
-                from,
-                to = graph.name_of(go.to),
-                cause = go.why.as_str(),
-                trail,
-                "transition"
-            );
-            self.shared.warn_of_jump(object.meta(), go, from);
-        }
-        if let Verdict::End(Ending::Refused(to)) = draft.step {
-            tracing::error!(
-                object = %object.name_any(),
-                to = graph.name_of(to),
-                "a handler named a state that no edge leads to"
-            );
         }
     }
 
@@ -144,6 +117,7 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) async fn add_finalizer(&mut self) {
         match finalizer::add(&self.shared.client, &self.round.object).await {
             Ok(object) => {
+                self.shared.telemetry.wrote(Written::Finalizer);
                 (self.memory.seen.version).clone_from(&object.meta().resource_version);
                 self.memory.writes.trouble = Trouble::default();
                 // The writer that dropped it may have changed the spec as well.
@@ -157,7 +131,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Drops the finalizer: the application is gone, or a user abandoned it.
     pub(super) async fn drop_finalizer(&mut self, abandoned: bool) {
-        let state = self.state().map_or("", Lifecycle::name);
+        let state = self.state().map(Lifecycle::name);
         let meta = self.round.object.meta();
         match finalizer::release(self.shared, meta, state, abandoned).await {
             Ok(()) => self.memory.release(),

@@ -11,6 +11,8 @@ use crate::author::application::Application;
 use crate::cache::guarded::{Guarded, api};
 use crate::patience::answer;
 use crate::reconcile::shared::Shared;
+use crate::telemetry::Written;
+use crate::telemetry::event::Occurrence;
 use crate::wire::object::LifecycleObject;
 
 /// The name of the finalizer.
@@ -43,15 +45,14 @@ pub(crate) async fn add<K: LifecycleObject>(
 pub(crate) async fn release<A: Application>(
     shared: &Shared<A>,
     meta: &ObjectMeta,
-    state: &str,
+    state: Option<&'static str>,
     abandoned: bool,
 ) -> Result<(), kube::Error> {
     remove::<A::Resource>(&shared.client, meta).await?;
-    let object = meta.name.as_deref().unwrap_or_default();
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    tracing::info!(object, namespace, state, abandoned, "released");
+    shared.telemetry.wrote(Written::Finalizer);
+    tracing::info!(state, abandoned, "released");
     if abandoned {
-        shared.warn_of_abandoning(meta, state);
+        (shared.telemetry).record::<A::Resource>(meta, Occurrence::Abandoned { state });
     }
     Ok(())
 }

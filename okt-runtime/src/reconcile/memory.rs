@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
-pub(crate) use self::writes::{LastWrite, Scope, Trouble, Writes};
+pub(crate) use self::writes::{FailedWrite, LastWrite, Scope, Trouble, Writes};
 use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use okt_core::facts::Observed;
 use okt_core::reconcile::ObservedFacts;
 use okt_core::{Lifecycle, StateId, reasons};
@@ -123,8 +123,6 @@ pub(crate) async fn observe<A: Application>(
                 .silence
                 .lasts(usual, read::seed(meta.uid.as_deref().unwrap_or_default()));
             tracing::warn!(
-                object = %cx.object().name_any(),
-                namespace = meta.namespace.as_deref().unwrap_or_default(),
                 again_in = ?sight.silence.left(),
                 "cannot observe: no answer within {}", seconds(limit)
             );
@@ -132,7 +130,7 @@ pub(crate) async fn observe<A: Application>(
         }
     };
     if let Err(failure) = &outcome {
-        tracing::warn!(object = %cx.object().name_any(), "cannot observe: {failure}");
+        tracing::warn!("cannot observe: {failure}");
     }
     Findings::of(outcome, sight, cx.time_in_state().unwrap_or_default())
 }
@@ -170,6 +168,6 @@ pub(crate) async fn extra<A: Application>(
             unanswered.to_string()
         }
     };
-    tracing::warn!(object = %cx.object().name_any(), "cannot compute the extra status: {why}");
+    tracing::warn!("cannot compute the extra status: {why}");
     before()
 }

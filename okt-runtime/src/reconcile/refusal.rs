@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use okt_core::conditions::bounded;
 use okt_core::reconcile::News;
 use okt_core::{Lifecycle, reasons};
@@ -10,9 +10,10 @@ use okt_core::{Lifecycle, reasons};
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::reconcile::change::{PassOf, change};
-use crate::reconcile::memory::{Remembered, Scope};
+use crate::reconcile::memory::{FailedWrite, Remembered, Scope};
 use crate::reconcile::report;
 use crate::reconcile::shared::Shared;
+use crate::telemetry::Written;
 use crate::texts::said_by_api;
 use crate::wire::annotations;
 use crate::wire::object::LifecycleObject;
@@ -27,8 +28,6 @@ pub(super) fn note_failure<A: Application>(
     memory: &mut Remembered,
     error: &kube::Error,
 ) {
-    let object = meta.name.as_deref().unwrap_or_default();
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
     let verdict = verdict(error);
     let is_conflict = matches!(error, kube::Error::Api(status) if status.is_conflict());
     // The newer version that caused the conflict comes as an event.
@@ -38,15 +37,19 @@ pub(super) fn note_failure<A: Application>(
         Scope::request(meta)
     };
     let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
+    memory.writes.failed = Some(match verdict {
+        Some(_) => FailedWrite::Refused,
+        None => FailedWrite::Retried,
+    });
     let trouble = &mut memory.writes.trouble;
     let wait = trouble.failed(scope, verdict.is_some(), shared.backoff, seed);
     let said = said_by_api(error);
     if verdict.is_some() {
-        tracing::error!(object, namespace, ?wait, "cannot write: {said}");
+        tracing::error!(?wait, "cannot write: {said}");
     } else if is_conflict {
-        tracing::debug!(object, namespace, ?wait, "cannot write: {said}");
+        tracing::debug!(?wait, "cannot write: {said}");
     } else {
-        tracing::warn!(object, namespace, ?wait, "cannot write: {said}");
+        tracing::warn!(?wait, "cannot write: {said}");
     }
     let to_report = match verdict {
         Some((reason, advice)) => Some((
@@ -95,14 +98,14 @@ impl<A: Application> Reconciliation<'_, A> {
             return;
         };
         let (reason, message) = (why.0, bounded(why.1));
-        let warn = |name: String, error: &kube::Error| {
+        let warn = |error: &kube::Error| {
             tracing::warn!(
-                object = %name,
-                "cannot report why the object is stalled: {}", said_by_api(error)
+                "cannot report why the object is stalled: {}",
+                said_by_api(error)
             );
         };
         if let Err(error) = self.take_over().await {
-            return warn(self.round.object.name_any(), &error);
+            return warn(&error);
         }
         let object = &*self.round.object;
         let mut status = object.status_of().cloned().unwrap_or_default();
@@ -116,8 +119,11 @@ impl<A: Application> Reconciliation<'_, A> {
             return;
         }
         match report::write(&self.shared.client, object, &status).await {
-            Ok(written) => self.became(written),
-            Err(error) => warn(object.name_any(), &error),
+            Ok(written) => {
+                self.shared.telemetry.wrote(Written::Status);
+                self.became(written);
+            }
+            Err(error) => warn(&error),
         }
     }
 }

@@ -1,9 +1,8 @@
-//! The values that all reconciliations of one operator share: the application, the queue, the event recorder.
+//! The values that all reconciliations of one operator share: the application, the queue, the telemetry.
 
 use std::sync::Arc;
 
 use kube::Client;
-use kube::runtime::events::Recorder;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::Graph;
 use okt_core::backoff::Backoff;
@@ -25,6 +24,7 @@ use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
 use crate::sharding::gate::{Access, Gate, Party};
 use crate::sharding::ranges::{Range, Ranges};
+use crate::telemetry::Telemetry;
 use crate::wire::object::LifecycleObject;
 
 /// The values that all reconciliations of one operator share.
@@ -54,7 +54,7 @@ pub(crate) struct Shared<A: Application> {
     /// Cancelled when the operator drains: running work may end, and no work begins.
     pub(crate) draining: CancellationToken,
     pub(crate) queue: mpsc::UnboundedSender<QueueRequest<A::Resource>>,
-    pub(crate) recorder: Recorder,
+    pub(crate) telemetry: Telemetry,
 }
 
 /// A request to reconcile an object, in addition to the events of the watch.
@@ -98,13 +98,13 @@ impl<A: Application> Shared<A> {
 
     /// Returns the context of an object, for the application.
     pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
-        let (client, cluster) = (self.client.clone(), Arc::clone(&self.cluster));
         Context::new(
             object,
-            client,
-            cluster,
+            self.client.clone(),
+            Arc::clone(&self.cluster),
             self.clock.clone(),
             self.gate.clone(),
+            self.telemetry.clone(),
         )
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::Resource;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
+use okt_core::Lifecycle;
 use okt_core::reconcile::Waits;
 
 use super::round::Reconciliation;
@@ -19,6 +20,7 @@ use crate::reconcile::memory::{Piece, Stage};
 use crate::reconcile::permits::{Permit, Purpose, Wait};
 use crate::reconcile::work;
 use crate::resources::name_of;
+use crate::telemetry::event::Occurrence;
 use crate::texts::chain;
 
 /// How long resumed work waits for the newest version of its object.
@@ -74,11 +76,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 self.memory.seen.version = newest.or(self.memory.seen.version.take());
             }
             Err(error) => {
-                tracing::warn!(
-                    object = name,
-                    "cannot read the newest version: {}",
-                    chain(&error)
-                );
+                tracing::warn!("cannot read the newest version: {}", chain(&error));
             }
         }
         self.round.waits = Some(Waits::Permit(Some(RETRY)));
@@ -106,6 +104,15 @@ impl<A: Application> Reconciliation<'_, A> {
             progress,
         );
         action.continues = matches!(piece.stage, Stage::Waiting { asked: true, .. });
+        if action.continues {
+            action.began = piece.began.unwrap_or(action.began);
+        } else {
+            piece.began = Some(action.began);
+            self.happened(Occurrence::AttemptStarted {
+                attempt: piece.attempt_in(state.name()),
+                resumed,
+            });
+        }
         let dropped = self.known.dropped.clone();
         let running = work::start(self.shared, state, action, permit, dropped, wake);
         piece.stage = Stage::Running(running);

@@ -25,9 +25,10 @@ use crate::cache::guarded::api;
 use crate::cache::pruned;
 use crate::patience::answer;
 use crate::reconcile::finalizer;
-use crate::reconcile::memory::{Remembered, Trouble};
+use crate::reconcile::memory::{FailedWrite, Remembered, Trouble};
 use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};
 use crate::reconcile::shared::Shared;
+use crate::telemetry::Written;
 use crate::wire::annotations;
 use crate::wire::object::has_lifecycle;
 use crate::wire::read;
@@ -54,13 +55,14 @@ pub(super) async fn reconcile<A: Application>(
         text,
         error,
     };
+    memory.writes.failed = Some(FailedWrite::Refused);
     for _ in 0..FUSE {
         memory.work.catch_up();
         let facts = object.facts(shared, memory);
         match decide(graphs(shared), &Recorded::Nothing, &facts) {
             Decision::Rest(requeue) => return requeue,
             Decision::Do(Effect::DropFinalizer { abandoned }) => {
-                let released = finalizer::release(shared, &object.meta, "", abandoned).await;
+                let released = finalizer::release(shared, &object.meta, None, abandoned).await;
                 match released {
                     Ok(()) => memory.release(),
                     Err(error) => note_failure(shared, &object.meta, memory, &error),
@@ -136,16 +138,10 @@ impl Unreadable<'_> {
 
     /// Reports in the conditions that the object does not decode.
     async fn report<A: Application>(&self, shared: &Shared<A>, memory: &mut Remembered) {
-        let object = self.meta.name.as_deref().unwrap_or_default();
-        let namespace = self.meta.namespace.as_deref().unwrap_or_default();
-        tracing::error!(
-            object,
-            namespace,
-            "cannot decode the object: {}",
-            self.error
-        );
+        tracing::error!("cannot decode the object: {}", self.error);
         match self.write(shared).await {
             Ok(version) => {
+                shared.telemetry.wrote(Written::Status);
                 memory.writes.unreadable = Some(Box::new(self.news()));
                 memory.writes.trouble = Trouble::default();
                 memory.seen.version = version;

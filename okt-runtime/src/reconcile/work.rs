@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use kube::Resource;
 use okt_core::{Answer, Dispatch, Lifecycle, reasons};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
@@ -17,6 +19,7 @@ use crate::reconcile::permits::Permit;
 use crate::reconcile::shared::Shared;
 use crate::reconcile::tasks::Running;
 use crate::resources::name_of;
+use crate::telemetry::event::{self, Occurrence, Outcome};
 use crate::texts::{panic_text, seconds};
 
 /// How long cancelled work may take to clean up before it is dropped.
@@ -41,16 +44,43 @@ pub(crate) fn start<A: Application>(
     let guard = over.clone().drop_guard();
     (shared.tasks).note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
-    shared.tasks.spawn(async move {
+    let meta = action.object().meta();
+    let span = tracing::info_span!(
+        "action",
+        kind = %A::Resource::kind(&()),
+        namespace = meta.namespace,
+        name = meta.name,
+        uid = meta.uid,
+        state = state.name(),
+        id = action.id(),
+        attempt = action.attempt(),
+    );
+    let counted = shared.telemetry.running(state.name());
+    let work = async move {
         let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);
         let said = tokio::select! {
             said = attempt => said,
             () = dropped.cancelled() => None,
         };
+        if said.is_none() && action.cancellation.is_cancelled() {
+            sharing.telemetry.record::<A::Resource>(
+                action.object().meta(),
+                Occurrence::AttemptEnded {
+                    attempt: event::Attempt {
+                        id: action.id().to_owned(),
+                        number: action.attempt(),
+                        state: state.name(),
+                    },
+                    outcome: Outcome::Cancelled,
+                    took: action.attempt_age(),
+                },
+            );
+        }
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
-        drop((guard, permit));
+        drop((guard, permit, counted));
         ended();
-    });
+    };
+    shared.tasks.spawn(work.instrument(span));
     Running {
         end,
         cancellation,

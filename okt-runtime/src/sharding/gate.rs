@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::protocol::Held;
 use super::ranges::{Range, Ranges};
 use super::time::Stopwatch;
+use crate::telemetry::operators::Replica;
 
 /// What a replica may do with an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +35,8 @@ pub(crate) enum Gate {
 
 /// The standing of a member, as the operators of its process see it.
 pub(crate) struct Standing {
+    /// The name of the group.
+    group: String,
     pub(crate) held: watch::Receiver<Held>,
     pub(crate) stopwatch: Stopwatch,
     parties: Mutex<Vec<Weak<dyn Party>>>,
@@ -61,8 +64,13 @@ pub(crate) struct Change {
 }
 
 impl Standing {
-    pub(crate) fn new(held: watch::Receiver<Held>, stopwatch: Stopwatch) -> Arc<Self> {
+    pub(crate) fn new(
+        group: String,
+        held: watch::Receiver<Held>,
+        stopwatch: Stopwatch,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            group,
             held,
             stopwatch,
             parties: Mutex::default(),
@@ -157,10 +165,24 @@ impl Gate {
         }
     }
 
+    /// Returns the part of this replica in its group; none without a group.
+    pub(crate) fn replica(&self) -> Option<Replica> {
+        let Self::Member(standing) = self else {
+            return None;
+        };
+        let held = standing.trusted();
+        Some(Replica {
+            group: standing.group.clone(),
+            ranges: held.map_or(0, |held| (held.open | held.draining).len()),
+            epoch: standing.held.borrow().epoch,
+        })
+    }
+
     /// Tells the member about an operator.
-    pub(crate) fn join(&self, party: Weak<dyn Party>) {
+    pub(crate) fn join(&self, party: &Arc<impl Party + 'static>) {
         if let Self::Member(standing) = self {
-            standing.parties().push(party);
+            let party: Arc<dyn Party> = Arc::clone(party) as _;
+            standing.parties().push(Arc::downgrade(&party));
         }
     }
 

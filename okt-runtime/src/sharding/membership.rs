@@ -162,7 +162,7 @@ impl Membership {
     /// It never fails: it retries while the API server does not answer.
     pub fn join(client: Client, group: Group) -> Self {
         let (held_in, held) = watch::channel(Held::NOTHING);
-        let standing = Standing::new(held, Stopwatch::start(group.is_virtual));
+        let standing = Standing::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
         let stopping = CancellationToken::new();
         let process = Process {
             leases: Api::namespaced(client, &group.namespace),

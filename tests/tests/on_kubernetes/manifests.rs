@@ -75,6 +75,9 @@ impl<'a> Installed<'a> {
             // As in a pod: leader election is on, and a file says which namespace this is.
             .env("KUBERNETES_SERVICE_HOST", "kubernetes.default")
             .env("OKT_LEASE_NAMESPACE", HOME)
+            // The replicas share a host here.
+            .env("OKT_METRICS_ADDRESS", "")
+            .env("OKT_HEALTH_ADDRESS", "")
             .stdin(Stdio::null())
             .spawn();
         self.replicas.push(operator.expect("it starts"));

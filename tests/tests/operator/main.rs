@@ -45,6 +45,7 @@ mod stopping;
 mod store;
 mod storm;
 mod strangers;
+mod telemetry;
 mod transitions;
 mod union;
 mod upgrades;

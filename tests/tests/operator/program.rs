@@ -10,6 +10,8 @@ use kube::api::PostParams;
 use okt_testing::Served;
 use okt_tests::{Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 fn databases(arguments: &[&str], kubeconfig: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_databases"))
@@ -232,10 +234,15 @@ impl Three {
     }
 
     /// Sends SIGTERM; returns the exit code and the standard error output.
-    async fn stop(mut self) -> (Option<i32>, String) {
+    async fn stop(self) -> (Option<i32>, String) {
         let pid = self.program.id().to_string();
         let told = Command::new("kill").arg(&pid).status().expect("kill");
         assert!(told.success());
+        self.end().await
+    }
+
+    /// Waits until the program has ended; returns the exit code and the standard error output.
+    async fn end(mut self) -> (Option<i32>, String) {
         let mut stderr = self.program.stderr.take().expect("it is piped");
         let said = tokio::task::spawn_blocking(move || {
             let mut said = String::new();
@@ -275,6 +282,71 @@ async fn a_program_of_three_operators_serves_all_and_exits_with_0_at_sigterm() {
     let (code, _) = three.stop().await;
     in_time.expect("all were served");
     assert_eq!(code, Some(0));
+}
+
+/// Sends a GET request; returns the status code, the headers and the body.
+async fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    (stream.write_all(request.as_bytes()).await).expect("it reads");
+    let mut answer = String::new();
+    (stream.read_to_string(&mut answer).await).expect("it answers");
+    answer
+}
+
+/// Sends GET requests until the answer contains these words; returns it.
+async fn until_it_says(address: &str, path: &str, words: &str) -> String {
+    loop {
+        let answer = get(address, path).await;
+        if answer.contains(words) {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_serves_its_metrics_and_its_health() {
+    let databases = Rig::<Databases>::without_operator().await;
+    let any = "127.0.0.1:0";
+    let arguments = ["--metrics-address", any, "--health-address", ""];
+    let mut three = Three::run(&databases, &arguments).await;
+    let mut lines = BufReader::new(three.program.stderr.take().expect("it is piped")).lines();
+    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves metrics")));
+    let line = line.expect("it serves metrics");
+    let (_, address) = line.split_once("address=").expect("an address");
+    // Its first request was answered.
+    let answer = until_it_says(address, "/metrics", "\nrest_client_requests_total{").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("application/openmetrics-text"), "{answer}");
+    let durations = "\nrest_client_request_duration_seconds_bucket{";
+    assert!(answer.contains(durations), "{answer}");
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+    assert!(get(address, "/livez").await.starts_with("HTTP/1.1 404"));
+    drop(three);
+
+    let arguments = ["--metrics-address", "", "--health-address", any];
+    let mut three = Three::run(&databases, &arguments).await;
+    let mut lines = BufReader::new(three.program.stderr.take().expect("it is piped")).lines();
+    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves health")));
+    let line = line.expect("it serves its health");
+    let (_, address) = line.split_once("address=").expect("an address");
+    assert!(get(address, "/livez").await.ends_with("\r\n\r\nok\n"));
+    // Two of the three have no CRD.
+    let answer = until_it_says(address, "/readyz", "[-] site: there is no CRD").await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(get(address, "/statusz").await.starts_with("HTTP/1.1 200"));
+    assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 404"));
+
+    // The address is in use.
+    let arguments = ["--metrics-address", address, "--health-address", ""];
+    let (code, said) = Three::run(&databases, &arguments).await.end().await;
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains(&format!("cannot listen on {address}: ")),
+        "{said}"
+    );
+    assert!(said.contains("see --metrics-address"), "{said}");
 }
 
 #[tokio::test]

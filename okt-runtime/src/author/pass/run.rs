@@ -125,8 +125,7 @@ pub(crate) async fn run<K: LifecycleObject>(
             deleted,
             failed,
         } = finished.run.results().operations;
-        let object = cx.object().meta().name.as_deref().unwrap_or_default();
-        tracing::debug!(object, applied, deleted, failed, "walked through");
+        tracing::debug!(applied, deleted, failed, "walked through");
     }
     let Pass { put, hands, .. } = given;
     let put = put

@@ -13,6 +13,7 @@ use crate::author::progress::Progress;
 use crate::clock::after;
 use crate::failure::Failure;
 use crate::reconcile::tasks::Running;
+use crate::telemetry::event::Attempt;
 
 /// The shortest `Wait`: a wait of zero would spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
@@ -39,6 +40,8 @@ pub(crate) struct Piece {
     pub(crate) attempt: u32,
     /// Failures in a row.
     pub(crate) failures: u32,
+    /// When the attempt began.
+    pub(crate) began: Option<Instant>,
     /// The generation under which the attempt was started.
     pub(crate) started_under: i64,
     /// The reasons of earlier failures, each once: a reason that is reported already is no news.
@@ -73,11 +76,21 @@ impl Piece {
             id,
             attempt: attempt.max(1),
             failures: 0,
+            began: None,
             started_under: 0,
             reported: Vec::new(),
             named: false,
             progress: None,
             stage: Stage::New,
+        }
+    }
+
+    /// Returns the attempt that runs or comes next, of the action of this state.
+    pub(crate) fn attempt_in(&self, state: &'static str) -> Attempt {
+        Attempt {
+            id: self.id.clone(),
+            number: self.attempt,
+            state,
         }
     }
 

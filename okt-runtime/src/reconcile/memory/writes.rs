@@ -46,11 +46,21 @@ impl LastWrite {
     }
 }
 
+/// Whether a retry alone helps a write that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FailedWrite {
+    Retried,
+    /// A person has to change something: a schema, a role, the object.
+    Refused,
+}
+
 /// The memory of writes, in addition to the last that succeeded.
 #[derive(Default)]
 pub(crate) struct Writes {
     /// The writes that failed in a row.
     pub(crate) trouble: Trouble,
+    /// Whether a write has failed in this reconciliation, and how.
+    pub(crate) failed: Option<FailedWrite>,
     /// The object in the answer to the last write: the watch delivers the same object.
     pub(crate) answer: Option<Arc<dyn Any + Send + Sync>>,
     /// Since when the cache has only had versions that are older than the last write.
@@ -70,6 +80,8 @@ impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
             trouble,
+            // It is of one reconciliation.
+            failed: _,
             // It can be decoded again.
             answer: _,
             behind,

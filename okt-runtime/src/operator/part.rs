@@ -1,0 +1,68 @@
+//! The part of an operator in one namespace, as monitoring sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource;
+use okt_core::Lifecycle;
+
+use crate::author::application::{Application, StateOf};
+use crate::cache::objects::Objects;
+use crate::crd::readiness::Readiness;
+use crate::operator::watching::QueueOf;
+use crate::reconcile::shared::Shared;
+use crate::sharding::gate::{Access, Party};
+use crate::telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNOWN};
+
+/// The part of an operator in one namespace, or all of it.
+pub(super) struct OperatorPart<A: Application> {
+    pub(super) controller: String,
+    pub(super) shared: Arc<Shared<A>>,
+    pub(super) objects: Arc<Objects<A::Resource>>,
+    pub(super) queue: Arc<QueueOf<A>>,
+}
+
+impl<A: Application> Inspected for OperatorPart<A> {
+    fn controller(&self) -> &str {
+        &self.controller
+    }
+
+    fn queue(&self) -> QueueState {
+        self.queue.state()
+    }
+
+    fn tally(&self, tally: &mut Tally) {
+        for state in StateOf::<A>::GRAPH.states {
+            tally.may_have(state.name);
+        }
+        self.objects.for_each(|object| {
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            // A standby has all objects in its cache.
+            if self.shared.gate.access(uid) == Access::Closed {
+                return;
+            }
+            let glance = object.glance();
+            let state = match glance.state {
+                None => NEW,
+                Some(id) => StateOf::<A>::from_id(id).map_or(UNKNOWN, Lifecycle::name),
+            };
+            let time = glance
+                .since
+                .map_or(Duration::ZERO, |since| self.shared.clock.since(since));
+            tally.count(state, time, glance.stalled.as_deref());
+        });
+    }
+
+    fn unready(&self) -> Option<String> {
+        match &*self.shared.readiness.borrow() {
+            Readiness::Unknown => return Some("the CRD is not read yet".to_owned()),
+            Readiness::Unfit(why) => return Some(why.clone()),
+            Readiness::Fit { .. } => {}
+        }
+        (!self.shared.is_warm()).then(|| "the caches are not filled yet".to_owned())
+    }
+
+    fn replica(&self) -> Option<Replica> {
+        self.shared.gate.replica()
+    }
+}

@@ -1,0 +1,69 @@
+//! Logs of `run` on standard error: their format, and their level, which may change while the program runs.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::task::AbortOnDropHandle;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+
+use super::command_line::{LOG, LogFormat, Run};
+use super::config;
+
+/// How often the file is read.
+const POLL: Duration = Duration::from_secs(5);
+
+/// Starts to log, unless the program has already set up logging. Follows the option `log` in the file, if there is one,
+/// until the result is dropped.
+pub(super) fn start(asked: &Run, file: Option<PathBuf>) -> Option<AbortOnDropHandle<()>> {
+    let (filter, level) = reload::Layer::new(EnvFilter::new(&asked.log));
+    let logs = tracing_subscriber::registry().with(filter);
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let started = match asked.log_format {
+        LogFormat::Text => (logs.with(lines.with_ansi(std::io::stderr().is_terminal()))).try_init(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            logs.with(lines).try_init()
+        }
+    };
+    started.ok()?;
+    let follow = follow(file?, level, asked.log.clone());
+    Some(AbortOnDropHandle::new(tokio::spawn(follow)))
+}
+
+/// Changes what is logged whenever the file does.
+async fn follow(file: PathBuf, level: reload::Handle<EnvFilter, Registry>, mut now: String) {
+    let mut refused = None;
+    loop {
+        tokio::time::sleep(POLL).await;
+        match next(&file) {
+            Ok((text, _)) if text == now => refused = None,
+            Ok((text, filter)) => {
+                // It fails only if nothing logs any more.
+                let _ = level.reload(filter);
+                tracing::info!("logs `{text}` from now on");
+                (now, refused) = (text, None);
+            }
+            Err(why) if refused.as_ref() == Some(&why) => {}
+            Err(why) => {
+                tracing::warn!("logs `{now}` as before: {why}");
+                refused = Some(why);
+            }
+        }
+    }
+}
+
+/// Reads what is to be logged.
+///
+/// # Errors
+///
+/// If the file cannot be read, or its option cannot.
+fn next(file: &Path) -> Result<(String, EnvFilter), String> {
+    let text = config::text_of(file, "log")?.unwrap_or_else(|| LOG.to_owned());
+    match EnvFilter::try_new(&text) {
+        Ok(filter) => Ok((text, filter)),
+        Err(error) => Err(format!("{}: `log`: {error}", file.display())),
+    }
+}

@@ -1,0 +1,148 @@
+//! The requests to the API server, under the names of client-go (`rest_client_*`).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use kube::Config;
+use kube::client::Body;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+/// The buckets of `rest_client_request_duration_seconds`, in seconds, as in controller-runtime 0.25.
+const DURATION: [f64; 12] = [
+    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
+];
+
+/// The labels of an answer.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Answered {
+    /// The status code; 0 if there was no answer.
+    code: u16,
+    method: &'static str,
+    host: Arc<str>,
+}
+
+/// The labels of a request.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Asked {
+    verb: &'static str,
+    host: Arc<str>,
+}
+
+/// The metrics of requests to the API server.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    answers: Family<Answered, Counter>,
+    durations: Family<Asked, Histogram, fn() -> Histogram>,
+}
+
+impl Requests {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let durations: fn() -> Histogram = || Histogram::new(DURATION);
+        let all = Self {
+            answers: Family::default(),
+            durations: Family::new_with_constructor(durations),
+        };
+        registry.register(
+            "rest_client_requests",
+            "Number of HTTP requests, partitioned by status code (0: no answer), method, and host",
+            all.answers.clone(),
+        );
+        registry.register(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds until the answer begins, broken down by verb and host",
+            all.durations.clone(),
+        );
+        all
+    }
+}
+
+impl CountRequests {
+    pub(crate) fn new(requests: &Requests, config: &Config) -> Self {
+        let host = config.cluster_url.authority();
+        Self {
+            requests: requests.clone(),
+            host: host.map_or("", |host| host.as_str()).into(),
+        }
+    }
+}
+
+/// A layer of a client that counts its requests, from [`Monitoring::requests`](crate::Monitoring::requests).
+#[derive(Clone)]
+pub struct CountRequests {
+    requests: Requests,
+    host: Arc<str>,
+}
+
+impl<S> Layer<S> for CountRequests {
+    type Service = Counted<S>;
+
+    fn layer(&self, inner: S) -> Counted<S> {
+        Counted {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// A client's service whose requests are counted.
+#[derive(Clone)]
+pub struct Counted<S> {
+    inner: S,
+    layer: CountRequests,
+}
+
+impl<S, B> Service<Request<Body>> for Counted<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let CountRequests { requests, host } = self.layer.clone();
+        let method = method(request.method());
+        let sent = Instant::now();
+        let answer = self.inner.call(request);
+        async move {
+            let answer = answer.await;
+            let asked = Asked {
+                verb: method,
+                host: Arc::clone(&host),
+            };
+            let time = sent.elapsed().as_secs_f64();
+            requests.durations.get_or_create(&asked).observe(time);
+            let code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+            let answered = Answered { code, method, host };
+            requests.answers.get_or_create(&answered).inc();
+            answer
+        }
+        .boxed()
+    }
+}
+
+/// Returns the name of a method; there is a series for each.
+fn method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "OTHER",
+    }
+}

@@ -1,0 +1,126 @@
+//! The operators of a process as they are at this moment: for gauges, probes and people.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// The operators of a process; clones share them. An operator that has ended is forgotten.
+#[derive(Clone, Default)]
+pub(crate) struct Operators {
+    all: Arc<Mutex<Vec<Weak<dyn Inspected>>>>,
+}
+
+impl Operators {
+    pub(crate) fn add(&self, operator: Weak<dyn Inspected>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(operator);
+    }
+
+    /// Returns the operators that run, by the names of their controllers. An operator of several namespaces has a part
+    /// for each.
+    pub(crate) fn running(&self) -> BTreeMap<String, Vec<Arc<dyn Inspected>>> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|operator| operator.strong_count() > 0);
+        let mut running: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for operator in all.iter().filter_map(Weak::upgrade) {
+            let parts = running.entry(operator.controller().to_owned());
+            parts.or_default().push(operator);
+        }
+        running
+    }
+}
+
+/// An operator, or its part in one namespace.
+pub(crate) trait Inspected: Send + Sync {
+    /// Returns the name of the controller.
+    fn controller(&self) -> &str;
+
+    /// Returns the state of the queue.
+    fn queue(&self) -> QueueState;
+
+    /// Counts the objects that this replica acts on.
+    fn tally(&self, tally: &mut Tally);
+
+    /// Returns why the operator is not ready; nothing if it is.
+    fn unready(&self) -> Option<String>;
+
+    /// Returns the part of this replica in its group, if it belongs to one.
+    fn replica(&self) -> Option<Replica>;
+}
+
+/// The state of a queue.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct QueueState {
+    /// How many objects are due, from the least to the most urgent.
+    pub(crate) due: [usize; 4],
+    /// How many places are taken.
+    pub(crate) active: usize,
+    /// How long all running reconciliations have been running, added up.
+    pub(crate) unfinished: Duration,
+    /// How long the longest of them has been running.
+    pub(crate) longest: Duration,
+}
+
+impl QueueState {
+    /// Adds the state of another queue.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (all, one) in self.due.iter_mut().zip(other.due) {
+            *all = all.saturating_add(one);
+        }
+        self.active = self.active.saturating_add(other.active);
+        self.unfinished = self.unfinished.saturating_add(other.unfinished);
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
+/// The part of a replica in its group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Replica {
+    pub(crate) group: String,
+    /// On how many of the 64 ranges it acts.
+    pub(crate) ranges: usize,
+    pub(crate) epoch: u64,
+}
+
+/// How many reasons have a number of their own.
+///
+/// OKT has 40 reasons; the rest are those of your handlers.
+pub(crate) const REASONS: usize = 100;
+
+/// The name of the reasons beyond [`REASONS`].
+pub(crate) const OTHER: &str = "Other";
+
+/// The name of a state that the graph does not have.
+pub(crate) const UNKNOWN: &str = "(unknown)";
+
+/// The name of the state of an object without a record.
+pub(crate) const NEW: &str = "(new)";
+
+/// Objects, counted.
+#[derive(Default)]
+pub(crate) struct Tally {
+    /// By state: the number, and the longest time in the state.
+    pub(crate) states: BTreeMap<&'static str, (usize, Duration)>,
+    /// Stalled objects, by reason.
+    pub(crate) stalled: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    /// Notes that there may be objects in this state.
+    pub(crate) fn may_have(&mut self, state: &'static str) {
+        self.states.entry(state).or_default();
+    }
+
+    /// Counts an object.
+    pub(crate) fn count(&mut self, state: &'static str, time: Duration, stalled: Option<&str>) {
+        let (number, longest) = self.states.entry(state).or_default();
+        *number = number.saturating_add(1);
+        *longest = time.max(*longest);
+        if let Some(reason) = stalled {
+            let is_full = self.stalled.len() >= REASONS && !self.stalled.contains_key(reason);
+            let reason = if is_full { OTHER } else { reason };
+            let number = self.stalled.entry(reason.to_owned()).or_default();
+            *number = number.saturating_add(1);
+        }
+    }
+}

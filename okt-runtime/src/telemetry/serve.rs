@@ -1,0 +1,163 @@
+//! Serves the metrics and the health of a process over HTTP.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use super::monitoring::Monitoring;
+
+/// The content type of the metrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Where to listen: `:8080` for all addresses of the host, or `127.0.0.1:8080`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListenAddress {
+    /// All addresses of the host, IPv6 and IPv4.
+    All(u16),
+    /// One address.
+    One(SocketAddr),
+}
+
+/// A text that is no address to listen on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("write `:8080` for all addresses of the host, or one such as `127.0.0.1:8080`")]
+pub struct ListenAddressError;
+
+impl FromStr for ListenAddress {
+    type Err = ListenAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ListenAddressError> {
+        match text.strip_prefix(':') {
+            Some(port) => port.parse().map(Self::All).map_err(|_| ListenAddressError),
+            None => text.parse().map(Self::One).map_err(|_| ListenAddressError),
+        }
+    }
+}
+
+impl ListenAddress {
+    async fn bind(self) -> io::Result<TcpListener> {
+        match self {
+            Self::One(address) => TcpListener::bind(address).await,
+            // Where there is no IPv6.
+            Self::All(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
+                }
+                bound => bound,
+            },
+        }
+    }
+}
+
+impl Monitoring {
+    /// Serves `/metrics` at one address, and `/livez`, `/readyz` and `/statusz` at another one or the same, until the
+    /// returned future is dropped.
+    ///
+    /// `/livez` answers as long as the process can answer; `/readyz` as [`readiness`](Self::readiness) says, with 503 if
+    /// it is an error; `/statusz` is a page for people ([`status`](Self::status)).
+    /// Whoever reaches the addresses can read them: metrics and status contain states and reasons, and no names of
+    /// objects.
+    ///
+    /// ```no_run
+    /// # async fn example(monitoring: okt::Monitoring) -> Result<(), Box<dyn std::error::Error>> {
+    /// let served = monitoring.serve(Some(":8080".parse()?), Some(":8081".parse()?)).await?;
+    /// tokio::spawn(served);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If an address cannot be listened on: it is in use, or the process may not; a retry helps once that has changed.
+    pub async fn serve(
+        &self,
+        metrics: Option<ListenAddress>,
+        health: Option<ListenAddress>,
+    ) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+        let is_one = metrics.is_some() && metrics == health;
+        let mut servers = Vec::new();
+        if let Some(address) = metrics {
+            let mut routes = self.metrics_routes();
+            if is_one {
+                routes = routes.merge(self.health_routes());
+            }
+            servers.push(axum::serve(bind(address, "metrics").await?, routes));
+        }
+        if let Some(address) = health.filter(|_| !is_one) {
+            servers.push(axum::serve(
+                bind(address, "health").await?,
+                self.health_routes(),
+            ));
+        }
+        let served = servers.into_iter().map(IntoFuture::into_future);
+        let served = futures::future::join_all(served);
+        // It only ends with an error if the listener is gone, and axum retries that itself.
+        Ok(async move { drop(served.await) })
+    }
+
+    fn metrics_routes(&self) -> Router {
+        let monitoring = self.clone();
+        let metrics = move || {
+            let text = monitoring.metrics();
+            std::future::ready(([(header::CONTENT_TYPE, OPEN_METRICS)], text))
+        };
+        Router::new().route("/metrics", get(metrics))
+    }
+
+    fn health_routes(&self) -> Router {
+        let (readiness, status) = (self.clone(), self.clone());
+        let live = || std::future::ready("ok\n");
+        let ready = move || {
+            let answer: Response = match readiness.readiness() {
+                Ok(lines) => lines.into_response(),
+                Err(lines) => (StatusCode::SERVICE_UNAVAILABLE, lines).into_response(),
+            };
+            std::future::ready(answer)
+        };
+        Router::new()
+            .route("/livez", get(live))
+            // The path that kubebuilder's manifests have.
+            .route("/healthz", get(live))
+            .route("/readyz", get(ready))
+            .route("/statusz", get(move || std::future::ready(status.status())))
+    }
+}
+
+/// Listens, and logs where; the error names the address.
+async fn bind(address: ListenAddress, what: &str) -> io::Result<TcpListener> {
+    let listener = address.bind().await.map_err(|error| {
+        let at = match address {
+            ListenAddress::All(port) => format!(":{port}"),
+            ListenAddress::One(address) => address.to_string(),
+        };
+        io::Error::new(error.kind(), format!("cannot listen on {at}: {error}"))
+    })?;
+    tracing::info!(address = %listener.local_addr()?, "serves {what}");
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_port_and_may_leave_out_the_host() {
+        assert_eq!(":8080".parse(), Ok(ListenAddress::All(8080)));
+        let one = "127.0.0.1:80".parse().expect("an address");
+        assert_eq!("127.0.0.1:80".parse(), Ok(ListenAddress::One(one)));
+        assert!("[::1]:80".parse::<ListenAddress>().is_ok());
+        for wrong in ["", ":", "8080", ":65536", "localhost:80", "127.0.0.1"] {
+            assert_eq!(
+                wrong.parse::<ListenAddress>(),
+                Err(ListenAddressError),
+                "{wrong}"
+            );
+        }
+    }
+}
