@@ -101,6 +101,8 @@ pub mod resources {
     reasons! {
         /// A resource is not ready yet, or not deleted yet.
         WAITING = "WaitingForResources";
+        /// The last transitions of an object that is being deleted are not delivered.
+        NOT_DELIVERED = "TransitionsNotDelivered";
         /// Another owner has an object with this name.
         NOT_OWNED = "NotOwned";
         /// A declared field differs that cannot change.

@@ -91,6 +91,9 @@ pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
 pub use sharding::membership::{Group, Membership, Shards};
+#[cfg(feature = "cloudevents")]
+pub use telemetry::cloud_events::{CloudEvents, CloudEventsError};
+pub use telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
 pub use telemetry::event::{Attempt, Cause, Edge, Event, LifecycleEvent, Occurrence, Outcome};
 pub use telemetry::kube_events::EventPolicy;
 pub use telemetry::metrics::requests::CountRequests;

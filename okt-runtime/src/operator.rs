@@ -49,8 +49,10 @@ use crate::resources::{Cluster, PAGE, Watches, listed};
 use crate::sharding::gate::Gate;
 use crate::sharding::membership::Membership;
 use crate::telemetry::Telemetry;
+use crate::telemetry::delivery::{AnyDelivery, Delivery};
 use crate::telemetry::kube_events::{EventPolicy, KubeEvents};
 use crate::telemetry::monitoring::{Measured, Monitoring};
+use crate::telemetry::outbox::Outbox;
 use crate::telemetry::sinks::{AnySink, Deliveries, Sink, Sinks};
 use crate::texts::seconds;
 use crate::wire::object::LifecycleObject;
@@ -111,6 +113,7 @@ pub struct Operator<A: Application> {
     property: Option<Property<A::Resource>>,
     stored: Stored<A::Resource>,
     sinks: Vec<Box<dyn AnySink>>,
+    delivery: Option<Box<dyn AnyDelivery>>,
     events: EventPolicy,
     monitoring: Option<Monitoring>,
     clock: Clock,
@@ -135,6 +138,7 @@ impl<A: Application> Operator<A> {
             property: None,
             stored: Stored::default(),
             sinks: Vec::new(),
+            delivery: None,
             events: EventPolicy::default(),
             monitoring: None,
             clock: Clock::wall(),
@@ -341,6 +345,24 @@ impl<A: Application> Operator<A> {
     #[must_use]
     pub fn sink(mut self, sink: impl Sink) -> Self {
         self.sinks.push(Box::new(sink));
+        self
+    }
+
+    /// Delivers each transition of the objects to another system, at least once. An operator has one delivery: the last
+    /// call counts.
+    ///
+    /// The status then records up to where the transitions are delivered. Those that an object made before the operator
+    /// had a delivery are not delivered.
+    #[must_use]
+    pub fn deliver(mut self, delivery: impl Delivery) -> Self {
+        self.delivery = Some(Box::new(delivery));
+        self
+    }
+
+    /// Delivers transitions, unless the operator does so already.
+    #[cfg(all(feature = "cli", feature = "cloudevents"))]
+    pub(crate) fn delivering(mut self, delivery: impl Delivery) -> Self {
+        self.delivery.get_or_insert_with(|| Box::new(delivery));
         self
     }
 
@@ -575,10 +597,15 @@ impl<A: Application> Operator<A> {
             let events = KubeEvents::new(self.client.clone(), controller, self.events);
             sinks.push(Box::new(events));
         }
-        let (sinks, deliveries) = Sinks::start(sinks);
+        let (sinks, mut deliveries) = Sinks::start(sinks);
         let states = StateOf::<A>::GRAPH.states.iter().map(|it| it.name);
-        let metrics = metrics.map(|metrics| metrics.lifecycle(states.collect()));
-        let telemetry = Telemetry::new(sinks, metrics, self.clock.clone());
+        let metrics = metrics.map(|metrics| Arc::new(metrics.lifecycle(states.collect())));
+        let delivery = self.delivery.take();
+        let outbox = delivery.map(|it| Arc::new(Outbox::new(it, metrics.clone())));
+        if let Some(outbox) = &outbox {
+            deliveries.deliver(Arc::clone(outbox));
+        }
+        let telemetry = Telemetry::new(sinks, metrics, outbox, self.clock.clone());
         (telemetry, deliveries)
     }
 }

@@ -76,6 +76,8 @@ use kube::Client;
 
 pub use self::error::ReachError;
 pub use self::exec::Exec;
+#[cfg(feature = "cloudevents")]
+pub(crate) use self::http::parsed;
 pub use self::http::{Http, Request};
 pub use self::http_error::{Body, HttpError};
 pub use self::output::Output;

@@ -171,8 +171,9 @@ impl<A: Application> Reconciliation<'_, A> {
         (Requeue::soon(), false)
     }
 
-    /// Notes the resources that the object records as owned, and the objects that it refers to.
+    /// Notes the resources that the object records as owned, the objects that it refers to, and its history.
     fn note_object(&self) {
+        self.shared.telemetry.see(&*self.round.object);
         self.shared.cluster.note_recorded(&self.round.object);
         if !self.round.stored.asked.newer {
             self.shared.cluster.note_references(&self.round.object);

@@ -1,11 +1,15 @@
 //! What happens to objects, for metrics and sinks: Kubernetes Events, and those of your own. One record, made after its
 //! write succeeded.
 
+#[cfg(feature = "cloudevents")]
+pub(crate) mod cloud_events;
+pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod kube_events;
 pub(crate) mod metrics;
 pub(crate) mod monitoring;
 pub(crate) mod operators;
+pub(crate) mod outbox;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod sinks;
@@ -15,8 +19,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use tokio::time::Instant;
+
+use self::delivery::TransitionEvent;
 use self::event::{LifecycleEvent, Occurrence};
 use self::metrics::lifecycle::{LifecycleMetrics, RunningAttempt};
+use self::outbox::Outbox;
 use self::sinks::Sinks;
 use crate::clock::Clock;
 use crate::wire::object::LifecycleObject;
@@ -26,20 +34,37 @@ use crate::wire::object::LifecycleObject;
 pub(crate) struct Telemetry {
     sinks: Arc<Sinks>,
     metrics: Option<Arc<LifecycleMetrics>>,
+    outbox: Option<Arc<Outbox>>,
     clock: Clock,
 }
 
 impl Telemetry {
-    pub(crate) fn new(sinks: Sinks, metrics: Option<LifecycleMetrics>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        sinks: Sinks,
+        metrics: Option<Arc<LifecycleMetrics>>,
+        outbox: Option<Arc<Outbox>>,
+        clock: Clock,
+    ) -> Self {
         Self {
             sinks: Arc::new(sinks),
-            metrics: metrics.map(Arc::new),
+            metrics,
+            outbox,
             clock,
         }
     }
 
+    /// Records nothing.
+    pub(crate) fn none(clock: Clock) -> Self {
+        Self::new(Sinks::default(), None, None, clock)
+    }
+
     /// Records what happened to an object, after it was written; it never waits.
     pub(crate) fn record<K: LifecycleObject>(&self, meta: &ObjectMeta, occurrence: Occurrence) {
+        if let (Some(outbox), Occurrence::Transition { transition, .. }) =
+            (&self.outbox, &occurrence)
+        {
+            outbox.push(TransitionEvent::new::<K>(meta, transition.clone()));
+        }
         if self.sinks.is_empty() && self.metrics.is_none() {
             return;
         }
@@ -54,6 +79,50 @@ impl Telemetry {
         }
         if !self.sinks.is_empty() {
             self.sinks.send(&Arc::new(event));
+        }
+    }
+
+    /// Notes an object that is about to be reconciled: transitions that are not delivered are delivered.
+    pub(crate) fn see<K: LifecycleObject>(&self, object: &K) {
+        let position = || object.status_of()?.lifecycle.as_ref();
+        if let (Some(outbox), Some(position)) = (&self.outbox, position()) {
+            let meta = object.meta();
+            outbox.see(
+                meta.uid.as_deref().unwrap_or_default(),
+                position.transition,
+                position.delivered,
+                &position.history,
+                |transition| TransitionEvent::new::<K>(meta, transition.clone()),
+            );
+        }
+    }
+
+    /// Returns the last transition of an object that is delivered; none if the operator delivers none.
+    pub(crate) fn delivered(&self, uid: &str) -> Option<u64> {
+        self.outbox.as_ref().map(|outbox| outbox.delivered(uid))
+    }
+
+    /// Returns how many transitions are not delivered; none if the operator delivers none.
+    pub(crate) fn pending(&self) -> Option<usize> {
+        self.outbox.as_ref().map(|outbox| outbox.pending())
+    }
+
+    /// Returns until when the deletion of an object waits for the delivery of its transitions, as [`Outbox::holds`].
+    pub(crate) fn holds(&self, uid: &str, wake: impl Fn() + Send + 'static) -> Option<Instant> {
+        self.outbox.as_ref()?.holds(uid, wake)
+    }
+
+    /// Notes that an object is gone, or another replica's.
+    pub(crate) fn forget(&self, uid: &str) {
+        if let Some(outbox) = &self.outbox {
+            outbox.forget(uid);
+        }
+    }
+
+    /// Notes that the history of the API server went back.
+    pub(crate) fn rewind(&self) {
+        if let Some(outbox) = &self.outbox {
+            outbox.rewind();
         }
     }
 

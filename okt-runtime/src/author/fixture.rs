@@ -17,7 +17,6 @@ use crate::clock::Clock;
 use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
 use crate::sharding::gate::Gate;
 use crate::telemetry::Telemetry;
-use crate::telemetry::sinks::Sinks;
 use crate::wire::object::LifecycleObject;
 
 /// An object and its surroundings, from which contexts are made.
@@ -92,7 +91,7 @@ impl<K: LifecycleObject> Fixture<K> {
         let since = since.transpose().map_err(|error| error.to_string())?;
         let object = completed(self.object, self.state, since, is_namespaced)?;
         let cluster = Cluster::filled(self.watches, is_namespaced, &object, self.filling)?;
-        let telemetry = Telemetry::new(Sinks::default(), None, clock.clone());
+        let telemetry = Telemetry::none(clock.clone());
         Ok(Context::new(
             Arc::new(object),
             self.client,

@@ -146,9 +146,11 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
                         "to": state(),
                         "at": time(),
                         "cause": text(STATE_LIMIT),
+                        "generation": { "type": "integer", "format": "int64" },
                     },
                 },
             },
+            "delivered": count(),
             "graph": text(80),
         },
     })

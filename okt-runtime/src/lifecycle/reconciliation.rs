@@ -407,6 +407,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
             of_pass: &[],
             extra: extra.unwrap_or_default(),
+            delivered: (stored.and_then(|it| it.lifecycle.as_ref())).and_then(|it| it.delivered),
             graph: &self.settings.graph,
         };
         let status = report.status();

@@ -85,6 +85,7 @@ pub(crate) async fn drive<A: Application>(
                 () = went_back => {
                     shared.memory.rewind();
                     shared.cluster.rewind();
+                    shared.telemetry.rewind();
                 }
                 refused = watching.run() => return refused,
                 () = others => {}

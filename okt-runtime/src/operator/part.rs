@@ -62,6 +62,10 @@ impl<A: Application> Inspected for OperatorPart<A> {
         (!self.shared.is_warm()).then(|| "the caches are not filled yet".to_owned())
     }
 
+    fn pending(&self) -> Option<usize> {
+        self.shared.telemetry.pending()
+    }
+
     fn replica(&self) -> Option<Replica> {
         self.shared.gate.replica()
     }

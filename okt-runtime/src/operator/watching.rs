@@ -205,8 +205,7 @@ impl<A: Application> Watching<A> {
         self.shared.abandon(ranges);
         self.objects.replace(ranges, Vec::new());
         for object in gone {
-            let uid = object.meta().uid.as_deref().unwrap_or_default();
-            self.shared.cluster.forget(&name_of(&object), uid);
+            self.left(&object);
         }
     }
 
@@ -310,7 +309,14 @@ impl<A: Application> Watching<A> {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         self.shared.memory.forget(uid, self.disappeared());
         self.shared.permits.leave(uid);
+        self.left(object);
+    }
+
+    /// Forgets the references and the history of an object that is gone, or another replica's.
+    fn left(&self, object: &Cached<A::Resource>) {
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
         self.shared.cluster.forget(&name_of(object), uid);
+        self.shared.telemetry.forget(uid);
     }
 
     /// Takes a complete list of the objects in these ranges.
@@ -336,7 +342,7 @@ impl<A: Application> Watching<A> {
             let uid = object.meta().uid.as_deref().unwrap_or_default();
             if is_gone(uid) {
                 // Another object may have its name by now, and names its references itself.
-                shared.cluster.forget(&name_of(&object), uid);
+                self.left(&object);
             }
         }
         for object in &list {

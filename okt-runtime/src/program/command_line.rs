@@ -130,6 +130,16 @@ pub(super) enum LogFormat {
     Json,
 }
 
+/// The content mode of CloudEvents.
+#[cfg(feature = "cloudevents")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ContentMode {
+    /// One JSON object.
+    Structured,
+    /// Attributes as headers, and the data as the body.
+    Binary,
+}
+
 /// The value of `--events`.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Events {
@@ -193,6 +203,18 @@ pub(super) struct Run {
     /// Which transitions to publish as Kubernetes Events, in addition to troubles [default: warnings-and-triggers]
     #[arg(long, value_name = "WHICH", env = "OKT_EVENTS", value_enum)]
     pub(super) events: Option<Events>,
+    /// Send each transition as a CloudEvent to this URL, at least once; Knative's `SinkBinding` sets the variable.
+    #[cfg(feature = "cloudevents")]
+    #[arg(long, value_name = "URL", env = "K_SINK")]
+    pub(super) cloudevents_sink: Option<String>,
+    /// How CloudEvents are sent: as one JSON object, or with their attributes in headers.
+    #[cfg(feature = "cloudevents")]
+    #[arg(long, value_name = "MODE", env = "OKT_CLOUDEVENTS_MODE", value_enum, default_value_t = ContentMode::Structured)]
+    pub(super) cloudevents_mode: ContentMode,
+    /// The URL of this cluster, before the path of the object in the source of CloudEvents.
+    #[cfg(feature = "cloudevents")]
+    #[arg(long, value_name = "URL", env = "OKT_CLOUDEVENTS_SOURCE", default_value = "")]
+    pub(super) cloudevents_source: String,
     /// How long a lease is valid; the same for all replicas.
     #[arg(long, value_name = "TIME", env = "OKT_LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
     pub(super) lease_duration: Duration,

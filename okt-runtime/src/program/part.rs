@@ -14,6 +14,8 @@ use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::ServiceAccount;
 use crate::operator::{Operator, OperatorError};
 use crate::sharding::gate::Gate;
+#[cfg(feature = "cloudevents")]
+use crate::telemetry::cloud_events::CloudEvents;
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 use crate::texts::chain;
@@ -67,6 +69,8 @@ pub(super) struct Surroundings<Options> {
     pub(super) namespaces: Vec<String>,
     pub(super) limits: Limits,
     pub(super) monitoring: Monitoring,
+    #[cfg(feature = "cloudevents")]
+    pub(super) cloud_events: Option<CloudEvents>,
     pub(super) gate: Gate,
     pub(super) options: Options,
     pub(super) stopping: CancellationToken,
@@ -99,6 +103,8 @@ where
         namespaces,
         limits,
         monitoring,
+        #[cfg(feature = "cloudevents")]
+        cloud_events,
         gate,
         options,
         stopping,
@@ -113,6 +119,11 @@ where
     say_start(&operator, &address);
     let operator = limits.of(operator).namespaces(namespaces);
     let operator = operator.gate(gate).monitored(&monitoring);
+    #[cfg(feature = "cloudevents")]
+    let operator = match cloud_events {
+        Some(events) => operator.delivering(events),
+        None => operator,
+    };
     match operator.run(stopping.cancelled_owned()).await {
         Ok(()) => Ok(()),
         Err(OperatorError::NoContact(error)) => Err(format!(

@@ -12,6 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 #[cfg(feature = "serve")]
 use super::command_line::Listen;
+#[cfg(feature = "cloudevents")]
+use super::command_line::ContentMode;
 use super::command_line::Run;
 #[cfg(feature = "logs")]
 use super::logs;
@@ -19,8 +21,12 @@ use super::part::{Limits, Part, Surroundings};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, METRICS_PORT};
 use crate::limit::limit_requests;
+#[cfg(feature = "cloudevents")]
+use crate::reach::Reach;
 use crate::sharding::gate::Gate;
 use crate::sharding::membership::{Group, Membership};
+#[cfg(feature = "cloudevents")]
+use crate::telemetry::cloud_events::CloudEvents;
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 #[cfg(feature = "serve")]
@@ -66,6 +72,8 @@ pub(super) async fn run<Options: Clone>(
         }
         None => client,
     };
+    #[cfg(feature = "cloudevents")]
+    let cloud_events = cloud_events(asked, &client)?;
     let limits = Limits {
         concurrency: asked.concurrency,
         actions: asked.actions.map(|it| it.get().into()),
@@ -84,6 +92,8 @@ pub(super) async fn run<Options: Clone>(
             namespaces,
             limits,
             monitoring: monitoring.clone(),
+            #[cfg(feature = "cloudevents")]
+            cloud_events: cloud_events.clone(),
             gate: membership.as_ref().map_or(Gate::Always, Membership::gate),
             options: options.clone(),
             stopping: stopping.clone(),
@@ -130,6 +140,21 @@ async fn serve(asked: &Run, monitoring: &Monitoring) -> Result<AbortOnDropHandle
     let served =
         served.map_err(|error| format!("{error}; see --metrics-address and --health-address"))?;
     Ok(AbortOnDropHandle::new(tokio::spawn(served)))
+}
+
+/// Returns where transitions are sent, if the command line says so.
+#[cfg(feature = "cloudevents")]
+fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, String> {
+    let Some(url) = asked.cloudevents_sink.as_deref().filter(|it| !it.is_empty()) else {
+        return Ok(None);
+    };
+    let http = Reach::new(client.clone()).http();
+    let events = CloudEvents::new(http, url).map_err(|error| error.to_string())?;
+    let events = events.source(asked.cloudevents_source.clone());
+    Ok(Some(match asked.cloudevents_mode {
+        ContentMode::Structured => events,
+        ContentMode::Binary => events.binary(),
+    }))
 }
 
 /// Returns whether this process is one of several replicas: by default, if it runs in a pod.

@@ -136,7 +136,7 @@ impl fmt::Debug for Http {
 }
 
 /// Parses a URL that a request can go to.
-fn parsed(url: &str) -> Result<Uri, String> {
+pub(crate) fn parsed(url: &str) -> Result<Uri, String> {
     let uri: Uri = (url.parse()).map_err(|error| format!("no URL: {error}"))?;
     if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
         return Err("users and passwords go into a header".to_owned());

@@ -83,6 +83,7 @@ impl<A: Application> Reconciliation<'_, A> {
             recorded_resources: self.recorded_resources(),
             of_pass: &of_pass,
             extra,
+            delivered: self.shared.telemetry.delivered(self.uid()),
             graph: &self.shared.graph,
         };
         let mut status = report.status();

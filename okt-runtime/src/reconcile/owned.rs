@@ -50,7 +50,26 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass
     /// keeps.
     pub(super) async fn clear(&mut self) {
-        self.round.cleared = Some(self.is_cleared().await);
+        self.round.cleared = Some(self.is_cleared().await && self.is_delivered());
+    }
+
+    /// Returns whether the transitions of the object are delivered, or have been waiting for too long.
+    fn is_delivered(&mut self) -> bool {
+        let Some(until) = self.shared.telemetry.holds(self.uid(), self.wake()) else {
+            return true;
+        };
+        let owned = &mut self.memory.owned;
+        let patience = *owned.patience.get_or_insert_with(|| after(LINGER));
+        if Instant::now() < patience {
+            owned.due = Some(patience);
+            return false;
+        }
+        owned.note(OwnedStatus::Failed(Failure::retry(
+            reasons::resources::NOT_DELIVERED,
+            "its last transitions are not delivered yet, and are lost with the object; it is released after a minute",
+        )));
+        owned.due = Some(until);
+        false
     }
 
     async fn is_cleared(&mut self) -> bool {

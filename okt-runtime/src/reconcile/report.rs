@@ -53,6 +53,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     /// The conditions of the pass.
     pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
+    /// The last transition that is delivered as a CloudEvent, which the next transition records.
+    pub(crate) delivered: Option<u64>,
     /// A hash of the graph, which the next transition records.
     pub(crate) graph: &'a str,
 }
@@ -145,6 +147,10 @@ impl<K: LifecycleObject> Report<'_, K> {
             failure: self.led_here(went),
             trail: self.trail(record, went),
             history: self.history(record, went),
+            delivered: match (went, old) {
+                (None, Some(old)) => old.delivered,
+                (Some(_), _) | (None, None) => self.delivered,
+            },
             graph: match (went, old) {
                 (None, Some(old)) => old.graph.clone(),
                 (Some(_), _) | (None, None) => self.graph.to_owned(),
@@ -283,6 +289,7 @@ impl<K: LifecycleObject> Report<'_, K> {
                 to: K::State::GRAPH.name_of(record.state).to_owned(),
                 at: Some(self.now),
                 cause: cause::words(go),
+                generation: Some(self.facts.generation),
             });
         }
         let surplus = history.len().saturating_sub(HISTORY_LIMIT);

@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 pub use okt_core::decide::{By as Edge, Why as Cause};
-use sha2::{Digest, Sha256};
 
-use crate::wire::read::hex;
+use super::delivery::trace_id;
 use crate::wire::status::Transition;
 
 /// Something that happened to an object, for a [`Sink`](crate::Sink).
@@ -33,9 +32,7 @@ impl LifecycleEvent {
     ///
     /// It is computed from the uid and the generation, so it is the same after a restart and in every process.
     pub fn trace_id(&self) -> String {
-        let uid = self.object.uid.as_deref().unwrap_or_default();
-        let hash = Sha256::digest(format!("{uid}/{}", self.generation));
-        hex(&hash[..16])
+        trace_id(self.object.uid.as_deref().unwrap_or_default(), self.generation)
     }
 }
 

@@ -31,7 +31,7 @@ use super::operators::{Inspected, Operators, Tally};
 /// # }
 /// ```
 ///
-/// `docs/metrics.md` lists all metrics.
+/// `docs/monitoring.md` lists all metrics.
 #[derive(Clone)]
 pub struct Monitoring {
     operators: Operators,

@@ -44,6 +44,9 @@ pub(crate) trait Inspected: Send + Sync {
     /// Returns why the operator is not ready; nothing if it is.
     fn unready(&self) -> Option<String>;
 
+    /// Returns how many transitions of the operator are to be delivered; none if it delivers none.
+    fn pending(&self) -> Option<usize>;
+
     /// Returns the part of this replica in its group, if it belongs to one.
     fn replica(&self) -> Option<Replica>;
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::event::LifecycleEvent;
+use super::outbox::Outbox;
 use crate::texts::panic_text;
 
 /// How many events wait for one sink at most. An event takes about 1 KB.
@@ -128,6 +129,12 @@ impl SinkQueue {
 }
 
 impl Deliveries {
+    /// Starts to deliver transitions.
+    pub(crate) fn deliver(&mut self, outbox: Arc<Outbox>) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move { outbox.run(closing).await });
+    }
+
     /// Accepts no more events, and waits until those that were accepted are delivered.
     pub(crate) async fn end(&mut self) {
         self.closing.cancel();

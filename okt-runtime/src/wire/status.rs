@@ -96,6 +96,10 @@ pub struct Position<S> {
     /// The last transitions, oldest first.
     #[serde(default)]
     pub history: Vec<Transition>,
+    /// The number of the last transition that was delivered as a CloudEvent when the last transition was written; none
+    /// where the operator sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
     /// A hash of the graph of the operator that wrote the last transition.
     #[serde(default)]
     pub graph: String,
@@ -208,6 +212,9 @@ pub struct Transition {
     /// The cause (e.g. `DesiredState`).
     #[serde(default)]
     pub cause: String,
+    /// The generation of the spec that the operator acted upon; none if an older release wrote the transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
 }
 
 /// The fields of a status when it is read; fields that are not OKT's belong to the application.

@@ -55,6 +55,12 @@ struct OfWrite {
     kind: &'static str,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OfDelivery {
+    controller: Name,
+    result: &'static str,
+}
+
 /// The label of an exemplar: the trace that the sample belongs to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct InTrace {
@@ -74,6 +80,7 @@ pub(crate) struct Lifecycles {
     retries: Family<OfState, Counter>,
     troubles: Family<OfReason, Counter>,
     writes: Family<OfWrite, Counter>,
+    deliveries: Family<OfDelivery, Counter>,
 }
 
 impl Lifecycles {
@@ -89,6 +96,7 @@ impl Lifecycles {
             retries: Family::default(),
             troubles: Family::default(),
             writes: Family::default(),
+            deliveries: Family::default(),
         };
         registry.register(
             "okt_transitions",
@@ -129,6 +137,11 @@ impl Lifecycles {
             "okt_writes",
             "Writes of objects: status, finalizer",
             all.writes.clone(),
+        );
+        registry.register(
+            "okt_deliveries",
+            "Transitions to be delivered (CloudEvents) by result: delivered, failed (and tried again), refused, dropped",
+            all.deliveries.clone(),
         );
         all
     }
@@ -239,6 +252,15 @@ impl LifecycleMetrics {
             kind,
         };
         self.all.writes.get_or_create(&labels).inc();
+    }
+
+    /// Counts transitions by what became of their delivery.
+    pub(crate) fn delivered(&self, result: &'static str, number: u64) {
+        let labels = OfDelivery {
+            controller: Arc::clone(&self.controller),
+            result,
+        };
+        self.all.deliveries.get_or_create(&labels).inc_by(number);
     }
 
     /// Counts an attempt as running until the result is dropped.

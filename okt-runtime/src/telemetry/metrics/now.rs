@@ -29,11 +29,14 @@ struct Snapshot {
     controller: String,
     queue: QueueState,
     tally: Tally,
+    pending: Option<usize>,
 }
 
 impl Snapshot {
     fn of((controller, parts): (String, Vec<Arc<dyn Inspected>>)) -> Self {
         let (mut queue, mut tally) = (QueueState::default(), Tally::default());
+        // All parts of an operator have one outbox.
+        let pending = parts.first().and_then(|part| part.pending());
         for part in parts {
             queue.add(part.queue());
             part.tally(&mut tally);
@@ -42,6 +45,7 @@ impl Snapshot {
             controller,
             queue,
             tally,
+            pending,
         }
     }
 }
@@ -58,6 +62,7 @@ impl Collector for Now {
         let mut gauges = Gauges(encoder);
         gauges.queues(&all)?;
         gauges.objects(&all)?;
+        gauges.deliveries(&all)?;
         gauges.replicas(&replicas)
     }
 }
@@ -156,6 +161,17 @@ impl Gauges<'_> {
             "Objects that have stalled, by the reason of their condition",
         );
         self.gauge(named, stalled)
+    }
+
+    fn deliveries(&mut self, all: &[Snapshot]) -> fmt::Result {
+        let pending = all
+            .iter()
+            .filter_map(|it| Some(([("controller", &*it.controller)], number(it.pending?))));
+        let named = (
+            "okt_deliveries_pending",
+            "Transitions that are to be delivered (CloudEvents)",
+        );
+        self.gauge(named, pending)
     }
 
     fn replicas(&mut self, replicas: &BTreeMap<String, Replica>) -> fmt::Result {
