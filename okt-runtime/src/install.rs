@@ -1,7 +1,11 @@
-//! What installs an operator in a cluster: roles, and manifests.
+//! What installs an operator in a cluster: roles, manifests, and what monitors it.
 //!
 //! Uses `author` and below. `program` prints it.
 
+#[cfg(feature = "cli")]
+pub(crate) mod alerts;
+#[cfg(feature = "cli")]
+pub(crate) mod dashboards;
 #[cfg(feature = "cli")]
 pub(crate) mod health;
 #[cfg(feature = "cli")]

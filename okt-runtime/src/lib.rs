@@ -14,6 +14,7 @@
 //! | `crd` | the CRD with the graph in it | `wire` |
 //! | `resources` | the resources that an object owns in the cluster | `wire`, `cache` |
 //! | `reach` | access to the application for handlers: commands, HTTP through a pod | |
+//! | `receivers` | systems that receive what happens: CloudEvents, a collector of traces | `telemetry`, `reach` |
 //! | `author` | the traits you implement, and the contexts your code receives | `resources` and below |
 //! | `sidecar` | applications whose agents do the work | `author` |
 //! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
@@ -51,6 +52,8 @@ mod patience;
 mod program;
 #[cfg(feature = "reach")]
 pub mod reach;
+#[cfg(any(feature = "cloudevents", feature = "otel"))]
+mod receivers;
 mod reconcile;
 mod resources;
 mod sharding;
@@ -85,14 +88,16 @@ pub use okt_macros::{LifecycleSpec, lifecycle_graph};
 pub use operator::{Operator, OperatorError};
 #[cfg(feature = "cli")]
 pub use program::{IntoOperator, NoOptions, Program, main};
+#[cfg(feature = "cloudevents")]
+pub use receivers::cloud_events::{CloudEvents, CloudEventsError};
+#[cfg(feature = "otel")]
+pub use receivers::collector::Traces;
 pub use reconcile::finalizer::FINALIZER;
 pub use reconcile::report::FIELD_MANAGER;
 pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
 pub use sharding::membership::{Group, Membership, Shards};
-#[cfg(feature = "cloudevents")]
-pub use telemetry::cloud_events::{CloudEvents, CloudEventsError};
 pub use telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
 pub use telemetry::event::{Attempt, Cause, Edge, Event, LifecycleEvent, Occurrence, Outcome};
 pub use telemetry::kube_events::EventPolicy;

@@ -604,6 +604,9 @@ impl<A: Application> Operator<A> {
         let outbox = delivery.map(|it| Arc::new(Outbox::new(it, metrics.clone())));
         if let Some(outbox) = &outbox {
             deliveries.deliver(Arc::clone(outbox));
+            if let Some(metrics) = &metrics {
+                metrics.delivers();
+            }
         }
         let telemetry = Telemetry::new(sinks, metrics, outbox, self.clock.clone());
         (telemetry, deliveries)
@@ -722,7 +725,7 @@ async fn end(tasks: &Tasks, mut deliveries: Deliveries, left: Duration) {
     let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
     let delivered = tokio::time::timeout(left.max(LAST_WORDS), deliveries.end());
     if delivered.await.is_err() {
-        tracing::warn!("stopping: a sink has not taken all events");
+        tracing::warn!("stopping: a sink or a delivery has not taken everything");
     }
 }
 

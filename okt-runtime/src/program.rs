@@ -21,16 +21,17 @@ use kube::{Client, CustomResourceExt, Resource};
 use okt_core::{Graph, Lifecycle};
 use serde::Serialize;
 
-use self::command_line::{Command, CommandLine, Format, Manifests};
+use self::command_line::{Command, CommandLine, Format, Manifests, Monitor};
 pub use self::part::IntoOperator;
 use self::part::{Part, Running};
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::crd::definition::crd;
 use crate::crd::in_use::InUse;
 use crate::crd::union::crd_union;
-use crate::install::health;
+use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{ServiceAccount, lease_roles, rbac};
+use crate::install::{dashboards, health};
 use crate::texts::chain;
 use crate::wire::object::has_lifecycle;
 
@@ -264,6 +265,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             } => print(&self.roles(&namespace, service_account.as_ref())?),
             Command::Manifests(manifests) => print(&self.manifests(&manifests)?),
             Command::Graph { format } => print(&self.graphs(format)),
+            Command::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
             Command::Health => {
                 let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
                 print(&yaml(&health::config_map(&kinds))?)
@@ -334,6 +336,27 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         });
         let ended = drawn.map(|drawn| format!("{}\n", drawn.trim_end()));
         ended.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns what monitors the program.
+    fn dashboards(&self, what: Monitor, manifest: bool) -> Result<String, String> {
+        let operators = self.parts.iter().map(|part| {
+            let mut graphs = (part.graphs)().into_iter();
+            Monitored {
+                controller: (part.kind)().1.to_lowercase(),
+                graph: graphs.find(|graph| graph.kind == okt_core::Kind::Lifecycle),
+            }
+        });
+        let (operators, program) = (operators.collect::<Vec<_>>(), own_name());
+        match (what, manifest) {
+            (Monitor::Grafana, false) => Ok(format!(
+                "{:#}\n",
+                dashboards::dashboard(&program, &operators)
+            )),
+            (Monitor::Grafana, true) => yaml(&dashboards::config_map(&program, &operators)),
+            (Monitor::Rules, false) => yaml(&alerts::rules(&operators)),
+            (Monitor::Rules, true) => yaml(&alerts::prometheus_rule(&program, &operators)),
+        }
     }
 
     /// Returns the namespaces that each operator is limited to; a cluster-scoped kind next to namespaced ones has no

@@ -1,10 +1,9 @@
 //! What happens to objects, for metrics and sinks: Kubernetes Events, and those of your own. One record, made after its
 //! write succeeded.
 
-#[cfg(feature = "cloudevents")]
-pub(crate) mod cloud_events;
 pub(crate) mod delivery;
 pub(crate) mod event;
+mod ids;
 pub(crate) mod kube_events;
 pub(crate) mod metrics;
 pub(crate) mod monitoring;
@@ -13,21 +12,25 @@ pub(crate) mod outbox;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod sinks;
+#[cfg(feature = "otel")]
+pub(crate) mod spans;
+pub(crate) mod traces;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use tokio::time::Instant;
 
 use self::delivery::TransitionEvent;
 use self::event::{LifecycleEvent, Occurrence};
+use self::ids::reference;
 use self::metrics::lifecycle::{LifecycleMetrics, RunningAttempt};
 use self::outbox::Outbox;
 use self::sinks::Sinks;
 use crate::clock::Clock;
 use crate::wire::object::LifecycleObject;
+use crate::wire::status::Transition;
 
 /// Where an operator records what happens to its objects; clones share it.
 #[derive(Clone)]
@@ -84,16 +87,18 @@ impl Telemetry {
 
     /// Notes an object that is about to be reconciled: transitions that are not delivered are delivered.
     pub(crate) fn see<K: LifecycleObject>(&self, object: &K) {
-        let position = || object.status_of()?.lifecycle.as_ref();
-        if let (Some(outbox), Some(position)) = (&self.outbox, position()) {
-            let meta = object.meta();
-            outbox.see(
-                meta.uid.as_deref().unwrap_or_default(),
-                position.transition,
-                position.delivered,
-                &position.history,
-                |transition| TransitionEvent::new::<K>(meta, transition.clone()),
-            );
+        let Some(outbox) = &self.outbox else {
+            return;
+        };
+        let meta = object.meta();
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let event = |it: &Transition| TransitionEvent::new::<K>(meta, it.clone());
+        match object
+            .status_of()
+            .and_then(|status| status.lifecycle.as_ref())
+        {
+            Some(it) => outbox.see(uid, it.transition, it.delivered, &it.history, event),
+            None => outbox.see(uid, 0, Some(0), &[], event),
         }
     }
 
@@ -119,10 +124,10 @@ impl Telemetry {
         }
     }
 
-    /// Notes that the history of the API server went back.
-    pub(crate) fn rewind(&self) {
+    /// Notes that the history of the API server went back, for these objects.
+    pub(crate) fn rewind(&self, uids: impl Iterator<Item = String>) {
         if let Some(outbox) = &self.outbox {
-            outbox.rewind();
+            outbox.rewind(uids);
         }
     }
 
@@ -152,17 +157,5 @@ impl Written {
             Self::Status => "status",
             Self::Finalizer => "finalizer",
         }
-    }
-}
-
-/// Returns a full reference to an object.
-fn reference<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(K::api_version(&()).into_owned()),
-        kind: Some(K::kind(&()).into_owned()),
-        name: meta.name.clone(),
-        namespace: meta.namespace.clone(),
-        uid: meta.uid.clone(),
-        ..ObjectReference::default()
     }
 }

@@ -165,7 +165,7 @@ impl Client {
         Ok(list.actions.into_iter().map(bounded).collect())
     }
 
-    /// Requests work.
+    /// Requests work; `traceparent` is the trace that it belongs to (W3C Trace Context), if it belongs to one.
     ///
     /// # Errors
     ///
@@ -174,10 +174,10 @@ impl Client {
         &self,
         id: &ActionId,
         request: &ActionRequest,
+        traceparent: Option<&str>,
     ) -> Result<Accepted, ClientError> {
-        let reply = self
-            .ask_for(Ask::put(format!("/actions/{id}"), request)?)
-            .await?;
+        let ask = Ask::put(format!("/actions/{id}"), request)?;
+        let reply = self.ask_for(ask.in_trace(traceparent)).await?;
         Ok(Accepted {
             began: reply.status == StatusCode::CREATED,
             report: report_of(id, &reply)?,

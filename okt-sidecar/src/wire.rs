@@ -28,6 +28,9 @@ pub const VERSION: &str = "v1";
 /// mistake of the client, and an agent that took it would refuse every operator from then on.
 pub const EPOCH_LIMIT: u64 = 1 << 40;
 
+/// The header with the trace that a request belongs to: <https://www.w3.org/TR/trace-context/>.
+pub const TRACEPARENT: &str = "traceparent";
+
 /// The limit for the body of a request, in bytes.
 pub const BODY_LIMIT: usize = 256 * 1024;
 

@@ -97,6 +97,7 @@ pub(crate) struct Order {
     pub(crate) owner: Owner,
     pub(crate) attempt: u32,
     pub(crate) resumed: bool,
+    pub(crate) traceparent: Option<String>,
     pub(crate) input: Map<String, Value>,
     pub(crate) notes: BTreeMap<String, Value>,
 }
@@ -144,6 +145,12 @@ impl Task {
     /// Returns the state whose work this is.
     pub fn state(&self) -> &str {
         &self.order.state
+    }
+
+    /// Returns the trace that the attempt belongs to, as in a `traceparent` header (W3C Trace Context): pass it on with
+    /// requests. None if the operator sent none, and after a restart of the agent.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.order.traceparent.as_deref()
     }
 
     /// Returns the object that owns the application.

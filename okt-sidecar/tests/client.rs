@@ -241,6 +241,7 @@ async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
             from: Vec::new(),
             input: serde_json::Map::new(),
         },
+        traceparent: None,
         again: true,
     };
     let carried = client.carry(&order, pending(), |_| {}).await;

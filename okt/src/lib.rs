@@ -13,3 +13,10 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 pub use tracing;
+
+#[doc = include_str!("alerts.md")]
+#[expect(
+    clippy::doc_markdown,
+    reason = "the headings are names of alerts, and links go to them"
+)]
+pub mod alerts {}

@@ -120,6 +120,8 @@ pub struct Ran {
     pub resumed: bool,
     /// The cause of the last transition.
     pub cause: Option<Cause>,
+    /// The epoch of the replica.
+    pub epoch: Option<u64>,
     /// The time, on tokio's clock.
     pub at: Instant,
     /// The stored position at that time: the state and the id of the action. It is set after a call of
@@ -164,7 +166,7 @@ struct Script {
     replies: HashMap<DatabaseState, VecDeque<Reply>>,
     ran: Vec<Ran>,
     sights: HashMap<String, Sight>,
-    observations: u32,
+    observed: Vec<String>,
     cancelled: u32,
     api: Option<Api<Database>>,
     at_work: HashMap<String, u32>,
@@ -241,7 +243,12 @@ impl Databases {
 
     /// Returns the number of observations.
     pub fn observations(&self) -> u32 {
-        self.script().observations
+        u32::try_from(self.script().observed.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the names of the observed databases, in order.
+    pub fn observed(&self) -> Vec<String> {
+        self.script().observed.clone()
     }
 
     /// Returns the states whose handlers ran for the object, in order.
@@ -289,6 +296,7 @@ impl Databases {
             attempt: cx.attempt(),
             resumed: cx.resumed(),
             cause: cx.cause(),
+            epoch: cx.epoch(),
             at: Instant::now(),
             stored,
         });
@@ -412,7 +420,7 @@ impl Application for Databases {
 
     async fn observe(&self, cx: &Context<Database>) -> Result<Observation<DatabaseState>, Failure> {
         let name = cx.object().metadata.name.clone().unwrap_or_default();
-        self.script().observations += 1;
+        self.script().observed.push(name.clone());
         let sight = self.script().sights.get(&name).cloned().unwrap_or_default();
         Ok(match sight {
             Sight::Unobserved => Observation::unobserved(),

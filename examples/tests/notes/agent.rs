@@ -64,7 +64,7 @@ async fn a_second_action_waits_for_the_end_of_the_first() {
     assert!(scene.ask(&one).await);
     assert!(!scene.ask(&one).await);
     let agent = scene.instance.agent();
-    let error = agent.ask(&two.id, &two.request).await;
+    let error = agent.ask(&two.id, &two.request, None).await;
 
     let error = error.expect_err("a busy agent");
     assert_eq!(error.code(), Some(Code::Busy));

@@ -96,7 +96,11 @@ impl Scene {
 
     /// Requests work; returns whether that began it.
     pub(crate) async fn ask(&self, order: &Order) -> bool {
-        let asked = self.instance.agent().ask(&order.id, &order.request).await;
+        let asked = self
+            .instance
+            .agent()
+            .ask(&order.id, &order.request, None)
+            .await;
         asked.expect("an answer").began
     }
 
@@ -159,6 +163,7 @@ pub(crate) fn order(state: &str, transition: u64, settings: &Settings) -> Order 
             from: Vec::new(),
             input: Map::from_iter([("spec".to_owned(), json!(settings))]),
         },
+        traceparent: None,
         again: false,
     }
 }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::cache::packed::Packed;
 use crate::cache::pruned::{Pruned, decode, field};
-use crate::cache::queue::Place;
+use crate::cache::queue::{Place, Urgency};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::wire::object::LifecycleObject;
 
@@ -54,8 +54,15 @@ pub(crate) struct Glance {
     pub(crate) state: Option<StateId>,
     /// Since when the object is in it.
     pub(crate) since: Option<Timestamp>,
-    /// The reason why it has stalled.
-    pub(crate) stalled: Option<Box<str>>,
+    /// The reason of `Stalled` or `Reconciling`, whichever is True.
+    pub(crate) unsettled: Option<(Unsettled, Box<str>)>,
+}
+
+/// Why an object is not at rest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Unsettled {
+    Stalled,
+    Reconciling,
 }
 
 impl Glance {
@@ -63,8 +70,14 @@ impl Glance {
     fn of<S: Lifecycle>(meta: &ObjectMeta, text: &str) -> Self {
         let Seen { status } = serde_json::from_str(text).unwrap_or_default();
         let position = status.lifecycle;
-        let is_stalled = |it: &&SeenCondition<'_>| it.type_ == "Stalled" && it.status == "True";
-        let stalled = status.conditions.iter().find(is_stalled);
+        let unsettled = status.conditions.iter().find_map(|it| {
+            let why = match &*it.type_ {
+                "Stalled" => Unsettled::Stalled,
+                "Reconciling" => Unsettled::Reconciling,
+                _ => return None,
+            };
+            (it.status == "True").then(|| (why, it.reason.as_ref().into()))
+        });
         Self {
             is_pending: meta.deletion_timestamp.is_some()
                 || status.observed_generation != meta.generation
@@ -72,7 +85,7 @@ impl Glance {
             state: (!position.state.is_empty())
                 .then(|| S::from_name(&position.state).map_or(StateId::UNKNOWN, Lifecycle::id)),
             since: position.since,
-            stalled: stalled.map(|it| it.reason.as_ref().into()),
+            unsettled,
         }
     }
 }
@@ -195,6 +208,15 @@ impl<K: LifecycleObject> Cached<K> {
     /// Returns what is known of the object without decoding it.
     pub(crate) fn glance(&self) -> &Glance {
         &self.content.glance
+    }
+
+    /// Returns how urgent the object is among many that are listed, or that the operator may act on again.
+    pub(crate) fn urgency(&self) -> Urgency {
+        if self.content.glance.is_pending {
+            Urgency::Event
+        } else {
+            Urgency::Listed
+        }
     }
 
     /// Sets when its requeue is due; this replaces the time before.

@@ -21,7 +21,7 @@ use crate::telemetry::operators::QueueState;
 /// Why an object is due, in the order of urgency; the last is the most urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
-    /// It was listed, with many others, and seems to be at rest.
+    /// It was listed, or the operator may act on it again, with many others; it seems to be at rest.
     Listed,
     /// Its requeue is due.
     Routine,

@@ -85,7 +85,8 @@ pub(crate) async fn drive<A: Application>(
                 () = went_back => {
                     shared.memory.rewind();
                     shared.cluster.rewind();
-                    shared.telemetry.rewind();
+                    let known = objects.in_ranges(Ranges::ALL).into_iter();
+                    (shared.telemetry).rewind(known.filter_map(|it| it.meta().uid.clone()));
                 }
                 refused = watching.run() => return refused,
                 () = others => {}

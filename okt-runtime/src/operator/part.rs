@@ -7,6 +7,7 @@ use kube::Resource;
 use okt_core::Lifecycle;
 
 use crate::author::application::{Application, StateOf};
+use crate::cache::cached::Unsettled;
 use crate::cache::objects::Objects;
 use crate::crd::readiness::Readiness;
 use crate::operator::watching::QueueOf;
@@ -49,7 +50,12 @@ impl<A: Application> Inspected for OperatorPart<A> {
             let time = glance
                 .since
                 .map_or(Duration::ZERO, |since| self.shared.clock.since(since));
-            tally.count(state, time, glance.stalled.as_deref());
+            tally.count(state, time);
+            match &glance.unsettled {
+                Some((Unsettled::Stalled, reason)) => tally.stalled.count(reason),
+                Some((Unsettled::Reconciling, reason)) => tally.reconciling.count(reason),
+                None => {}
+            }
         });
     }
 

@@ -346,12 +346,7 @@ impl<A: Application> Watching<A> {
             }
         }
         for object in &list {
-            let urgency = if object.glance().is_pending {
-                Urgency::Event
-            } else {
-                Urgency::Listed
-            };
-            self.queue.push(object.reference(), urgency);
+            self.queue.push(object.reference(), object.urgency());
         }
     }
 }

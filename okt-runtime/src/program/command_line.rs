@@ -57,8 +57,29 @@ pub(super) enum Command {
         #[arg(long, value_enum, default_value_t = Format::Mermaid)]
         format: Format,
     },
+    /// Print what monitors the operator, made from its graph: a Grafana dashboard, or Prometheus rules.
+    ///
+    /// `dashboards rules > rules.yaml`, or for the Prometheus Operator and Grafana's sidecar:
+    /// `dashboards rules --manifest | kubectl apply --server-side -f -`.
+    Dashboards {
+        /// What to print.
+        #[arg(value_enum)]
+        what: Monitor,
+        /// Print a manifest for `kubectl apply`: a `PrometheusRule`, or a `ConfigMap` with the label `grafana_dashboard`.
+        #[arg(long)]
+        manifest: bool,
+    },
     /// Print the health check for Argo CD, as its config map: `health | kubectl apply --server-side -f -`.
     Health,
+}
+
+/// What monitors an operator.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Monitor {
+    /// A dashboard, as the JSON that Grafana imports.
+    Grafana,
+    /// Alerting rules, as a file of Prometheus.
+    Rules,
 }
 
 /// A format of graphs.
@@ -130,7 +151,7 @@ pub(super) enum LogFormat {
     Json,
 }
 
-/// The content mode of CloudEvents.
+/// The content mode of `CloudEvents`.
 #[cfg(feature = "cloudevents")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum ContentMode {
@@ -203,17 +224,26 @@ pub(super) struct Run {
     /// Which transitions to publish as Kubernetes Events, in addition to troubles [default: warnings-and-triggers]
     #[arg(long, value_name = "WHICH", env = "OKT_EVENTS", value_enum)]
     pub(super) events: Option<Events>,
-    /// Send each transition as a CloudEvent to this URL, at least once; Knative's `SinkBinding` sets the variable.
+    /// Send traces to this OpenTelemetry collector by OTLP over HTTP, e.g. `http://collector:4318`
+    #[cfg(feature = "otel")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(super) otlp_endpoint: Option<String>,
+    /// Send each transition as a `CloudEvent` to this URL, at least once; Knative's `SinkBinding` sets the variable.
     #[cfg(feature = "cloudevents")]
     #[arg(long, value_name = "URL", env = "K_SINK")]
     pub(super) cloudevents_sink: Option<String>,
-    /// How CloudEvents are sent: as one JSON object, or with their attributes in headers.
+    /// How `CloudEvents` are sent: as one JSON object, or with their attributes in headers.
     #[cfg(feature = "cloudevents")]
     #[arg(long, value_name = "MODE", env = "OKT_CLOUDEVENTS_MODE", value_enum, default_value_t = ContentMode::Structured)]
     pub(super) cloudevents_mode: ContentMode,
-    /// The URL of this cluster, before the path of the object in the source of CloudEvents.
+    /// The URL of this cluster, before the path of the object in the source of `CloudEvents`.
     #[cfg(feature = "cloudevents")]
-    #[arg(long, value_name = "URL", env = "OKT_CLOUDEVENTS_SOURCE", default_value = "")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OKT_CLOUDEVENTS_SOURCE",
+        default_value = ""
+    )]
     pub(super) cloudevents_source: String,
     /// How long a lease is valid; the same for all replicas.
     #[arg(long, value_name = "TIME", env = "OKT_LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]

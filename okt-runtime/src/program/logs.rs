@@ -1,4 +1,4 @@
-//! Logs of `run` on standard error: their format, and their level, which may change while the program runs.
+//! Logs of `run` on standard error, and spans for traces: their format, and their level, which may change while the program runs.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,41 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use super::command_line::{LOG, LogFormat, Run};
 use super::config;
+#[cfg(feature = "otel")]
+use crate::receivers::collector::Traces;
 
 /// How often the file is read.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Starts to log, unless the program has already set up logging. Follows the option `log` in the file, if there is one,
-/// until the result is dropped.
-pub(super) fn start(asked: &Run, file: Option<PathBuf>) -> Option<AbortOnDropHandle<()>> {
+/// Starts to log and to take spans, unless the program has already set up logging. Follows the option `log` in the file,
+/// if there is one, until the result is dropped.
+pub(super) fn start(
+    asked: &Run,
+    file: Option<PathBuf>,
+    #[cfg(feature = "otel")] traces: Option<&Traces>,
+) -> Option<AbortOnDropHandle<()>> {
     let (filter, level) = reload::Layer::new(EnvFilter::new(&asked.log));
-    let logs = tracing_subscriber::registry().with(filter);
     let lines = fmt::layer().with_writer(std::io::stderr);
-    let started = match asked.log_format {
-        LogFormat::Text => (logs.with(lines.with_ansi(std::io::stderr().is_terminal()))).try_init(),
-        LogFormat::Json => {
-            let lines = lines.json().flatten_event(true).with_span_list(false);
-            logs.with(lines).try_init()
-        }
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match asked.log_format {
+        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true)),
     };
-    started.ok()?;
+    let logs = tracing_subscriber::registry().with(lines.with_filter(filter));
+    #[cfg(feature = "otel")]
+    let logs = logs.with(traces.map(Traces::layer));
+    if logs.try_init().is_err() {
+        #[cfg(feature = "otel")]
+        if traces.is_some() {
+            tracing::warn!(
+                "the program has set up logging itself: add `Traces::layer` there for --otlp-endpoint"
+            );
+        }
+        return None;
+    }
     let follow = follow(file?, level, asked.log.clone());
     Some(AbortOnDropHandle::new(tokio::spawn(follow)))
 }

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::ServiceAccount;
 use crate::operator::{Operator, OperatorError};
-use crate::sharding::gate::Gate;
 #[cfg(feature = "cloudevents")]
-use crate::telemetry::cloud_events::CloudEvents;
+use crate::receivers::cloud_events::CloudEvents;
+use crate::sharding::gate::Gate;
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 use crate::texts::chain;

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "serve")]
 use tokio_util::task::AbortOnDropHandle;
 
-#[cfg(feature = "serve")]
-use super::command_line::Listen;
 #[cfg(feature = "cloudevents")]
 use super::command_line::ContentMode;
+#[cfg(feature = "serve")]
+use super::command_line::Listen;
 use super::command_line::Run;
 #[cfg(feature = "logs")]
 use super::logs;
@@ -21,12 +21,14 @@ use super::part::{Limits, Part, Surroundings};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, METRICS_PORT};
 use crate::limit::limit_requests;
-#[cfg(feature = "cloudevents")]
+#[cfg(any(feature = "cloudevents", feature = "otel"))]
 use crate::reach::Reach;
+#[cfg(feature = "cloudevents")]
+use crate::receivers::cloud_events::CloudEvents;
+#[cfg(feature = "otel")]
+use crate::receivers::collector::Traces;
 use crate::sharding::gate::Gate;
 use crate::sharding::membership::{Group, Membership};
-#[cfg(feature = "cloudevents")]
-use crate::telemetry::cloud_events::CloudEvents;
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 #[cfg(feature = "serve")]
@@ -45,19 +47,29 @@ pub(super) async fn run<Options: Clone>(
     options: Options,
     program: String,
 ) -> Result<(), String> {
-    #[cfg(feature = "logs")]
-    let _logs = logs::start(asked, log_file);
-    #[cfg(not(feature = "logs"))]
-    drop(log_file);
     let config = (Config::infer().await)
         .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
     let address = config.cluster_url.to_string();
     let monitoring = Monitoring::new();
+    for (part, _) in &parts {
+        monitoring.expect((part.kind)().1.to_lowercase());
+    }
     let requests = monitoring.requests(&config);
     let client = ClientBuilder::try_from(config)
         .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?
         .with_layer(&requests)
         .build();
+    #[cfg(feature = "otel")]
+    let traces = traces(asked, &client, &program)?;
+    #[cfg(feature = "logs")]
+    let _logs = logs::start(
+        asked,
+        log_file,
+        #[cfg(feature = "otel")]
+        traces.as_ref(),
+    );
+    #[cfg(not(feature = "logs"))]
+    drop(log_file);
     #[cfg(feature = "serve")]
     let _served = serve(asked, &monitoring).await?;
     let stopping = CancellationToken::new();
@@ -122,6 +134,10 @@ pub(super) async fn run<Options: Clone>(
     if let Some(membership) = membership {
         membership.leave().await;
     }
+    #[cfg(feature = "otel")]
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     ended.map(drop)
 }
 
@@ -142,14 +158,32 @@ async fn serve(asked: &Run, monitoring: &Monitoring) -> Result<AbortOnDropHandle
     Ok(AbortOnDropHandle::new(tokio::spawn(served)))
 }
 
-/// Returns where transitions are sent, if the command line says so.
-#[cfg(feature = "cloudevents")]
-fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, String> {
-    let Some(url) = asked.cloudevents_sink.as_deref().filter(|it| !it.is_empty()) else {
+/// Returns the exporter of traces, if the command line asks for one.
+#[cfg(feature = "otel")]
+fn traces(asked: &Run, client: &Client, program: &str) -> Result<Option<Traces>, String> {
+    let Some(endpoint) = asked.otlp_endpoint.as_deref().filter(|it| !it.is_empty()) else {
         return Ok(None);
     };
     let http = Reach::new(client.clone()).http();
-    let events = CloudEvents::new(http, url).map_err(|error| error.to_string())?;
+    let traces = Traces::to(endpoint, program, &http);
+    traces
+        .map(Some)
+        .map_err(|error| format!("--otlp-endpoint: {}", chain(&*error)))
+}
+
+/// Returns where transitions are sent, if the command line says so.
+#[cfg(feature = "cloudevents")]
+fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, String> {
+    let Some(url) = asked
+        .cloudevents_sink
+        .as_deref()
+        .filter(|it| !it.is_empty())
+    else {
+        return Ok(None);
+    };
+    let http = Reach::new(client.clone()).http();
+    let events =
+        CloudEvents::new(http, url).map_err(|error| format!("--cloudevents-sink: {error}"))?;
     let events = events.source(asked.cloudevents_source.clone());
     Ok(Some(match asked.cloudevents_mode {
         ContentMode::Structured => events,

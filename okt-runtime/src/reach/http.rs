@@ -9,6 +9,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy;
+#[cfg(feature = "otel")]
+use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use serde::Serialize;
@@ -51,6 +53,14 @@ impl Http {
         let forwards = reach.outside.then(|| reach.client.clone());
         let (tls, no_tls) = machine_tls();
         Self::with(Connector::new(forwards), tls, no_tls)
+    }
+
+    /// Returns what opens connections as this client does.
+    #[cfg(feature = "otel")]
+    pub(crate) fn https_connector(
+        &self,
+    ) -> impl Connect + Clone + fmt::Debug + Send + Sync + use<> {
+        self.connector.clone().with_tls(machine_tls().0)
     }
 
     fn with(connector: Connector, tls: ClientConfig, no_tls: Option<String>) -> Self {

@@ -7,6 +7,7 @@ use okt_core::Lifecycle;
 use okt_core::reconcile::{Draft, WorkChange};
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::Application;
@@ -15,6 +16,9 @@ use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::Trouble;
 use crate::reconcile::{finalizer, report};
 use crate::telemetry::Written;
+#[cfg(feature = "otel")]
+use crate::telemetry::spans;
+use crate::telemetry::traces;
 use crate::texts::chain;
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -24,11 +28,14 @@ impl<A: Application> Reconciliation<'_, A> {
             return;
         };
         let happened = self.occurrences(&draft, patch.then_some(&status));
+        #[cfg(feature = "otel")]
+        let before = self.position().and_then(|it| it.history.last()?.generation);
         if patch {
             if let Err(error) = self.take_over().await {
                 return self.note_failure(&error);
             }
-            match self.write(&status).await {
+            let span = self.span(&draft, &status);
+            match self.write(&status).instrument(span).await {
                 Ok(written) => self.written(written, &status).await,
                 Err(error) => return self.note_failure(&error),
             }
@@ -36,6 +43,10 @@ impl<A: Application> Reconciliation<'_, A> {
                 let why = "the answer to the write of a status has another record than was sent";
                 return self.note_failure(&kube::Error::Service(why.into()));
             }
+        }
+        #[cfg(feature = "otel")]
+        if patch && draft.is_move() {
+            spans::begin(&*self.round.object, before);
         }
         for occurrence in happened {
             self.happened(occurrence);
@@ -73,6 +84,32 @@ impl<A: Application> Reconciliation<'_, A> {
         self.shared.telemetry.wrote(Written::Status);
         history.wrote(written.meta().resource_version.as_deref(), newest);
         Ok(written)
+    }
+
+    /// Returns the span of a write: that of its transition, if it has one.
+    fn span(&self, draft: &Draft, status: &StatusOf<A>) -> Span {
+        let position = status.lifecycle.as_ref();
+        let Some(transition) = position
+            .and_then(|it| it.history.last())
+            .filter(|_| draft.is_move())
+        else {
+            return Span::none();
+        };
+        let meta = self.round.object.meta();
+        let span = tracing::info_span!(
+            "transition",
+            kind = %A::Resource::kind(&()),
+            namespace = meta.namespace,
+            name = meta.name,
+            uid = meta.uid,
+            transition = transition.transition,
+            from = transition.from,
+            to = transition.to,
+            cause = transition.cause,
+        );
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        traces::join(&span, uid, transition.generation);
+        span
     }
 
     /// Notes that the write succeeded, and removes what others left in the status.

@@ -66,7 +66,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
         owned.note(OwnedStatus::Failed(Failure::retry(
             reasons::resources::NOT_DELIVERED,
-            "its last transitions are not delivered yet, and are lost with the object; it is released after a minute",
+            "the object waits until its last transitions are delivered, for a minute at most",
         )));
         owned.due = Some(until);
         false

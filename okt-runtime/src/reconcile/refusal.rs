@@ -7,6 +7,7 @@ use okt_core::conditions::bounded;
 use okt_core::reconcile::News;
 use okt_core::{Lifecycle, reasons};
 
+use super::occurrences::troubles;
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::reconcile::change::{PassOf, change};
@@ -121,6 +122,9 @@ impl<A: Application> Reconciliation<'_, A> {
         match report::write(&self.shared.client, object, &status).await {
             Ok(written) => {
                 self.shared.telemetry.wrote(Written::Status);
+                for trouble in troubles(object.status_of(), &status) {
+                    self.happened(trouble);
+                }
                 self.became(written);
             }
             Err(error) => warn(&error),

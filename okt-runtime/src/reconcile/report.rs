@@ -53,7 +53,7 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     /// The conditions of the pass.
     pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
-    /// The last transition that is delivered as a CloudEvent, which the next transition records.
+    /// The last transition that is delivered as a `CloudEvent`, which the next transition records.
     pub(crate) delivered: Option<u64>,
     /// A hash of the graph, which the next transition records.
     pub(crate) graph: &'a str,

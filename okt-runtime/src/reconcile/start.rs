@@ -135,7 +135,6 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Returns a function that requeues the object.
-    /// Returns a function that requeues the object.
     pub(super) fn wake(&self) -> impl Fn() + Clone + Send + Sync + use<A> {
         let shared = Arc::clone(self.shared);
         let object: ObjectRef<Cached<A::Resource>> = named(self.round.object.meta());

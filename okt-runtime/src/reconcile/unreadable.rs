@@ -29,6 +29,7 @@ use crate::reconcile::memory::{FailedWrite, Remembered, Trouble};
 use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};
 use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
+use crate::telemetry::event::Occurrence;
 use crate::wire::annotations;
 use crate::wire::object::has_lifecycle;
 use crate::wire::read;
@@ -142,6 +143,11 @@ impl Unreadable<'_> {
         match self.write(shared).await {
             Ok(version) => {
                 shared.telemetry.wrote(Written::Status);
+                let trouble = Occurrence::Trouble {
+                    reason: reasons::UNDECODABLE.to_owned(),
+                    message: self.error.to_string(),
+                };
+                (shared.telemetry).record::<A::Resource>(&self.meta, trouble);
                 memory.writes.unreadable = Some(Box::new(self.news()));
                 memory.writes.trouble = Trouble::default();
                 memory.seen.version = version;

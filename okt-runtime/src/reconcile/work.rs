@@ -20,6 +20,7 @@ use crate::reconcile::shared::Shared;
 use crate::reconcile::tasks::Running;
 use crate::resources::name_of;
 use crate::telemetry::event::{self, Occurrence, Outcome};
+use crate::telemetry::traces;
 use crate::texts::{panic_text, seconds};
 
 /// How long cancelled work may take to clean up before it is dropped.
@@ -55,6 +56,8 @@ pub(crate) fn start<A: Application>(
         id = action.id(),
         attempt = action.attempt(),
     );
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    traces::join(&span, uid, meta.generation);
     let counted = shared.telemetry.running(state.name());
     let work = async move {
         let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);

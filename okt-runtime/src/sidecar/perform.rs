@@ -13,6 +13,7 @@ use super::outcome::{self, Performed};
 use super::{Agents, owner_of};
 use crate::author::context::Action;
 use crate::failure::Failure;
+use crate::telemetry::traces;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
@@ -135,7 +136,15 @@ impl<K: LifecycleObject> Agents<K> {
             from: from.map(|state| state.name().to_owned()).collect(),
             input: (self.input)(object),
         };
-        Ok(Order { id, request, again })
+        let piece = format!("{}/{}", action.id(), action.attempt());
+        let meta = object.meta();
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        Ok(Order {
+            id,
+            request,
+            traceparent: Some(traces::traceparent(uid, meta.generation, &piece)),
+            again,
+        })
     }
 }
 

@@ -5,11 +5,9 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sha2::{Digest, Sha256};
 
-use super::reference;
+use super::ids::{first_span_id, reference, trace_id};
 use crate::wire::object::LifecycleObject;
-use crate::wire::read::hex;
 use crate::wire::status::Transition;
 
 /// A transition of an object, for a [`Delivery`].
@@ -46,7 +44,8 @@ impl TransitionEvent {
         self.transition.transition
     }
 
-    /// Returns the id of the event, unique for all time: `<uid>/<number of the transition>`.
+    /// Returns the id of the event: `<uid>/<number of the transition>`. Only a restored backup of the cluster uses one
+    /// twice; the [`time`](Self::time) tells the two apart.
     pub fn id(&self) -> String {
         format!("{}/{}", self.uid(), self.number())
     }
@@ -69,19 +68,9 @@ impl TransitionEvent {
     pub fn traceparent(&self) -> Option<String> {
         let generation = self.transition.generation?;
         let trace = trace_id(self.uid(), generation);
-        let span = digits(&self.id(), 8);
+        let span = first_span_id(self.uid(), generation);
         Some(format!("00-{trace}-{span}-01"))
     }
-}
-
-/// Returns the id of the trace that a generation of an object's spec is, as 32 hexadecimal digits.
-pub(crate) fn trace_id(uid: &str, generation: i64) -> String {
-    digits(&format!("{uid}/{generation}"), 16)
-}
-
-/// Returns a hash of a text, as many bytes of it in hexadecimal digits.
-fn digits(text: &str, bytes: usize) -> String {
-    hex(&Sha256::digest(text)[..bytes])
 }
 
 /// Takes transitions to another system, at least once: a message queue, an audit log. With the feature `cloudevents`,
@@ -112,7 +101,7 @@ fn digits(text: &str, bytes: usize) -> String {
 ///   history in the status keeps the transitions until then, and the next transition records up to where they are
 ///   delivered; there is no write for that.
 /// - After a crash, a restart or a hand-over some transitions are delivered again, with the same id and the same
-///   content; the receiver knows them by their id.
+///   content; the receiver recognizes them by their id.
 /// - The history has the last ten transitions. If an object makes more while the receiver does not answer, the oldest
 ///   are dropped: the operator logs and counts them (`okt_deliveries_total{result="dropped"}`).
 /// - An object that is deleted is released when its transitions are delivered, or after a minute; from then on only this
@@ -134,7 +123,7 @@ pub struct Undelivered {
 }
 
 impl Undelivered {
-    /// The receiver did not take the transition now. The operator tries again, with a backoff from one second to five
+    /// The receiver did not take the transition now. The operator retries with a backoff from one second to five
     /// minutes.
     pub fn retry(why: impl Into<String>) -> Self {
         Self {

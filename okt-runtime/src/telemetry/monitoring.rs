@@ -83,9 +83,14 @@ impl Monitoring {
     /// The same lines, if an operator is not ready, or none runs yet.
     pub fn readiness(&self) -> Result<String, String> {
         let running = self.operators.running();
-        let (mut lines, mut is_ready) = (String::new(), !running.is_empty());
-        if running.is_empty() {
+        let expected = self.operators.expected().into_iter();
+        let absent: Vec<_> = expected.filter(|it| !running.contains_key(it)).collect();
+        let (mut lines, mut is_ready) = (String::new(), !running.is_empty() && absent.is_empty());
+        if running.is_empty() && absent.is_empty() {
             lines.push_str("[-] no operator runs yet\n");
+        }
+        for controller in absent {
+            lines.push_str(&format!("[-] {controller}: it does not run yet\n"));
         }
         for (controller, parts) in &running {
             let unready = parts.iter().find_map(|part| part.unready());
@@ -114,13 +119,24 @@ impl Monitoring {
                     page.push_str(&format!("  {objects:>8}  {state} (longest {longest:?})\n"));
                 }
             }
-            for (reason, objects) in &tally.stalled {
-                page.push_str(&format!("  {objects:>8}  stalled: {reason}\n"));
+            for (what, reasons) in [
+                ("stalled", &tally.stalled),
+                ("on their way", &tally.reconciling),
+            ] {
+                for (reason, objects) in &reasons.0 {
+                    page.push_str(&format!("  {objects:>8}  {what}: {reason}\n"));
+                }
             }
             let due: usize = parts.iter().flat_map(|part| part.queue().due).sum();
             page.push_str(&format!("  {due:>8}  due\n"));
         }
         page
+    }
+
+    /// Notes that an operator of this name is to run: until then the process is not ready.
+    #[cfg(feature = "cli")]
+    pub(crate) fn expect(&self, controller: String) {
+        self.operators.expect(controller);
     }
 
     /// Returns the metrics of the operator of this name, which reconciles so many objects at the same time.

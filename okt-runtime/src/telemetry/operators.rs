@@ -1,6 +1,6 @@
 //! The operators of a process as they are at this moment: for gauges, probes and people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,12 +8,27 @@ use std::time::Duration;
 #[derive(Clone, Default)]
 pub(crate) struct Operators {
     all: Arc<Mutex<Vec<Weak<dyn Inspected>>>>,
+    /// The controllers that are to run.
+    expected: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Operators {
     pub(crate) fn add(&self, operator: Weak<dyn Inspected>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(operator);
+    }
+
+    /// Notes that an operator of this name is to run.
+    #[cfg(feature = "cli")]
+    pub(crate) fn expect(&self, controller: String) {
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.insert(controller);
+    }
+
+    /// Returns the controllers that are to run.
+    pub(crate) fn expected(&self) -> BTreeSet<String> {
+        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.clone()
     }
 
     /// Returns the operators that run, by the names of their controllers. An operator of several namespaces has a part
@@ -105,7 +120,23 @@ pub(crate) struct Tally {
     /// By state: the number, and the longest time in the state.
     pub(crate) states: BTreeMap<&'static str, (usize, Duration)>,
     /// Stalled objects, by reason.
-    pub(crate) stalled: BTreeMap<String, usize>,
+    pub(crate) stalled: Reasons,
+    /// Objects on their way, by reason.
+    pub(crate) reconciling: Reasons,
+}
+
+/// Objects by a reason.
+#[derive(Default)]
+pub(crate) struct Reasons(pub(crate) BTreeMap<String, usize>);
+
+impl Reasons {
+    /// Counts an object.
+    pub(crate) fn count(&mut self, reason: &str) {
+        let is_full = self.0.len() >= REASONS && !self.0.contains_key(reason);
+        let reason = if is_full { OTHER } else { reason };
+        let number = self.0.entry(reason.to_owned()).or_default();
+        *number = number.saturating_add(1);
+    }
 }
 
 impl Tally {
@@ -115,15 +146,9 @@ impl Tally {
     }
 
     /// Counts an object.
-    pub(crate) fn count(&mut self, state: &'static str, time: Duration, stalled: Option<&str>) {
+    pub(crate) fn count(&mut self, state: &'static str, time: Duration) {
         let (number, longest) = self.states.entry(state).or_default();
         *number = number.saturating_add(1);
         *longest = time.max(*longest);
-        if let Some(reason) = stalled {
-            let is_full = self.stalled.len() >= REASONS && !self.stalled.contains_key(reason);
-            let reason = if is_full { OTHER } else { reason };
-            let number = self.stalled.entry(reason.to_owned()).or_default();
-            *number = number.saturating_add(1);
-        }
     }
 }

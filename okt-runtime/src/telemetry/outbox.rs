@@ -1,6 +1,6 @@
 //! The transitions that are to be delivered, by object. The history in each status is what a crash leaves of it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use okt_core::backoff::Backoff;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::{AnyDelivery, TransitionEvent, Undelivered};
@@ -18,13 +18,23 @@ use super::metrics::lifecycle::LifecycleMetrics;
 use crate::clock::after;
 use crate::texts::panic_text;
 use crate::wire::limits::HISTORY_LIMIT;
+use crate::wire::read::seed;
 use crate::wire::status::Transition;
 
 /// How many objects have a transition under way to the receiver at the same time.
 const CONCURRENT: usize = 16;
 
-/// The backoff while the receiver takes nothing.
+/// The backoff of an object whose transition was not taken.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(5));
+
+/// After how many failures in a row one transition at a time asks a receiver that seems to be away.
+const AWAY: u32 = 3;
+
+/// How many objects that are gone keep transitions that are not delivered.
+const LEFT: usize = 1_000;
+
+/// How long one transition may take.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// How long an object that is being deleted waits for the delivery of its transitions.
 const HOLD: Duration = Duration::from_mins(1);
@@ -40,20 +50,54 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct State {
     objects: HashMap<String, Mailbox>,
-    /// The objects whose next transition may be delivered, each once.
-    ready: VecDeque<String>,
+    /// The objects whose next transition may be delivered, each once, with the ids of their mailboxes.
+    ready: VecDeque<(String, u64)>,
+    /// The objects that wait for the end of a backoff, in the order of their ends.
+    waiting: BTreeMap<(Instant, u64), (String, u64)>,
+    waited: u64,
+    /// The objects that are gone, or another replica's, and have transitions that are not delivered; the oldest first.
+    left: VecDeque<String>,
+    /// How many mailboxes were made.
+    made: u64,
+}
+
+impl State {
+    /// Returns a new mailbox, up to whose last transition everything is delivered.
+    fn mailbox(&mut self, delivered: u64) -> Mailbox {
+        self.made = self.made.wrapping_add(1);
+        Mailbox {
+            id: self.made,
+            delivered,
+            last: delivered,
+            ..Mailbox::default()
+        }
+    }
+
+    /// Lets objects go on whose backoff has ended.
+    fn end_waits(&mut self) {
+        let now = Instant::now();
+        while let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= now
+        {
+            self.ready.push_back(first.remove());
+        }
+    }
 }
 
 /// The transitions of one object.
 #[derive(Default)]
 struct Mailbox {
+    /// Tells it from an earlier one of the same object, whose deliveries may still be under way.
+    id: u64,
     /// The last one that is delivered, or never will be.
     delivered: u64,
     /// The last one that is known here.
     last: u64,
     pending: VecDeque<Arc<TransitionEvent>>,
-    /// Whether it is ready or under way.
+    /// Whether it is ready, waiting or under way.
     is_queued: bool,
+    /// Failures in a row.
+    failures: u32,
     /// Whether the object is gone, or another replica's.
     is_left: bool,
     /// A deletion that waits: until when, and how it is continued.
@@ -61,6 +105,11 @@ struct Mailbox {
 }
 
 impl Mailbox {
+    /// Returns how many transitions are not delivered.
+    fn number(&self) -> u64 {
+        u64::try_from(self.pending.len()).unwrap_or(u64::MAX)
+    }
+
     /// Adds a transition, unless it is known; returns how many had to be dropped.
     fn add(&mut self, event: TransitionEvent) -> u64 {
         if event.number() <= self.last {
@@ -106,19 +155,27 @@ impl Outbox {
         event: impl Fn(&Transition) -> TransitionEvent,
     ) {
         let mut state = self.state();
-        let from = match state.objects.get_mut(uid) {
-            Some(mailbox) => {
-                mailbox.is_left = false;
-                if mailbox.last >= transition {
-                    return;
-                }
-                recorded.unwrap_or_default()
-            }
-            None => recorded.unwrap_or(transition),
+        let from = recorded.unwrap_or(transition);
+        let is_back = |mailbox: &mut Mailbox| transition < mailbox.last;
+        if state.objects.get_mut(uid).is_none_or(is_back) {
+            // Nothing is known here, or the object was restored to an earlier transition.
+            let mailbox = state.mailbox(from.min(transition));
+            state.objects.insert(uid.to_owned(), mailbox);
+        }
+        let Some(mailbox) = state.objects.get_mut(uid) else {
+            return;
         };
-        let mailbox = state.objects.entry(uid.to_owned()).or_default();
-        mailbox.delivered = mailbox.delivered.max(from);
-        mailbox.last = mailbox.last.max(from);
+        mailbox.is_left = false;
+        if mailbox.last >= transition {
+            return;
+        }
+        // Another replica moved it meanwhile.
+        let recorded = recorded.unwrap_or_default();
+        mailbox.delivered = mailbox.delivered.max(recorded);
+        mailbox.last = mailbox.last.max(recorded);
+        while (mailbox.pending.front()).is_some_and(|it| it.number() <= recorded) {
+            mailbox.pending.pop_front();
+        }
         let missing = (history.iter()).filter(|it| it.transition > mailbox.last);
         let events: Vec<_> = missing.map(event).collect();
         drop(state);
@@ -127,22 +184,29 @@ impl Outbox {
         }
     }
 
-    /// Adds a transition that was just written.
+    /// Adds a transition that was just written. If nothing is known of the object, its next reconciliation adds it.
     pub(crate) fn push(&self, event: TransitionEvent) {
+        let object = event.object.clone();
         let uid = event.uid().to_owned();
         let mut state = self.state();
-        let mailbox = state.objects.entry(uid.clone()).or_default();
+        let Some(mailbox) = state.objects.get_mut(&uid) else {
+            return;
+        };
         let dropped = mailbox.add(event);
         if !mailbox.is_queued && !mailbox.pending.is_empty() {
             mailbox.is_queued = true;
-            state.ready.push_back(uid.clone());
+            let id = mailbox.id;
+            state.ready.push_back((uid.clone(), id));
         }
         drop(state);
         if dropped > 0 {
             tracing::warn!(
+                kind = object.kind,
+                namespace = object.namespace,
+                name = object.name,
                 uid,
                 dropped,
-                "transitions are never delivered: the object made too many while the receiver did not take them"
+                "the oldest transitions of an object are never delivered: its history has no more than ten"
             );
             self.count("dropped", dropped);
         }
@@ -171,21 +235,48 @@ impl Outbox {
         (Instant::now() < until).then_some(until)
     }
 
-    /// Forgets an object that is gone, or another replica's, once its transitions are delivered.
+    /// Forgets an object that is gone, or another replica's, once its transitions are delivered. Of many objects that are
+    /// gone only the last ones are kept.
     pub(crate) fn forget(&self, uid: &str) {
         let mut state = self.state();
-        if let Some(mailbox) = state.objects.get_mut(uid) {
-            mailbox.is_left = true;
-            mailbox.held = None;
-            if mailbox.pending.is_empty() {
-                state.objects.remove(uid);
+        let Some(mailbox) = state.objects.get_mut(uid) else {
+            return;
+        };
+        mailbox.held = None;
+        if mailbox.pending.is_empty() {
+            state.objects.remove(uid);
+            return;
+        }
+        if !std::mem::replace(&mut mailbox.is_left, true) {
+            state.left.push_back(uid.to_owned());
+        }
+        let mut dropped = 0;
+        while state.left.len() > LEFT
+            && let Some(oldest) = state.left.pop_front()
+        {
+            // It may have come back, or all may be delivered.
+            if state.objects.get(&oldest).is_some_and(|it| it.is_left)
+                && let Some(mailbox) = state.objects.remove(&oldest)
+            {
+                dropped = mailbox.number().saturating_add(dropped);
             }
+        }
+        drop(state);
+        if dropped > 0 {
+            tracing::warn!(
+                dropped,
+                "transitions of deleted objects are never delivered: there are too many"
+            );
+            self.count("dropped", dropped);
         }
     }
 
-    /// Forgets all objects, because the history of the API server went back; their next reconciliations note them anew.
-    pub(crate) fn rewind(&self) {
-        *self.state() = State::default();
+    /// Forgets these objects, because the history of the API server went back; their next reconciliations note them anew.
+    pub(crate) fn rewind(&self, uids: impl Iterator<Item = String>) {
+        let mut state = self.state();
+        for uid in uids {
+            state.objects.remove(&uid);
+        }
     }
 
     /// Returns how many transitions are not delivered.
@@ -195,62 +286,97 @@ impl Outbox {
         pending.fold(0, usize::saturating_add)
     }
 
-    /// Delivers, until `closing` is cancelled and everything is delivered or the receiver takes nothing.
+    /// Delivers, until `closing` is cancelled and everything is delivered that the receiver takes.
     pub(crate) async fn run(&self, closing: CancellationToken) {
         let mut sending = FuturesUnordered::new();
         let mut failures = 0_u32;
-        let mut pause: Option<Instant> = None;
         loop {
-            // While the receiver takes nothing, one transition at a time asks it.
-            let most = if failures == 0 { CONCURRENT } else { 1 };
-            while pause.is_none()
-                && sending.len() < most
-                && let Some((uid, event)) = self.next()
+            let is_away = failures >= AWAY;
+            let gives_up = closing.is_cancelled() && is_away;
+            let most = match (gives_up, is_away) {
+                (true, _) => 0,
+                (false, true) => 1,
+                (false, false) => CONCURRENT,
+            };
+            while sending.len() < most
+                && let Some((uid, id, event)) = self.next()
             {
-                sending.push(self.send(uid, event));
+                sending.push(self.send(uid, id, event));
             }
             if closing.is_cancelled() && sending.is_empty() {
-                return;
+                return self.close();
             }
-            let paused = async {
-                match pause {
-                    Some(until) => tokio::time::sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 Some(taken) = sending.next(), if !sending.is_empty() => match taken {
                     Ok(()) => {
-                        if failures > 0 {
+                        if is_away {
                             tracing::info!(pending = self.pending(), "transitions are delivered again");
                         }
-                        (failures, pause) = (0, None);
+                        failures = 0;
                     }
                     Err(why) => {
-                        if failures == 0 {
+                        failures = failures.saturating_add(1);
+                        if failures == AWAY {
                             let pending = self.pending();
-                            tracing::warn!(pending, "cannot deliver transitions: {why}");
-                        }
-                        if pause.is_none() {
-                            failures = failures.saturating_add(1);
-                            pause = Some(after(BACKOFF.wait(failures, std::process::id().into())));
+                            tracing::warn!(pending, "the receiver of transitions seems to be away: {why}");
+                        } else {
+                            tracing::debug!("cannot deliver a transition: {why}");
                         }
                     }
                 },
-                () = paused => pause = None,
-                () = self.moved.notified(), if pause.is_none() => {}
+                () = self.next_wait(), if sending.len() < most && !closing.is_cancelled() => {}
+                () = self.moved.notified(), if sending.len() < most => {}
                 () = closing.cancelled(), if !closing.is_cancelled() => {}
             }
         }
     }
 
-    /// Takes the next transition to deliver.
-    fn next(&self) -> Option<(String, Arc<TransitionEvent>)> {
+    /// Ends: what objects have in their histories is left to the next process.
+    fn close(&self) {
         let mut state = self.state();
-        let uid = state.ready.pop_front()?;
-        let event = state.objects.get(&uid)?.pending.front()?;
-        let event = Arc::clone(event);
-        Some((uid, event))
+        let mut lost = 0;
+        for mailbox in state.objects.values_mut() {
+            // It keeps the operator alive.
+            mailbox.held = None;
+            if mailbox.is_left {
+                lost = mailbox.number().saturating_add(lost);
+            }
+        }
+        drop(state);
+        if lost > 0 {
+            tracing::warn!(
+                lost,
+                "stopping: transitions of deleted objects are not delivered"
+            );
+            self.count("dropped", lost);
+        }
+    }
+
+    /// Waits until the backoff of an object ends.
+    async fn next_wait(&self) {
+        let first = self.state().waiting.first_key_value().map(|it| it.0.0);
+        match first {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes the next transition to deliver.
+    fn next(&self) -> Option<(String, u64, Arc<TransitionEvent>)> {
+        let mut state = self.state();
+        state.end_waits();
+        while let Some((uid, id)) = state.ready.pop_front() {
+            // The object may be forgotten meanwhile.
+            let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
+                continue;
+            };
+            if let Some(event) = mailbox.pending.front() {
+                let event = Arc::clone(event);
+                return Some((uid, id, event));
+            }
+            mailbox.is_queued = false;
+        }
+        None
     }
 
     /// Delivers a transition, and notes that it is delivered.
@@ -258,35 +384,61 @@ impl Outbox {
     /// # Errors
     ///
     /// If it is to be delivered later.
-    async fn send(&self, uid: String, event: Arc<TransitionEvent>) -> Result<(), Undelivered> {
-        let delivery = AssertUnwindSafe(self.delivery.take(&event));
-        let taken = match delivery.catch_unwind().await {
-            Ok(taken) => taken,
-            Err(panic) => Err(Undelivered::retry(panic_text(&*panic))),
+    async fn send(
+        &self,
+        uid: String,
+        id: u64,
+        event: Arc<TransitionEvent>,
+    ) -> Result<(), Undelivered> {
+        // Made within the future, so that a panic of the call itself is contained too.
+        let delivery = AssertUnwindSafe(async { self.delivery.take(&event).await });
+        let taken = match timeout(LIMIT, delivery.catch_unwind()).await {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(panic)) => Err(Undelivered::retry(panic_text(&*panic))),
+            Err(_) => Err(Undelivered::retry("no answer within a minute")),
         };
         match taken {
             Err(why) if !why.is_refused => {
                 self.count("failed", 1);
-                let mut state = self.state();
-                state.ready.push_front(uid);
+                self.retry(uid, id);
                 return Err(why);
             }
             Err(why) => {
-                tracing::error!(id = event.id(), "the receiver refuses a transition: {why}");
+                tracing::error!(
+                    kind = event.object.kind,
+                    namespace = event.object.namespace,
+                    name = event.object.name,
+                    id = event.id(),
+                    "the receiver refuses a transition: {why}"
+                );
                 self.count("refused", 1);
             }
             Ok(()) => self.count("delivered", 1),
         }
-        self.end(uid, event.number());
+        self.end(uid, id, event.number());
         Ok(())
     }
 
-    /// Notes that a transition is delivered.
-    fn end(&self, uid: String, number: u64) {
+    /// Lets an object wait for its backoff.
+    fn retry(&self, uid: String, id: u64) {
         let mut state = self.state();
-        let Some(mailbox) = state.objects.get_mut(&uid) else {
+        let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
+        mailbox.failures = mailbox.failures.saturating_add(1);
+        let due = after(BACKOFF.wait(mailbox.failures, seed(&uid)));
+        state.waited = state.waited.wrapping_add(1);
+        let key = (due, state.waited);
+        state.waiting.insert(key, (uid, id));
+    }
+
+    /// Notes that a transition is delivered.
+    fn end(&self, uid: String, id: u64, number: u64) {
+        let mut state = self.state();
+        let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
+            return;
+        };
+        mailbox.failures = 0;
         mailbox.delivered = mailbox.delivered.max(number);
         // It may have been dropped meanwhile.
         while (mailbox.pending.front()).is_some_and(|it| it.number() <= number) {
@@ -294,7 +446,7 @@ impl Outbox {
         }
         mailbox.is_queued = !mailbox.pending.is_empty();
         if mailbox.is_queued {
-            state.ready.push_back(uid);
+            state.ready.push_back((uid, id));
             return;
         }
         let held = mailbox.held.take();
@@ -315,5 +467,136 @@ impl Outbox {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::*;
+    use crate::telemetry::delivery::Delivery;
+
+    /// A delivery that is never made.
+    struct Never;
+
+    impl Delivery for Never {
+        async fn deliver(&self, _: &TransitionEvent) -> Result<(), Undelivered> {
+            std::future::pending().await
+        }
+    }
+
+    fn transition(number: u64) -> Transition {
+        Transition {
+            transition: number,
+            from: "A".to_owned(),
+            to: "B".to_owned(),
+            at: None,
+            cause: String::new(),
+            generation: None,
+        }
+    }
+
+    fn event(uid: &str, number: u64) -> TransitionEvent {
+        TransitionEvent {
+            object: ObjectReference {
+                uid: Some(uid.to_owned()),
+                ..ObjectReference::default()
+            },
+            plural: "lives".to_owned(),
+            transition: transition(number),
+        }
+    }
+
+    impl Outbox {
+        fn empty() -> Self {
+            Self::new(Box::new(Never), None)
+        }
+
+        /// Notes an object whose history has these transitions.
+        fn sees(&self, recorded: Option<u64>, history: std::ops::RangeInclusive<u64>) {
+            let last = *history.end();
+            let history: Vec<_> = history.map(transition).collect();
+            self.see("uid", last, recorded, &history, |it| {
+                event("uid", it.transition)
+            });
+        }
+
+        /// Returns the last transition of the object that is delivered, and those that are not.
+        fn standing(&self) -> (u64, Vec<u64>) {
+            let state = self.state();
+            let mailbox = &state.objects["uid"];
+            let pending = mailbox.pending.iter().map(|it| it.number());
+            (mailbox.delivered, pending.collect())
+        }
+    }
+
+    #[test]
+    fn an_object_that_was_restored_is_delivered_from_its_recorded_transition() {
+        let outbox = Outbox::empty();
+        outbox.sees(Some(4), 1..=5);
+        outbox.push(event("uid", 6));
+        assert_eq!(outbox.standing(), (4, vec![5, 6]));
+        outbox.sees(Some(2), 1..=3);
+        assert_eq!(outbox.standing(), (2, vec![3]));
+    }
+
+    #[test]
+    fn an_object_that_comes_back_from_another_replica_is_delivered_from_there() {
+        let outbox = Outbox::empty();
+        outbox.sees(Some(1), 1..=2);
+        outbox.forget("uid");
+        outbox.sees(Some(5), 1..=6);
+        assert_eq!(outbox.standing(), (5, vec![6]));
+    }
+
+    #[test]
+    fn a_delivery_that_was_under_way_before_the_history_went_back_changes_nothing() {
+        let outbox = Outbox::empty();
+        outbox.sees(Some(7), 1..=8);
+        let (uid, id, taken) = outbox.next().expect("one is ready");
+        outbox.rewind([uid.clone()].into_iter());
+        outbox.sees(Some(1), 1..=2);
+        outbox.end(uid.clone(), id, taken.number());
+        outbox.retry(uid, id);
+        assert_eq!(outbox.standing(), (1, vec![2]));
+        assert!(outbox.next().is_some());
+        assert!(outbox.next().is_none(), "each object is ready once");
+    }
+
+    #[test]
+    fn a_transition_of_an_object_that_is_not_known_waits_for_its_next_reconciliation() {
+        let outbox = Outbox::empty();
+        outbox.push(event("uid", 3));
+        assert_eq!(outbox.pending(), 0);
+        outbox.sees(Some(1), 1..=3);
+        assert_eq!(outbox.standing(), (1, vec![2, 3]));
+    }
+
+    #[test]
+    fn of_many_objects_that_are_gone_the_last_are_kept() {
+        let outbox = Outbox::empty();
+        for number in 0..LEFT + 5 {
+            let uid = number.to_string();
+            outbox.see(&uid, 0, Some(0), &[], |_| event(&uid, 0));
+            outbox.push(event(&uid, 1));
+            outbox.forget(&uid);
+        }
+        assert_eq!(outbox.pending(), LEFT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outbox_that_closes_waits_for_what_is_under_way_and_for_nothing_else() {
+        let outbox = Outbox::empty();
+        outbox.sees(Some(1), 1..=2);
+        let closing = CancellationToken::new();
+        let begun = Instant::now();
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            closing.cancel();
+        };
+        futures::join!(outbox.run(closing.clone()), stop);
+        // The delivery that hangs is given up after its limit, and not tried again.
+        assert_eq!(begun.elapsed(), LIMIT);
     }
 }

@@ -158,7 +158,9 @@ async fn deliver(
         let Some(event) = event else {
             return;
         };
-        if let Err(panic) = AssertUnwindSafe(sink.take(event)).catch_unwind().await {
+        // Made within the future, so that a panic of the call itself is contained too.
+        let taking = AssertUnwindSafe(async { sink.take(event).await });
+        if let Err(panic) = taking.catch_unwind().await {
             tracing::error!("a sink failed: {}", panic_text(&*panic));
         }
     }

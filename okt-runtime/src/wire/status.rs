@@ -96,7 +96,7 @@ pub struct Position<S> {
     /// The last transitions, oldest first.
     #[serde(default)]
     pub history: Vec<Transition>,
-    /// The number of the last transition that was delivered as a CloudEvent when the last transition was written; none
+    /// The number of the last transition that was delivered as a `CloudEvent` when the last transition was written; none
     /// where the operator sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered: Option<u64>,

@@ -143,12 +143,12 @@ impl<W: Work> Actor<W> {
         self.publish(|_| {});
         if let Some((action, course)) = course {
             tracing::info!(id = %action.report.id, ?course, "an agent that is gone has left an attempt");
-            self.begin(&action, course);
+            self.begin(&action, course, None);
         }
     }
 
     /// Begins an attempt that is on disk.
-    fn begin(&mut self, action: &Remembered, course: Course) {
+    fn begin(&mut self, action: &Remembered, course: Course, traceparent: Option<String>) {
         let report = &action.report;
         let live = Arc::new(Live::new(
             report.id.clone(),
@@ -165,6 +165,7 @@ impl<W: Work> Actor<W> {
                 owner: action.owner.clone(),
                 attempt: report.attempt,
                 resumed: report.resumed,
+                traceparent,
                 input: action.input.clone(),
                 notes: action.notes.clone(),
             },

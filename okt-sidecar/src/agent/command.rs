@@ -16,6 +16,7 @@ pub(super) enum ActorRequest {
     Ask {
         id: ActionId,
         request: Box<ActionRequest>,
+        traceparent: Option<String>,
         place: Place,
         reply: Reply,
     },

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use self::request::{action_id, bad_query, bounded};
+use self::request::{action_id, bad_query, bounded, traceparent};
 use super::board::Board;
 use super::body::{Place, Places};
 use super::command::{ActorRequest, Reply};
@@ -213,12 +213,14 @@ async fn ask(
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
+    let traceparent = traceparent(request.headers());
     let (request, place): (ActionRequest, _) = front.body(request).await?;
     bounded(&request)?;
     let request = Box::new(request);
     let command = |reply| ActorRequest::Ask {
         id,
         request,
+        traceparent,
         place,
         reply,
     };

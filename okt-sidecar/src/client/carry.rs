@@ -30,6 +30,8 @@ pub struct Order {
     pub id: ActionId,
     /// The request.
     pub request: ActionRequest,
+    /// The trace that the work belongs to, as in a `traceparent` header (W3C Trace Context).
+    pub traceparent: Option<String>,
     /// Whether to begin another attempt if the last one has ended without success.
     ///
     /// If `false`, the end of an attempt that is not acknowledged yet is the result of the order.
@@ -138,10 +140,11 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         mut cancelled: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Option<ActionReport>, ClientError> {
         let (id, request) = (&self.order.id, &self.order.request);
+        let traceparent = self.order.traceparent.as_deref();
         self.pause = PAUSES.0;
         loop {
             // The request is not dropped half-way, because it might arrive after the one that cancels it.
-            match self.client.ask(id, request).await {
+            match self.client.ask(id, request, traceparent).await {
                 Ok(asked) => {
                     if asked.began {
                         // The attempt is new, so there is no earlier end to acknowledge first.

@@ -28,7 +28,7 @@ use tower::{BoxError, ServiceExt};
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
 use crate::provider::provider;
-use crate::wire::BODY_LIMIT;
+use crate::wire::{BODY_LIMIT, TRACEPARENT};
 
 /// The timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -61,6 +61,8 @@ pub(super) struct Ask {
     path: String,
     body: Option<Bytes>,
     kind: &'static str,
+    /// The trace that the request belongs to.
+    traceparent: Option<HeaderValue>,
     /// The limit for the answer, in bytes.
     limit: usize,
     /// The time that the answer may take beyond the timeout.
@@ -81,6 +83,7 @@ impl Ask {
             path,
             body: None,
             kind: "application/json",
+            traceparent: None,
             limit: BODY_LIMIT,
             longer: Duration::ZERO,
         }
@@ -102,6 +105,12 @@ impl Ask {
     pub(super) fn with(mut self, body: Bytes, kind: &'static str) -> Self {
         self.body = Some(body);
         self.kind = kind;
+        self
+    }
+
+    /// Sets the trace that the request belongs to, unless the text cannot be a header.
+    pub(super) fn in_trace(mut self, traceparent: Option<&str>) -> Self {
+        self.traceparent = traceparent.and_then(|it| HeaderValue::from_str(it).ok());
         self
     }
 
@@ -250,6 +259,9 @@ impl Transport {
             .header(USER_AGENT, AGENT);
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, token);
+        }
+        if let Some(traceparent) = &ask.traceparent {
+            request = request.header(TRACEPARENT, traceparent);
         }
         if ask.body.is_some() {
             request = request.header(CONTENT_TYPE, ask.kind);

@@ -35,7 +35,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
         asked.spawn(async move {
             // A client that was refused retries, as an operator would.
             for _ in 0..50 {
-                match client.ask(&work.id, &work.request).await {
+                match client.ask(&work.id, &work.request, None).await {
                     Err(error) if passes(&error) => {
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -43,7 +43,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
                 }
             }
             client
-                .ask(&work.id, &work.request)
+                .ask(&work.id, &work.request, None)
                 .await
                 .map(|asked| (asked.began, asked.report.attempt))
         });

@@ -164,7 +164,7 @@ impl<'s> World<'s> {
     }
 
     pub(super) async fn ask(&self, work: &Work) -> Check<Accepted> {
-        Ok(self.client.ask(&work.id, &work.request).await?)
+        Ok(self.client.ask(&work.id, &work.request, None).await?)
     }
 
     /// Requests work, and expects that this begins an attempt.

@@ -193,6 +193,9 @@ impl JobAttempt<'_> {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
+        // As OpenTelemetry has it for processes.
+        let traceparent = task.traceparent().map(str::to_owned);
+        all.extend(traceparent.map(|it| ("TRACEPARENT".to_owned(), it)));
         all.extend(self.scratch.environment());
         all.extend(self.program.application_environment().await);
         all

@@ -1,7 +1,7 @@
 //! The operator as a program.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -206,14 +206,14 @@ fn chart() -> Value {
 }
 
 /// A program of three operators against the API in this process; dropping this value kills it.
-struct Three {
+pub(crate) struct Three {
     program: Child,
     _kubeconfig: tempfile::NamedTempFile,
     _served: Served,
 }
 
 impl Three {
-    async fn run(rig: &Rig<Databases>, arguments: &[&str]) -> Self {
+    pub(crate) async fn run(rig: &Rig<Databases>, arguments: &[&str]) -> Self {
         let served = rig.server.serve().await.expect("a socket");
         let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
         served.write_kubeconfig(kubeconfig.path()).expect("a file");
@@ -231,6 +231,11 @@ impl Three {
             _kubeconfig: kubeconfig,
             _served: served,
         }
+    }
+
+    /// Returns the standard error output.
+    pub(crate) fn stderr(&mut self) -> ChildStderr {
+        self.program.stderr.take().expect("it is piped")
     }
 
     /// Sends SIGTERM; returns the exit code and the standard error output.
@@ -284,10 +289,15 @@ async fn a_program_of_three_operators_serves_all_and_exits_with_0_at_sigterm() {
     assert_eq!(code, Some(0));
 }
 
-/// Sends a GET request; returns the status code, the headers and the body.
-async fn get(address: &str, path: &str) -> String {
+/// Returns the body of an answer.
+pub(crate) fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").expect("a body").1
+}
+
+/// Sends a GET request (HTTP/1.0, so that the body is in one piece); returns the status code, the headers and the body.
+pub(crate) async fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     (stream.write_all(request.as_bytes()).await).expect("it reads");
     let mut answer = String::new();
     (stream.read_to_string(&mut answer).await).expect("it answers");
@@ -311,32 +321,32 @@ async fn a_program_serves_its_metrics_and_its_health() {
     let any = "127.0.0.1:0";
     let arguments = ["--metrics-address", any, "--health-address", ""];
     let mut three = Three::run(&databases, &arguments).await;
-    let mut lines = BufReader::new(three.program.stderr.take().expect("it is piped")).lines();
+    let mut lines = BufReader::new(three.stderr()).lines();
     let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves metrics")));
     let line = line.expect("it serves metrics");
     let (_, address) = line.split_once("address=").expect("an address");
     // Its first request was answered.
     let answer = until_it_says(address, "/metrics", "\nrest_client_requests_total{").await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.0 200 OK"), "{answer}");
     assert!(answer.contains("application/openmetrics-text"), "{answer}");
     let durations = "\nrest_client_request_duration_seconds_bucket{";
     assert!(answer.contains(durations), "{answer}");
     assert!(answer.ends_with("# EOF\n"), "{answer}");
-    assert!(get(address, "/livez").await.starts_with("HTTP/1.1 404"));
+    assert!(get(address, "/livez").await.starts_with("HTTP/1.0 404"));
     drop(three);
 
     let arguments = ["--metrics-address", "", "--health-address", any];
     let mut three = Three::run(&databases, &arguments).await;
-    let mut lines = BufReader::new(three.program.stderr.take().expect("it is piped")).lines();
+    let mut lines = BufReader::new(three.stderr()).lines();
     let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves health")));
     let line = line.expect("it serves its health");
     let (_, address) = line.split_once("address=").expect("an address");
     assert!(get(address, "/livez").await.ends_with("\r\n\r\nok\n"));
     // Two of the three have no CRD.
     let answer = until_it_says(address, "/readyz", "[-] site: there is no CRD").await;
-    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    assert!(get(address, "/statusz").await.starts_with("HTTP/1.1 200"));
-    assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 404"));
+    assert!(answer.starts_with("HTTP/1.0 503"), "{answer}");
+    assert!(get(address, "/statusz").await.starts_with("HTTP/1.0 200"));
+    assert!(get(address, "/metrics").await.starts_with("HTTP/1.0 404"));
 
     // The address is in use.
     let arguments = ["--metrics-address", address, "--health-address", ""];

@@ -82,7 +82,7 @@ impl Scene {
             .append(true)
             .open(self.operator_log())?;
         let operator = Command::new(std::env::current_exe()?)
-            .arg("run")
+            .args(["run", "--metrics-address", "127.0.0.1:0"])
             .env("KUBECONFIG", &self.kubeconfig)
             .env(HOME_VARIABLE, self.directory.path())
             .env("NO_COLOR", "1")
@@ -106,6 +106,16 @@ impl Scene {
 
     fn operator_log(&self) -> PathBuf {
         self.directory.path().join("operator.log")
+    }
+
+    /// Returns the metrics of the operator's process.
+    pub(crate) async fn metrics(&self) -> Result<String, Trouble> {
+        let log = std::fs::read_to_string(self.operator_log())?;
+        let line = log.lines().rfind(|line| line.contains("serves metrics"));
+        let address = line.and_then(|line| line.split("address=").nth(1));
+        let address = address.ok_or("the operator serves no metrics")?.trim();
+        let answer = reqwest::get(format!("http://{address}/metrics")).await?;
+        Ok(answer.error_for_status()?.text().await?)
     }
 
     /// Prints the end of the operator's log.

@@ -36,7 +36,8 @@ pub(crate) async fn all(scene: &mut Scene) -> Result<(), Trouble> {
     refused_state(scene).await?;
     held_in_failed(scene).await?;
     summary(scene).await?;
-    deletion(scene).await
+    deletion(scene).await?;
+    metrics(scene).await
 }
 
 /// Creates notebooks whose backups pause after each step, long enough to be watched, and waits until they run.
@@ -270,9 +271,77 @@ async fn deletion(scene: &Scene) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// Shows what the operator counted since it was started again.
+async fn metrics(scene: &Scene) -> Result<(), Trouble> {
+    heading(
+        8,
+        "What the operator counted since it was started again (/metrics)",
+    );
+    // Metrics are counted after the write that they are about.
+    let text = scene
+        .desk
+        .wait("the last transitions are counted", async || {
+            let text = scene.metrics().await?;
+            let ends = samples(&text, "okt_transitions_total{");
+            let ends = ends.filter(|(labels, _)| label(labels, "to") == "End");
+            let all = ends.map(|(_, value)| value).sum::<f64>() >= 3.0;
+            Ok(all.then_some(text))
+        })
+        .await?;
+    let transitions = samples(&text, "okt_transitions_total{");
+    let rows: Vec<_> = transitions
+        .map(|(labels, value)| {
+            let label = |name| label(labels, name).to_owned();
+            vec![
+                label("from"),
+                label("to"),
+                label("edge"),
+                label("cause"),
+                value.to_string(),
+            ]
+        })
+        .collect();
+    screen::table(&["FROM", "TO", "EDGE", "CAUSE", "TRANSITIONS"], &rows);
+    let errors = sum(&text, "controller_runtime_reconcile_errors_total{", "");
+    let requests = sum(&text, "rest_client_requests_total{", "");
+    let writes = sum(&text, "okt_writes_total{", "");
+    note(&format!(
+        "{requests} requests to the API, {writes} writes of objects, {errors} reconciliations with an error"
+    ));
+    check(
+        sum(&text, "okt_objects{", "") == 0.0,
+        "no object is left in any state",
+    );
+    Ok(())
+}
+
+/// Returns the labels and the value of each sample of a metric, whose name ends with `{`.
+fn samples<'a>(text: &'a str, name: &str) -> impl Iterator<Item = (&'a str, f64)> {
+    let lines = text.lines().filter_map(move |line| line.strip_prefix(name));
+    lines.filter_map(|line| {
+        let (labels, value) = line.split_once("} ")?;
+        // An exemplar may follow.
+        let value = value.split(' ').next()?;
+        Some((labels, value.parse().ok()?))
+    })
+}
+
+/// Returns the sum of the samples of a metric that have this label.
+fn sum(text: &str, name: &str, label: &str) -> f64 {
+    let samples = samples(text, name).filter(|(labels, _)| labels.contains(label));
+    samples.map(|(_, value)| value).sum()
+}
+
+fn label<'a>(labels: &'a str, name: &str) -> &'a str {
+    let value = labels.split(&format!("{name}=\"")).nth(1);
+    value
+        .and_then(|value| value.split('"').next())
+        .unwrap_or_default()
+}
+
 /// Leaves three new notebooks to the user; returns only with an error.
 pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
-    heading(8, "Three new notebooks stay up; now it is yours");
+    heading(9, "Three new notebooks stay up; now it is yours");
     create(scene, ["red", "green", "blue"], 100).await?;
     let kubectl = format!("kubectl --kubeconfig {}", scene.kubeconfig.display());
     let visit = r#"{"spec":{"lifecycle":{"visit":{"state":"Servicing","request":"now"}}}}"#;

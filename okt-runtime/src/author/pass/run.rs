@@ -125,7 +125,7 @@ pub(crate) async fn run<K: LifecycleObject>(
             deleted,
             failed,
         } = finished.run.results().operations;
-        tracing::debug!(applied, deleted, failed, "walked through");
+        tracing::debug!(applied, deleted, failed, "ran the pass");
     }
     let Pass { put, hands, .. } = given;
     let put = put

@@ -140,7 +140,7 @@ impl Lifecycles {
         );
         registry.register(
             "okt_deliveries",
-            "Transitions to be delivered (CloudEvents) by result: delivered, failed (and tried again), refused, dropped",
+            "Transitions to be delivered (CloudEvents) by result: delivered, failed (a retry follows), refused, dropped",
             all.deliveries.clone(),
         );
         all
@@ -252,6 +252,13 @@ impl LifecycleMetrics {
             kind,
         };
         self.all.writes.get_or_create(&labels).inc();
+    }
+
+    /// Notes that the operator delivers: its counters begin at zero, so that the first loss is an increase.
+    pub(crate) fn delivers(&self) {
+        for result in ["delivered", "failed", "refused", "dropped"] {
+            self.delivered(result, 0);
+        }
     }
 
     /// Counts transitions by what became of their delivery.

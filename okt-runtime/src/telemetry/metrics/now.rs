@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::telemetry::operators::{Inspected, Operators, QueueState, Replica, Tally};
+use crate::telemetry::operators::{Inspected, Operators, QueueState, Reasons, Replica, Tally};
 
 /// The priorities of the urgencies of the queue: controller-runtime gives -100 to what was listed, and 0 to the rest.
 const PRIORITIES: [&str; 4] = ["-100", "-50", "0", "50"];
@@ -146,21 +146,27 @@ impl Gauges<'_> {
             "How long the object that has been longest in a state has been there",
         );
         self.gauge(named, by_state(|(_, longest)| longest.as_secs_f64()))?;
-        let stalled = all.iter().flat_map(|it| {
-            let controller = &*it.controller;
-            let reasons = it.tally.stalled.iter();
-            reasons.map(move |(reason, objects)| {
-                (
-                    [("controller", controller), ("reason", reason.as_str())],
-                    number(*objects),
-                )
+        let by_reason = |of: fn(&Tally) -> &Reasons| {
+            all.iter().flat_map(move |it| {
+                let controller = &*it.controller;
+                of(&it.tally).0.iter().map(move |(reason, objects)| {
+                    (
+                        [("controller", controller), ("reason", reason.as_str())],
+                        number(*objects),
+                    )
+                })
             })
-        });
+        };
         let named = (
             "okt_stalled_objects",
             "Objects that have stalled, by the reason of their condition",
         );
-        self.gauge(named, stalled)
+        self.gauge(named, by_reason(|tally| &tally.stalled))?;
+        let named = (
+            "okt_reconciling_objects",
+            "Objects on their way, by the reason of their condition",
+        );
+        self.gauge(named, by_reason(|tally| &tally.reconciling))
     }
 
     fn deliveries(&mut self, all: &[Snapshot]) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! The requests to the API server, under the names of client-go (`rest_client_*`).
 
+use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -8,7 +9,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use kube::Config;
 use kube::client::Body;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -24,10 +25,23 @@ const DURATION: [f64; 12] = [
 /// The labels of an answer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct Answered {
-    /// The status code; 0 if there was no answer.
-    code: u16,
+    code: Code,
     method: &'static str,
     host: Arc<str>,
+}
+
+/// The status code of an answer; none if there was no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Code(Option<u16>);
+
+impl EncodeLabelValue for Code {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        match self.0 {
+            Some(code) => write!(encoder, "{code}"),
+            // As client-go has it.
+            None => encoder.write_str("<error>"),
+        }
+    }
 }
 
 /// The labels of a request.
@@ -53,7 +67,7 @@ impl Requests {
         };
         registry.register(
             "rest_client_requests",
-            "Number of HTTP requests, partitioned by status code (0: no answer), method, and host",
+            "Number of HTTP requests, partitioned by status code, method, and host",
             all.answers.clone(),
         );
         registry.register(
@@ -67,10 +81,14 @@ impl Requests {
 
 impl CountRequests {
     pub(crate) fn new(requests: &Requests, config: &Config) -> Self {
-        let host = config.cluster_url.authority();
+        let host = config.cluster_url.host().unwrap_or_default();
+        let host = match config.cluster_url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
         Self {
             requests: requests.clone(),
-            host: host.map_or("", |host| host.as_str()).into(),
+            host: host.into(),
         }
     }
 }
@@ -126,7 +144,7 @@ where
             };
             let time = sent.elapsed().as_secs_f64();
             requests.durations.get_or_create(&asked).observe(time);
-            let code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+            let code = Code(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
             let answered = Answered { code, method, host };
             requests.answers.get_or_create(&answered).inc();
             answer

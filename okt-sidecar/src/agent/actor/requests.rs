@@ -23,12 +23,13 @@ impl<W: Work> Actor<W> {
             ActorRequest::Ask {
                 id,
                 request,
+                traceparent,
                 place,
                 reply,
             } => {
                 let answer = match blind {
                     Some(problem) => Err(problem),
-                    None => self.ask(id, *request).await,
+                    None => self.ask(id, *request, traceparent).await,
                 };
                 drop(place);
                 // The client may have given up; it then retries.
@@ -68,6 +69,7 @@ impl<W: Work> Actor<W> {
         &mut self,
         id: ActionId,
         request: ActionRequest,
+        traceparent: Option<String>,
     ) -> Result<(bool, ActionReport), Problem> {
         let (stopping, seen) = {
             let board = self.board.borrow();
@@ -105,8 +107,9 @@ impl<W: Work> Actor<W> {
                 self.record(change).await.map_err(cannot_record)?;
                 // Take the action from the memory instead of a second copy, because its input may be large.
                 if let Some(action) = self.memory.action(&id).cloned() {
-                    tracing::info!(%id, state = action.report.state, attempt, "begins");
-                    self.begin(&action, Course::Perform);
+                    let state = &action.report.state;
+                    tracing::info!(%id, state, attempt, traceparent, "begins");
+                    self.begin(&action, Course::Perform, traceparent);
                 }
                 self.tell(&id, true)
             }

@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Request};
+use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
-use crate::wire::{ActionId, ActionRequest, Code, Problem};
+use crate::wire::{ActionId, ActionRequest, Code, Problem, TRACEPARENT};
 
 /// Checks the length of all fields that are answered and recorded repeatedly, that is, all but the input.
 pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
@@ -34,6 +35,23 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
         return Err(Problem::new(Code::BadRequest, "from names too many states"));
     }
     Ok(())
+}
+
+/// Returns the trace that a request belongs to (W3C Trace Context, version 00); none if it does not say so, or wrongly.
+pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(TRACEPARENT)?.to_str().ok()?;
+    let parts: Vec<_> = text.split('-').collect();
+    let [version, trace, span, flags] = parts[..] else {
+        return None;
+    };
+    let is_hex = |part: &str, length: usize| {
+        let digits = part
+            .bytes()
+            .all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+        part.len() == length && digits
+    };
+    let is_right = version == "00" && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
+    is_right.then(|| text.to_owned())
 }
 
 /// Returns whether the request names this machine as its host, and no other one.

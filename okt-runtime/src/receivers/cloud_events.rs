@@ -8,8 +8,8 @@ use http::StatusCode;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use super::delivery::{Delivery, TransitionEvent, Undelivered};
 use crate::reach::{Http, HttpError, parsed};
+use crate::telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
 
 /// The type of the events; a change that receivers must know is another one.
 const TYPE: &str = "dev.okt.lifecycle.transition.v1";
@@ -41,7 +41,7 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 /// ```
 ///
 /// The receiver answers 2xx when it has the event. After 400, 413, 415 and 422 the operator logs that the event is
-/// refused, and goes on; after any other answer it tries again.
+/// refused, and goes on; after any other answer it retries.
 /// `docs/monitoring.md` describes the events.
 #[derive(Clone, Debug)]
 pub struct CloudEvents {
@@ -53,11 +53,8 @@ pub struct CloudEvents {
 
 /// A URL that no event can be sent to.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("cannot send CloudEvents to `{url}`: {why}")]
-pub struct CloudEventsError {
-    url: String,
-    why: String,
-}
+#[error("cannot send CloudEvents to this URL: {0}")]
+pub struct CloudEventsError(String);
 
 impl CloudEvents {
     /// Creates a delivery to this URL, in the structured content mode: one JSON object for each event.
@@ -74,7 +71,7 @@ impl CloudEvents {
                 source: String::new(),
                 is_binary: false,
             }),
-            Err(why) => Err(CloudEventsError { url, why }),
+            Err(why) => Err(CloudEventsError(why)),
         }
     }
 
@@ -88,7 +85,9 @@ impl CloudEvents {
     /// Puts the URL of the cluster before the path of the object in the attribute `source`, to tell clusters apart.
     #[must_use]
     pub fn source(mut self, cluster: impl Into<String>) -> Self {
-        self.source = cluster.into().trim_end_matches('/').to_owned();
+        let mut source: String = cluster.into();
+        source.truncate(source.trim_end_matches('/').len());
+        self.source = source;
         self
     }
 }

@@ -1,0 +1,198 @@
+//! What monitors an operator: its dashboard and its rules, and a real Prometheus that reads them and the metrics.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served as _, definition};
+use serde_json::{Value, json};
+
+use crate::program::{Three, body, get};
+
+/// Runs the subcommand `dashboards` of a program; returns what it prints.
+fn dashboards(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .arg("dashboards")
+        .args(arguments)
+        .output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+const DATABASES: &str = env!("CARGO_BIN_EXE_databases");
+
+#[test]
+fn a_dashboard_has_the_states_of_the_graph() {
+    let printed = dashboards(DATABASES, &["grafana"]);
+    expect_test::expect_file!["database.dashboard.json"].assert_eq(&printed);
+    let manifest = dashboards(DATABASES, &["grafana", "--manifest"]);
+    let manifest: Value = serde_saphyr::from_str(&manifest).expect("YAML");
+    assert_eq!(manifest["data"]["okt-databases.json"], json!(printed));
+}
+
+#[test]
+fn the_rules_have_the_passing_states_of_the_graph() {
+    let printed = dashboards(DATABASES, &["rules"]);
+    expect_test::expect_file!["database.rules.yaml"].assert_eq(&printed);
+    let rules: Value = serde_saphyr::from_str(&printed).expect("YAML");
+    let manifest = dashboards(DATABASES, &["rules", "--manifest"]);
+    let manifest: Value = serde_saphyr::from_str(&manifest).expect("YAML");
+    assert_eq!(manifest["spec"], rules);
+}
+
+/// The programs of Prometheus, as `tests/prometheus/install.sh` puts them.
+fn program(name: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("the target directory");
+    let path = target.join("prometheus/usr/bin").join(name);
+    assert!(
+        path.exists(),
+        "no {}: run tests/prometheus/install.sh",
+        path.display()
+    );
+    path
+}
+
+/// A Prometheus; it ends with this value.
+struct Prometheus {
+    process: Child,
+    address: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Prometheus {
+    /// Starts a Prometheus that reads these metrics and evaluates these rules, each second.
+    async fn start(metrics: &str, rules: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str| directory.path().join(name);
+        std::fs::write(file("rules.yaml"), rules).expect("a file");
+        let checked = Command::new(program("promtool"))
+            .args(["check", "rules"])
+            .arg(file("rules.yaml"))
+            .output();
+        let checked = checked.expect("it runs");
+        assert!(checked.status.success(), "{checked:?}");
+        let config = json!({
+            "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
+            "rule_files": ["rules.yaml"],
+            "scrape_configs": [{ "job_name": "databases", "static_configs": [{ "targets": [metrics] }] }],
+        });
+        std::fs::write(file("prometheus.yml"), config.to_string()).expect("a file");
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = free.local_addr().expect("an address").to_string();
+        drop(free);
+        let process = Command::new(program("prometheus"))
+            .arg(format!(
+                "--config.file={}",
+                file("prometheus.yml").display()
+            ))
+            .arg(format!("--storage.tsdb.path={}", file("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let prometheus = Self {
+            process: process.expect("it starts"),
+            address,
+            _directory: directory,
+        };
+        while std::net::TcpStream::connect(&prometheus.address).is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        prometheus
+    }
+
+    /// Sends a query; returns the result, or the error.
+    async fn query(&self, query: &str) -> Result<Vec<Value>, String> {
+        let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        let answer = get(&self.address, &format!("/api/v1/query?query={query}")).await;
+        let answer: Value =
+            serde_json::from_str(body(&answer)).map_err(|error| format!("{error}: {answer}"))?;
+        match answer["data"]["result"].as_array() {
+            Some(result) => Ok(result.clone()),
+            None => Err(answer.to_string()),
+        }
+    }
+
+    /// Sends a query until it has a result; returns the value of the first series, as text.
+    async fn until(&self, query: &str) -> String {
+        loop {
+            // It answers 503 until it has started.
+            if let Some(first) = self.query(query).await.unwrap_or_default().first() {
+                return first["value"][1].as_str().expect("a value").to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs Prometheus: tests/prometheus/install.sh"]
+async fn a_real_prometheus_reads_the_metrics_and_the_rules() {
+    let rig = Rig::<Databases>::bare();
+    // As after a rollback: a spec asks for a state of another release.
+    rig.define(definition::with_schema::<Database>(definition::any_spec))
+        .await;
+    rig.create("db", json!({})).await;
+    rig.create_raw(Databases::object("lost", json!({ "state": "Nirvana" })))
+        .await;
+    let arguments = ["--metrics-address", "127.0.0.1:0", "--health-address", ""];
+    let mut three = Three::run(&rig, &arguments).await;
+    let mut lines = BufReader::new(three.stderr()).lines();
+    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves metrics")));
+    let line = line.expect("it serves metrics");
+    let (_, address) = line.split_once("address=").expect("an address");
+    rig.until_ready("db", Running).await;
+    let rules = dashboards(env!("CARGO_BIN_EXE_three-operators"), &["rules"]);
+    let prometheus = Prometheus::start(address, &rules).await;
+
+    let running = r#"okt_objects{controller="database",state="Running"}"#;
+    assert_eq!(prometheus.until(running).await, "2");
+    assert_eq!(prometheus.until("up").await, "1");
+    // A histogram with exemplars, a counter, and the names of controller-runtime.
+    for query in [
+        r#"okt_state_duration_seconds_count{state="Start"}"#,
+        r#"okt_transitions_total{from="Start",to="Running"}"#,
+        r#"controller_runtime_reconcile_total{controller="database",result="requeue_after"}"#,
+        "process_resident_memory_bytes",
+    ] {
+        assert_ne!(prometheus.until(query).await, "0", "{query}");
+    }
+    // The alert waits for its five minutes.
+    let alert =
+        r#"ALERTS{alertname="OktUnroutable",reason="UnknownDesiredState",alertstate="pending"}"#;
+    assert_eq!(prometheus.until(alert).await, "1");
+    let answer = get(&prometheus.address, "/api/v1/rules").await;
+    let answer: Value = serde_json::from_str(body(&answer)).expect("JSON");
+    let groups = answer["data"]["groups"].as_array().expect("groups");
+    assert_eq!(groups.len(), 4, "three operators, and the replicas");
+    for rule in groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().expect("rules"))
+    {
+        assert_eq!(rule["health"], "ok", "{rule}");
+    }
+    // Every query of the dashboard is one.
+    let dashboard: Value =
+        serde_json::from_str(include_str!("database.dashboard.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let mut queries = 0;
+    for target in targets {
+        let query = target["expr"].as_str().expect("a query");
+        let query = query.replace("$__rate_interval", "1m");
+        prometheus.query(&query).await.expect(&query);
+        queries += 1;
+    }
+    assert!(queries > 20, "{queries}");
+}
