@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
+use kube::api::ListParams;
 use okt_testing::{FeatureGate, Kubernetes};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
@@ -12,7 +13,7 @@ use crate::replica::Replica;
 use crate::{LEAFLETS, LEASE_SECONDS, STAGE, Scene, reprinted, until};
 
 /// How long faults happen; `OKT_CHAOS_SECONDS` sets another time.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 90;
 
 /// The length of a lease by default, for the measured hand-overs.
 const USUAL_LEASE: u64 = 15;
@@ -96,6 +97,28 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Checks that two replicas had the same job at work only where the first one stood still: it had sent its request, and
+/// could not know that it is replaced.
+fn only_while_paused(scene: &Scene, pauses: &[(&str, Instant, Instant)]) {
+    let twice = scene.press.twice();
+    let mut longest = Duration::ZERO;
+    for job in &twice {
+        let until = job.until.unwrap_or_else(Instant::now);
+        longest = longest.max(until.duration_since(job.from));
+        let stood_still = |(name, from, to): &(&str, Instant, Instant)| {
+            *name == job.before && *from <= job.from && job.from <= *to
+        };
+        assert!(
+            pauses.iter().any(stood_still),
+            "{job:?} was at work twice, and its first replica did not stand still: {pauses:?}"
+        );
+    }
+    println!(
+        "{} jobs were at work at a replica that stood still and at its successor, for at most {longest:.1?}",
+        twice.len(),
+    );
+}
+
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
@@ -113,6 +136,7 @@ async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
     let mut replicas = Group::start(&scene, LEASE_SECONDS, "auto").await.replicas;
     scene.all_settled().await;
     let (begun, mut rounds, mut faults) = (Instant::now(), 0, [0; 3]);
+    let (mut pauses, mut longest) = (Vec::new(), Duration::ZERO);
     while begun.elapsed() < time {
         rounds += 1;
         scene.reprint(&format!("round-{rounds}")).await;
@@ -136,15 +160,23 @@ async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
             } else {
                 // Shorter and longer than a lease is trusted.
                 replicas[victim].signal(Signal::STOP);
+                let from = Instant::now();
                 sleep(Duration::from_millis(300 + 100 * dice.below(60) as u64)).await;
                 replicas[victim].signal(Signal::CONT);
+                pauses.push((replicas[victim].name, from, Instant::now()));
                 faults[2] += 1;
             }
         }
+        let last = Instant::now();
         scene.all_settled().await;
+        longest = longest.max(last.elapsed());
     }
-    let [kills, stops, pauses] = faults;
-    println!("{LEAFLETS} leaflets, {rounds} rounds: {kills} kills, {stops} stops, {pauses} pauses");
+    let [kills, stops, paused] = faults;
+    println!("{LEAFLETS} leaflets, {rounds} rounds: {kills} kills, {stops} stops, {paused} pauses");
+    println!(
+        "at most {longest:.1?} from the last fault of a round until all leaflets were settled"
+    );
+    only_while_paused(&scene, &pauses);
     scene.judge("three replicas", |_| reprinted(rounds)).await;
     // A restarted server cannot show every version, so from here on only the press tells what was done.
     scene.record.end();
@@ -156,6 +188,13 @@ async fn whatever_happens_to_three_replicas_each_job_is_done_once() {
         sleep(Duration::from_millis(100 * dice.below(30) as u64)).await;
         scene.kubernetes.restart().await.unwrap();
         scene.all_settled().await;
+    }
+    // Every leaflet went along its edges, with one transition for each.
+    let all = scene.leaflets.list(&ListParams::default()).await.unwrap();
+    for leaflet in all {
+        let position = leaflet.status.unwrap().lifecycle.unwrap();
+        let expected = u64::try_from(reprinted(rounds).len()).unwrap();
+        assert_eq!((position.transition, position.jumps), (expected, 0));
     }
     let mut done: Vec<String> = scene.press.done().into_iter().map(|done| done.id).collect();
     done.sort();

@@ -100,13 +100,17 @@ pub(crate) async fn drive<A: Application>(
         }
     };
     let due = Arc::clone(&requeues).stream();
-    let routine = stream::select(openings(&shared, Arc::clone(&objects)), due).for_each(|object| {
+    let routine = due.for_each(|object| {
         queue.push(object, Urgency::Routine);
+        std::future::ready(())
+    });
+    let opened = openings(&shared, Arc::clone(&objects)).for_each(|object| {
+        queue.push(object.reference(), object.urgency());
         std::future::ready(())
     });
     // Neither ends before the operator does.
     let others = async {
-        futures::join!(requested, routine);
+        futures::join!(requested, routine, opened);
         std::future::pending::<()>().await;
     };
     let empty = reconcile_all(
@@ -215,7 +219,7 @@ fn take_request<A: Application>(
 fn openings<A: Application>(
     shared: &Arc<Shared<A>>,
     objects: Arc<Objects<A::Resource>>,
-) -> impl Stream<Item = ObjectRef<Cached<A::Resource>>> + use<A> {
+) -> impl Stream<Item = Cached<A::Resource>> + use<A> {
     let readiness = changed(shared.readiness.clone());
     let all = readiness.map(|()| Ranges::ALL);
     let all = stream::select(all, shared.cluster.becoming_known());
@@ -231,9 +235,7 @@ fn openings<A: Application>(
         })
         .flat_map(move |ranges| {
             opened.memory.reopen(ranges);
-            let all = objects.in_ranges(ranges).into_iter();
-            let all: Vec<_> = all.map(|object| object.reference()).collect();
-            stream::iter(all)
+            stream::iter(objects.in_ranges(ranges))
         })
 }
 

@@ -149,7 +149,7 @@ impl Group {
 /// # }
 /// ```
 ///
-/// The service account may `get`, `list`, `watch`, `create`, `patch` and `delete` leases in the namespace.
+/// The service account may `list`, `watch`, `create`, `patch` and `delete` leases in the namespace.
 pub struct Membership {
     standing: Arc<Standing>,
     stopping: CancellationToken,

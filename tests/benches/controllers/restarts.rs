@@ -12,10 +12,13 @@ use crate::site::{Parcels, Site};
 
 /// The time for which a controller idles once; it must write nothing.
 const IDLE: Duration = Duration::from_mins(1);
+/// The name of the measured memory.
+const MEMORY: &str = "resident memory, MB";
 /// The time to wait before memory is measured.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Measures both controllers in alternation for each number of settled objects, and prints a table for each.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) async fn bench(
     site: &Site,
     sizes: &[usize],
@@ -29,6 +32,7 @@ pub(crate) async fn bench(
         ));
     }
     let mut before = 0;
+    let mut empty: Option<[f64; 2]> = None;
     for &size in sizes {
         let mut tables = [Table::of(Way::TITLES)];
         for (way, parcels) in &namespaces {
@@ -41,7 +45,19 @@ pub(crate) async fn bench(
             Ok(())
         });
         let measured = measured.await;
-        let [table] = tables;
+        let [mut table] = tables;
+        let memory = Way::TITLES.map(|title| table.median(title, MEMORY).unwrap_or_default());
+        if let Some(empty) = &empty {
+            for (title, (memory, empty)) in
+                Way::TITLES.into_iter().zip(memory.into_iter().zip(empty))
+            {
+                let bytes = (memory - empty) * 1e6 / size as f64;
+                table.add(title, "memory of an object, bytes", bytes);
+            }
+        }
+        if size == 0 {
+            empty = Some(memory);
+        }
         table.print(&format!("a restart on {size} settled objects"));
         measured?;
         before = size;
@@ -98,7 +114,7 @@ async fn restart(
         "requests until then",
         figures.requests.values().sum::<u64>() as f64,
     );
-    table.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    table.add(way.title(), MEMORY, megabytes(memory.now));
     table.add(way.title(), "peak of it, MB", megabytes(memory.peak));
     if idles {
         let cpu = controller.cpu()?;

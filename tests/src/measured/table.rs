@@ -28,6 +28,12 @@ impl Table {
         self.rows[row].1.entry(side).or_default().push(figure);
     }
 
+    /// Returns the median of the measurements of one side.
+    pub fn median(&self, side: &str, what: &str) -> Option<f64> {
+        let (_, figures) = self.rows.iter().find(|(name, _)| name == what)?;
+        median(figures.get(side)?)
+    }
+
     /// Returns both sides, the measured one first.
     pub(super) fn sides(&self) -> [&'static str; 2] {
         self.sides

@@ -274,3 +274,36 @@ async fn a_leader_that_is_deposed_stops_between_two_objects_of_a_list() {
         "nothing is written after that"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_reconciles_changed_objects_before_settled_ones() {
+    let (is_leader, leads) = watch::channel(true);
+    let mut rig = Rig::<Databases>::without_operator().await;
+    rig.options.is_leader = Some(leads);
+    // Nothing is observed again by itself.
+    rig.app.observe_again_after(Duration::from_hours(10));
+    rig.start_with(|operator| operator.concurrency(1));
+    for number in 0..60 {
+        rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    for number in 0..60 {
+        rig.until_ready(&format!("db-{number}"), Running).await;
+    }
+    is_leader.send_replace(false);
+    rig.pass(Duration::from_mins(1)).await;
+    for number in [13, 31, 47] {
+        rig.ask_for(&format!("db-{number}"), json!({ "state": "End" }))
+            .await;
+    }
+    rig.pass(Duration::from_mins(1)).await;
+    let before = rig.app.observed().len();
+    is_leader.send_replace(true);
+    rig.pass(Duration::from_mins(1)).await;
+    let mut first = rig.app.observed()[before..][..3].to_vec();
+    first.sort();
+    assert_eq!(first, ["db-13", "db-31", "db-47"]);
+    assert!(
+        rig.app.observed().len() >= before + 60,
+        "the others come after"
+    );
+}

@@ -105,6 +105,56 @@ impl<A: Served> Fleet<A> {
         spec.holder_identity.expect("a holder")
     }
 
+    /// Returns the holders of the ranges in each version of the table since a mark.
+    fn tables(&self, since: okt_testing::Mark) -> Vec<Vec<Option<String>>> {
+        let versions = self.rig.server.versions();
+        let table = versions.resource("leases").name("databases-ranges");
+        let texts = table
+            .since(since)
+            .course("/metadata/annotations/okt.dev~1rows");
+        let holders = |text: &serde_json::Value| {
+            let text = text.as_str().expect("a table");
+            let table: serde_json::Value = serde_json::from_str(text).expect("a table");
+            let rows = table["rows"].as_array().expect("rows").iter();
+            let name = |row: &serde_json::Value| {
+                let member = usize::try_from(row[0].as_u64()?).expect("a position");
+                table["members"][member].as_str().map(str::to_owned)
+            };
+            rows.map(name).collect()
+        };
+        texts.iter().map(holders).collect()
+    }
+
+    /// Returns how many ranges a replica holds.
+    async fn ranges(&self, since: okt_testing::Mark, name: &str) -> usize {
+        let leases = self.leases().list(&ListParams::default()).await;
+        let mut leases = leases.expect("a list").into_iter();
+        let is_its = |lease: &Lease| {
+            let spec = lease.spec.as_ref();
+            spec.and_then(|spec| spec.holder_identity.as_deref()) == Some(name)
+        };
+        let member = leases.find(is_its).expect("a lease").name_any();
+        let tables = self.tables(since);
+        let holders = tables.last().expect("a table").iter().flatten();
+        holders.filter(|holder| **holder == member).count()
+    }
+
+    /// Returns how often a range went from one replica to another.
+    fn moves(&self, since: okt_testing::Mark) -> usize {
+        let mut before: Option<Vec<Option<String>>> = None;
+        let mut moves = 0;
+        for table in self.tables(since) {
+            let last = before.get_or_insert_with(|| table.clone());
+            for (last, holder) in last.iter_mut().zip(table) {
+                if holder.is_some() && *last != holder {
+                    moves += usize::from(last.is_some());
+                    *last = holder;
+                }
+            }
+        }
+        moves
+    }
+
     /// Returns the requests of each replica since a mark that wrote anything but leases and events.
     fn writers(&self, since: okt_testing::Mark) -> BTreeMap<String, Vec<RequestRecord>> {
         let mut writers: BTreeMap<String, Vec<RequestRecord>> = BTreeMap::new();
@@ -159,6 +209,9 @@ async fn of_three_replicas_one_leads_and_the_others_write_nothing() {
     }
     let writers = fleet.writers(mark);
     assert_eq!(writers.keys().collect::<Vec<_>>(), [&leader]);
+    // As without leader election: the finalizer, two transitions, and the work that ends at rest.
+    sleep(LONG).await;
+    assert_eq!(fleet.writers(mark)[&leader].len(), 10 * 4);
     // A group that is settled only renews its leases: every four seconds, each.
     let mark = fleet.rig.server.mark();
     sleep(LONG).await;
@@ -214,6 +267,7 @@ async fn the_work_of_a_killed_leader_is_resumed_under_the_same_id_within_18_seco
     let ran = fleet.rig.app.ran();
     assert_eq!(ran[0].id, ran[1].id);
     assert!(!ran[0].resumed && ran[1].resumed);
+    assert!(ran[0].epoch.is_some() && ran[0].epoch < ran[1].epoch);
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,13 +418,14 @@ async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settle
             .await;
     }
     let mark = fleet.rig.server.mark();
-    let mut number = 0;
+    let (mut number, mut stopped) = (0, 0);
     let mut names = Vec::new();
     for step in 0..3 {
         match step {
             0 => drop((fleet.start(Shards::Auto), fleet.start(Shards::Auto))),
             1 => {
                 let name = fleet.replicas.keys().next().expect("a replica").clone();
+                stopped = fleet.ranges(mark, &name).await;
                 fleet.stop(&name).await;
             }
             _ => {}
@@ -386,6 +441,8 @@ async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settle
     for name in &names {
         fleet.rig.until_ready(name, Running).await;
     }
+    // Two newcomers get a third of the 64 ranges each; those of the one that stopped go to the others.
+    assert_eq!(fleet.moves(mark), 42 + stopped);
     for request in fleet.writers(mark).values().flatten() {
         let name = request.name.as_deref().unwrap_or_default();
         assert!(name.starts_with("new-"), "{request:?}");

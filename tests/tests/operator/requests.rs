@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use okt_tests::{DatabaseState::*, Rig};
 use serde_json::json;
+use tokio::time::Instant;
 
 /// Writes for a creation, a visit and a deletion: 1 PATCH for each of the 6 transitions, 1 for each of the 2 actions
 /// that end at rest, 2 for the finalizer.
@@ -205,4 +206,23 @@ async fn an_idle_operator_stops_at_once() {
         let stopped = stopped.unwrap_or_else(|_| panic!("it goes on; without the CRD: {bare}"));
         stopped.expect("no panic").expect("no error");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limited_client_sends_its_burst_at_once_and_then_its_rate() {
+    let rig = Rig::without_operator().await;
+    let limited = okt::limit_requests(&rig.client, 10, 20);
+    let begun = Instant::now();
+    let requests = (0..70).map(|_| async {
+        limited.apiserver_version().await.expect("an answer");
+        begun.elapsed()
+    });
+    let times = futures::future::join_all(requests).await;
+    let at_once = times
+        .iter()
+        .filter(|time| **time < Duration::from_millis(50));
+    assert_eq!(at_once.count(), 20);
+    let last = times.iter().max().expect("times");
+    let expected = Duration::from_millis(4_900)..=Duration::from_millis(5_100);
+    assert!(expected.contains(last), "{last:?}");
 }
