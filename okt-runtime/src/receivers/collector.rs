@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// `run --otlp-endpoint URL` does this. With a `main` of your own, add its layer to your subscriber:
 ///
 /// ```no_run
-/// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use okt::Traces;
 /// use okt::reach::Reach;
 /// use tracing_subscriber::prelude::*;
