@@ -52,6 +52,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::delivery::{AnyDelivery, Delivery};
 use crate::telemetry::kube_events::{EventPolicy, KubeEvents};
 use crate::telemetry::monitoring::{Measured, Monitoring};
+use crate::telemetry::operators::controller;
 use crate::telemetry::outbox::Outbox;
 use crate::telemetry::sinks::{AnySink, Deliveries, Sink, Sinks};
 use crate::texts::seconds;
@@ -585,7 +586,7 @@ impl<A: Application> Operator<A> {
     /// Returns the metrics of this operator, which has so many queues.
     fn measured(&self, queues: usize) -> Option<Measured> {
         let workers = usize::from(self.concurrency).saturating_mul(queues);
-        let controller = A::Resource::kind(&()).to_lowercase();
+        let controller = controller(&A::Resource::kind(&()));
         (self.monitoring.as_ref()).map(|monitoring| monitoring.of(&controller, workers))
     }
 
@@ -593,7 +594,7 @@ impl<A: Application> Operator<A> {
     fn telemetry(&mut self, metrics: Option<&Measured>) -> (Telemetry, Deliveries) {
         let mut sinks = std::mem::take(&mut self.sinks);
         if self.events != EventPolicy::None {
-            let controller = format!("okt-{}", A::Resource::kind(&()).to_lowercase());
+            let controller = format!("okt-{}", controller(&A::Resource::kind(&())));
             let events = KubeEvents::new(self.client.clone(), controller, self.events);
             sinks.push(Box::new(events));
         }

@@ -32,6 +32,7 @@ use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{ServiceAccount, lease_roles, rbac};
 use crate::install::{dashboards, health};
+use crate::telemetry::operators::controller;
 use crate::texts::chain;
 use crate::wire::object::has_lifecycle;
 
@@ -343,7 +344,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         let operators = self.parts.iter().map(|part| {
             let mut graphs = (part.graphs)().into_iter();
             Monitored {
-                controller: (part.kind)().1.to_lowercase(),
+                controller: controller(&(part.kind)().1),
                 graph: graphs.find(|graph| graph.kind == okt_core::Kind::Lifecycle),
             }
         });

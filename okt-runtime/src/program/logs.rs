@@ -1,4 +1,5 @@
-//! Logs of `run` on standard error, and spans for traces: their format, and their level, which may change while the program runs.
+//! Logs of `run` on standard error, and spans for traces: their format, and their level, which may change while the
+//! program runs.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -31,6 +31,7 @@ use crate::sharding::gate::Gate;
 use crate::sharding::membership::{Group, Membership};
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
+use crate::telemetry::operators::controller;
 #[cfg(feature = "serve")]
 use crate::telemetry::serve::ListenAddress;
 use crate::texts::chain;
@@ -52,7 +53,7 @@ pub(super) async fn run<Options: Clone>(
     let address = config.cluster_url.to_string();
     let monitoring = Monitoring::new();
     for (part, _) in &parts {
-        monitoring.expect((part.kind)().1.to_lowercase());
+        monitoring.expect(controller(&(part.kind)().1));
     }
     let requests = monitoring.requests(&config);
     let client = ClientBuilder::try_from(config)

@@ -146,12 +146,11 @@ impl<E: opentelemetry_sdk::trace::SpanExporter + 'static> opentelemetry_sdk::tra
             .spawn(async move { exporter.export(batch).await });
         match sent.await {
             Ok(result) => {
+                let was_away = self.is_away.swap(result.is_err(), Ordering::Relaxed);
                 if let Err(error) = &result
-                    && !self.is_away.swap(true, Ordering::Relaxed)
+                    && !was_away
                 {
                     tracing::warn!("cannot send spans to the collector: {error}");
-                } else if result.is_ok() {
-                    self.is_away.store(false, Ordering::Relaxed);
                 }
                 result
             }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::ids::{first_span_id, reference, trace_id};
+use super::ids::{reference, trace_ids};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::Transition;
 
@@ -67,8 +67,7 @@ impl TransitionEvent {
     /// operator that recorded no generation wrote the transition.
     pub fn traceparent(&self) -> Option<String> {
         let generation = self.transition.generation?;
-        let trace = trace_id(self.uid(), generation);
-        let span = first_span_id(self.uid(), generation);
+        let (trace, span) = trace_ids(self.uid(), generation);
         Some(format!("00-{trace}-{span}-01"))
     }
 }

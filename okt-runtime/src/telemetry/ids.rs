@@ -7,14 +7,12 @@ use sha2::{Digest, Sha256};
 use crate::wire::object::LifecycleObject;
 use crate::wire::read::hex;
 
-/// Returns the id of the trace that a generation of an object's spec is, as 32 hexadecimal digits.
-pub(crate) fn trace_id(uid: &str, generation: i64) -> String {
-    digits(&format!("{uid}/{generation}"), 16)
-}
-
-/// Returns the id of the first span of this trace, as 16 hexadecimal digits.
-pub(crate) fn first_span_id(uid: &str, generation: i64) -> String {
-    digits(&format!("{uid}/{generation}"), 24).split_off(32)
+/// Returns the id of the trace that a generation of an object's spec is, as 32 hexadecimal digits, and the id of its
+/// first span, as 16.
+pub(crate) fn trace_ids(uid: &str, generation: i64) -> (String, String) {
+    let mut trace = digits(&format!("{uid}/{generation}"), 24);
+    let first = trace.split_off(32);
+    (trace, first)
 }
 
 /// Returns a hash of a text, as many bytes of it in hexadecimal digits.

@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+/// Returns the name of the controller of a kind, as metrics, health and alerts have it.
+pub(crate) fn controller(kind: &str) -> String {
+    kind.to_lowercase()
+}
+
 /// The operators of a process; clones share them. An operator that has ended is forgotten.
 #[derive(Clone, Default)]
 pub(crate) struct Operators {

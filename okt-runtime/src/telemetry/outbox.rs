@@ -106,18 +106,18 @@ struct Mailbox {
 
 impl Mailbox {
     /// Returns how many transitions are not delivered.
-    fn number(&self) -> u64 {
+    fn undelivered(&self) -> u64 {
         u64::try_from(self.pending.len()).unwrap_or(u64::MAX)
     }
 
     /// Adds a transition, unless it is known; returns how many had to be dropped.
-    fn add(&mut self, event: TransitionEvent) -> u64 {
+    fn add(&mut self, event: Arc<TransitionEvent>) -> u64 {
         if event.number() <= self.last {
             return 0;
         }
         let mut dropped = (event.number()).saturating_sub(self.last.saturating_add(1));
         self.last = event.number();
-        self.pending.push_back(Arc::new(event));
+        self.pending.push_back(event);
         if self.pending.len() > HISTORY_LIMIT
             && let Some(oldest) = self.pending.pop_front()
         {
@@ -156,8 +156,8 @@ impl Outbox {
     ) {
         let mut state = self.state();
         let from = recorded.unwrap_or(transition);
-        let is_back = |mailbox: &mut Mailbox| transition < mailbox.last;
-        if state.objects.get_mut(uid).is_none_or(is_back) {
+        let known = state.objects.get(uid);
+        if known.is_none_or(|mailbox| transition < mailbox.last) {
             // Nothing is known here, or the object was restored to an earlier transition.
             let mailbox = state.mailbox(from.min(transition));
             state.objects.insert(uid.to_owned(), mailbox);
@@ -186,24 +186,24 @@ impl Outbox {
 
     /// Adds a transition that was just written. If nothing is known of the object, its next reconciliation adds it.
     pub(crate) fn push(&self, event: TransitionEvent) {
-        let object = event.object.clone();
-        let uid = event.uid().to_owned();
+        let event = Arc::new(event);
+        let uid = event.uid();
         let mut state = self.state();
-        let Some(mailbox) = state.objects.get_mut(&uid) else {
+        let Some(mailbox) = state.objects.get_mut(uid) else {
             return;
         };
-        let dropped = mailbox.add(event);
+        let dropped = mailbox.add(Arc::clone(&event));
         if !mailbox.is_queued && !mailbox.pending.is_empty() {
             mailbox.is_queued = true;
             let id = mailbox.id;
-            state.ready.push_back((uid.clone(), id));
+            state.ready.push_back((uid.to_owned(), id));
         }
         drop(state);
         if dropped > 0 {
             tracing::warn!(
-                kind = object.kind,
-                namespace = object.namespace,
-                name = object.name,
+                kind = event.object.kind,
+                namespace = event.object.namespace,
+                name = event.object.name,
                 uid,
                 dropped,
                 "the oldest transitions of an object are never delivered: its history has no more than ten"
@@ -258,7 +258,7 @@ impl Outbox {
             if state.objects.get(&oldest).is_some_and(|it| it.is_left)
                 && let Some(mailbox) = state.objects.remove(&oldest)
             {
-                dropped = mailbox.number().saturating_add(dropped);
+                dropped = mailbox.undelivered().saturating_add(dropped);
             }
         }
         drop(state);
@@ -339,7 +339,7 @@ impl Outbox {
             // It keeps the operator alive.
             mailbox.held = None;
             if mailbox.is_left {
-                lost = mailbox.number().saturating_add(lost);
+                lost = mailbox.undelivered().saturating_add(lost);
             }
         }
         drop(state);

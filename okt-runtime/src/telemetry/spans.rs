@@ -16,7 +16,7 @@ use opentelemetry_sdk::trace::{
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use super::ids::{first_span_id, trace_id};
+use super::ids::trace_ids;
 use crate::wire::object::LifecycleObject;
 
 /// The name of the tracer.
@@ -74,8 +74,8 @@ impl ShouldSample for OnlyTraces {
 
 /// Returns the ids of the first span of the trace of a generation.
 fn first(uid: &str, generation: i64) -> (TraceId, SpanId) {
-    let trace = TraceId::from_hex(&trace_id(uid, generation));
-    let span = SpanId::from_hex(&first_span_id(uid, generation));
+    let (trace, span) = trace_ids(uid, generation);
+    let (trace, span) = (TraceId::from_hex(&trace), SpanId::from_hex(&span));
     // Both are hexadecimal digits.
     (
         trace.unwrap_or(TraceId::INVALID),

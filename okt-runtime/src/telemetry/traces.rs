@@ -6,7 +6,7 @@
 use tracing::Span;
 
 #[cfg(feature = "sidecar")]
-use super::ids::{digits, trace_id};
+use super::ids::{digits, trace_ids};
 #[cfg(feature = "otel")]
 use super::spans;
 
@@ -18,7 +18,7 @@ pub(crate) fn traceparent(uid: &str, generation: Option<i64>, piece: &str) -> St
     if let Some(current) = spans::current_traceparent() {
         return current;
     }
-    let trace = trace_id(uid, generation.unwrap_or_default());
+    let (trace, _) = trace_ids(uid, generation.unwrap_or_default());
     format!("00-{trace}-{}-01", digits(piece, 8))
 }
 

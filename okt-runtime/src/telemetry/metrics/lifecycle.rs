@@ -214,10 +214,10 @@ impl LifecycleMetrics {
                     cause: cause.as_str(),
                 };
                 let trace = Some(in_trace(event));
-                (self.all.transitions.get_or_create(&labels)).inc_by(1, trace, None);
+                (self.all.transitions.get_or_create(&labels)).inc_by(1, trace.clone(), None);
                 if let Some(time) = time_in_state {
                     let left = self.all.in_state.get_or_create(&self.of(from));
-                    left.observe(time.as_secs_f64(), Some(in_trace(event)), None);
+                    left.observe(time.as_secs_f64(), trace, None);
                 }
             }
             Occurrence::AttemptEnded {
