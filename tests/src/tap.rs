@@ -87,10 +87,10 @@ impl Tap {
         self.state().seen.clone()
     }
 
-    /// Returns the writes.
+    /// Returns the writes, without those of Kubernetes Events, which only tell what happened.
     pub fn writes(&self) -> Vec<Tapped> {
         let mut seen = self.seen();
-        seen.retain(Tapped::is_write);
+        seen.retain(|tapped| tapped.is_write() && !tapped.path.ends_with("/events"));
         seen
     }
 
