@@ -6,7 +6,7 @@
 //!
 //! | folder | content | uses |
 //! |---|---|---|
-//! | | `failure`, `texts`, `clock`, `patience`, `limit`, `backdoor`: helpers for every folder | |
+//! | | `failure`, `texts`, `clock`, `patience`, `limit`, `provider`, `backdoor`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
 //! | `telemetry` | what happens to objects: metrics, Kubernetes Events, sinks of your own; health | `wire` |
 //! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
@@ -26,10 +26,15 @@
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
-// With `reach`, `reach/connect.rs` reports this.
+// With the module `provider`, that reports this.
 #[cfg(all(
     feature = "rustls-tls",
-    not(any(feature = "aws-lc-rs", feature = "reach", feature = "ring"))
+    not(any(
+        feature = "aws-lc-rs",
+        feature = "reach",
+        feature = "ring",
+        feature = "secure-metrics"
+    ))
 ))]
 compile_error!(
     "the feature `rustls-tls` needs a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`"
@@ -50,6 +55,8 @@ mod operator;
 mod patience;
 #[cfg(feature = "cli")]
 mod program;
+#[cfg(any(feature = "reach", feature = "secure-metrics"))]
+mod provider;
 #[cfg(feature = "reach")]
 pub mod reach;
 #[cfg(any(feature = "cloudevents", feature = "otel"))]
@@ -77,7 +84,9 @@ pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
 pub use crd::union::crd_union;
 pub use failure::Failure;
-pub use install::rbac::{Rbac, ServiceAccount, ServiceAccountError, lease_roles, rbac};
+pub use install::rbac::{
+    Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
+};
 pub use limit::limit_requests;
 pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};

@@ -30,7 +30,7 @@ use crate::crd::in_use::InUse;
 use crate::crd::union::crd_union;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
-use crate::install::rbac::{ServiceAccount, lease_roles, rbac};
+use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};
 use crate::install::{dashboards, health};
 use crate::telemetry::operators::controller;
 use crate::texts::chain;
@@ -263,7 +263,13 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             Command::Rbac {
                 namespace,
                 service_account,
-            } => print(&self.roles(&namespace, service_account.as_ref())?),
+                #[cfg(feature = "secure-metrics")]
+                metrics_secure,
+            } => {
+                #[cfg(not(feature = "secure-metrics"))]
+                let metrics_secure = false;
+                print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?)
+            }
             Command::Manifests(manifests) => print(&self.manifests(&manifests)?),
             Command::Graph { format } => print(&self.graphs(format)),
             Command::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
@@ -290,11 +296,14 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         &self,
         namespaces: &[String],
         account: Option<&ServiceAccount>,
+        secure: bool,
     ) -> Result<String, String> {
         let limit = self.limit(namespaces);
         let roles = (self.parts.iter()).map(|part| (part.roles)(limit(part), account));
         let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
-        stream(roles.chain(leases))
+        let metrics = account.filter(|_| secure);
+        let metrics = metrics.map(|account| documents(&metrics_roles(&own_name(), account)));
+        stream(roles.chain(leases).chain(metrics))
     }
 
     /// Returns the manifests that install the program, in the order in which they are applied.
@@ -309,6 +318,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             replicas: asked.replicas,
             shards: asked.shards.text(),
             serves: cfg!(feature = "serve"),
+            secure: asked.is_secure(),
         };
         let mut documents = Vec::new();
         if lives_alone {
@@ -316,7 +326,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         }
         documents.push(yaml(&installation.service_account()));
         documents.push(self.definitions(None));
-        documents.push(self.roles(&asked.namespace, Some(&account)));
+        documents.push(self.roles(&asked.namespace, Some(&account), asked.is_secure()));
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));

@@ -9,6 +9,10 @@ pub(crate) mod metrics;
 pub(crate) mod monitoring;
 pub(crate) mod operators;
 pub(crate) mod outbox;
+#[cfg(feature = "secure-metrics")]
+mod permission;
+#[cfg(feature = "secure-metrics")]
+mod secure;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod sinks;

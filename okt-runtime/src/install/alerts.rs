@@ -49,8 +49,16 @@ pub(crate) fn rules(operators: &[Monitored]) -> Value {
         let rules: Vec<_> = alerts.iter().map(Alert::rule).collect();
         json!({ "name": name, "rules": rules })
     };
-    let mut groups: Vec<_> = (operators.iter())
-        .map(|it| group(format!("okt-{}", it.controller), of_operator(it)))
+    let mut groups: Vec<_> = (operators.iter().enumerate())
+        .map(|(number, it)| {
+            // The names of groups differ, even if kinds of two API groups have the same name, and share their metrics.
+            let is_same = |other: &Monitored| other.controller == it.controller;
+            let name = match operators.iter().position(is_same) {
+                Some(first) if first < number => format!("okt-{}-{number}", it.controller),
+                _ => format!("okt-{}", it.controller),
+            };
+            group(name, of_operator(it))
+        })
         .collect();
     groups.push(group("okt-replicas".to_owned(), of_replicas()));
     json!({ "groups": groups })
@@ -110,15 +118,12 @@ fn of_operator(operator: &Monitored) -> Vec<Alert> {
         },
     ];
     if let Some(graph) = operator.graph {
-        alerts.extend(of_lifecycle(controller, &of, graph));
+        alerts.extend(stuck(controller, &of, graph));
     }
-    alerts
-}
-
-fn of_lifecycle(controller: &str, of: &str, graph: &Graph<'_>) -> Vec<Alert> {
-    let mut alerts: Vec<_> = stuck(controller, of, graph).into_iter().collect();
-    alerts.extend(of_conditions(controller, of));
-    alerts.extend(of_deliveries(controller, of));
+    alerts.extend(of_conditions(controller, &of));
+    if operator.graph.is_some() {
+        alerts.extend(of_deliveries(controller, &of));
+    }
     alerts
 }
 
@@ -275,6 +280,22 @@ mod tests {
         /// It is over.
         #[leaf(idle)]
         Over,
+    }
+
+    #[test]
+    fn kinds_of_one_name_have_groups_of_their_own_and_a_pass_alone_has_alerts_about_conditions() {
+        let [one, other] = [Some(Life::GRAPH), None].map(|graph| Monitored {
+            controller: "database".to_owned(),
+            graph,
+        });
+        let rules = rules(&[one, other]);
+        let groups = rules["groups"].as_array().expect("groups");
+        let names: Vec<_> = groups.iter().map(|group| &group["name"]).collect();
+        assert_eq!(names, ["okt-database", "okt-database-1", "okt-replicas"]);
+        let of_pass = groups[1]["rules"].as_array().expect("rules");
+        let has = |name: &str| of_pass.iter().any(|rule| rule["alert"] == name);
+        assert!(has("OktStalled") && has("OktWritesRefused"));
+        assert!(!has("OktStuckInState") && !has("OktDeliveriesLost"));
     }
 
     #[test]

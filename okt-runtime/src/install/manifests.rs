@@ -14,9 +14,19 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The level of the Pod Security Standards that the Deployment complies with.
 const LEVEL: &str = "restricted";
 
-/// The default ports of metrics and health.
-pub(crate) const METRICS_PORT: u16 = 8080;
+/// The default ports.
 pub(crate) const HEALTH_PORT: u16 = 8081;
+const METRICS_PORT: u16 = 8080;
+const SECURE_METRICS_PORT: u16 = 8443;
+
+/// Returns the default port of the metrics, over TLS or not.
+pub(crate) const fn metrics_port(secure: bool) -> u16 {
+    if secure {
+        SECURE_METRICS_PORT
+    } else {
+        METRICS_PORT
+    }
+}
 
 /// The installation of an operator in a cluster.
 pub(crate) struct Installation<'a> {
@@ -31,6 +41,8 @@ pub(crate) struct Installation<'a> {
     pub(crate) shards: String,
     /// Whether the program serves metrics and health.
     pub(crate) serves: bool,
+    /// Whether the metrics are served over TLS, to those whom the API server permits.
+    pub(crate) secure: bool,
 }
 
 impl Installation<'_> {
@@ -79,7 +91,7 @@ impl Installation<'_> {
                     // A replica that is not ready is the one to look at.
                     "publishNotReadyAddresses": true,
                     "selector": self.labels(),
-                    "ports": [{ "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics" }],
+                    "ports": [{ "name": "metrics", "port": metrics_port(self.secure), "targetPort": "metrics" }],
                 },
             })
         })
@@ -88,13 +100,22 @@ impl Installation<'_> {
     /// Returns the `ServiceMonitor` for the Prometheus Operator.
     #[cfg(feature = "serve")]
     pub(crate) fn service_monitor(&self) -> Value {
+        let mut endpoint = json!({ "port": "metrics" });
+        if self.secure {
+            endpoint["scheme"] = json!("https");
+            // The token of Prometheus' own service account.
+            endpoint["bearerTokenFile"] =
+                json!("/var/run/secrets/kubernetes.io/serviceaccount/token");
+            // The operator signs its certificate itself.
+            endpoint["tlsConfig"] = json!({ "insecureSkipVerify": true });
+        }
         json!({
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "ServiceMonitor",
             "metadata": self.metrics_metadata(),
             "spec": {
                 "selector": { "matchLabels": self.labels() },
-                "endpoints": [{ "port": "metrics" }],
+                "endpoints": [endpoint],
             },
         })
     }
@@ -112,6 +133,9 @@ impl Installation<'_> {
         let mut arguments = vec!["run".to_owned()];
         if self.shards != "1" {
             arguments.push(format!("--shards={}", self.shards));
+        }
+        if self.secure {
+            arguments.push("--metrics-secure".to_owned());
         }
         let namespaces = self.namespaces.iter();
         arguments.extend(namespaces.map(|namespace| format!("--namespace={namespace}")));
@@ -133,7 +157,7 @@ impl Installation<'_> {
         if self.serves {
             let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "health" } });
             container["ports"] = json!([
-                { "name": "metrics", "containerPort": METRICS_PORT },
+                { "name": "metrics", "containerPort": metrics_port(self.secure) },
                 { "name": "health", "containerPort": HEALTH_PORT },
             ]);
             container["livenessProbe"] = probe("/livez");

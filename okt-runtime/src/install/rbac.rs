@@ -232,6 +232,38 @@ pub fn lease_roles(program: &str, account: &ServiceAccount) -> Rbac {
     rbac
 }
 
+/// Returns the roles for metrics that only those may read whom the API server permits (`serve_securely` of
+/// [`Monitoring`](crate::Monitoring), feature `secure-metrics`): one for the service account of the program, with its binding, and
+/// `<program>:metrics-reader`, which you bind to whoever reads the metrics, such as the service account of Prometheus.
+///
+/// ```
+/// let roles = okt::metrics_roles("databases", &"ops/databases".parse()?);
+/// let names: Vec<_> = roles.cluster_roles.iter().filter_map(|role| role.metadata.name.as_deref()).collect();
+/// assert_eq!(names, ["databases:metrics", "databases:metrics-reader"]);
+/// # Ok::<(), okt::ServiceAccountError>(())
+/// ```
+pub fn metrics_roles(program: &str, account: &ServiceAccount) -> Rbac {
+    let mut rbac = Rbac::default();
+    let reviews = vec![
+        rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+        rule(
+            "authorization.k8s.io",
+            &["subjectaccessreviews"],
+            &["create"],
+        ),
+    ];
+    rbac.grant(&format!("{program}:metrics"), None, reviews);
+    rbac.bind(account);
+    // Added after the binding, because it is for others.
+    let read = PolicyRule {
+        non_resource_urls: Some(vec!["/metrics".to_owned()]),
+        verbs: vec!["get".to_owned()],
+        ..PolicyRule::default()
+    };
+    rbac.grant(&format!("{program}:metrics-reader"), None, vec![read]);
+    rbac
+}
+
 /// Returns the rules for the other kinds of an operator that `of` selects, one for each kind.
 fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
     const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];

@@ -44,6 +44,11 @@ pub(super) enum Command {
         /// Print the bindings too, for this service account, and the role for the leases of its replicas.
         #[arg(long, value_name = "NAMESPACE/NAME")]
         service_account: Option<ServiceAccount>,
+        /// As given to `run`, with --service-account: also print the role that asks who may read the metrics, and the
+        /// role of those who may.
+        #[cfg(feature = "secure-metrics")]
+        #[arg(long, requires = "service_account")]
+        metrics_secure: bool,
     },
     /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
     ///
@@ -116,6 +121,20 @@ pub(super) struct Manifests {
     /// As given to `run`: how many replicas act at the same time.
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,
+    /// As given to `run`; also print the role that asks who may read the metrics, and the role of those who may.
+    #[cfg(feature = "secure-metrics")]
+    #[arg(long)]
+    pub(super) metrics_secure: bool,
+}
+
+impl Manifests {
+    /// Whether the metrics are served over TLS.
+    pub(super) fn is_secure(&self) -> bool {
+        #[cfg(feature = "secure-metrics")]
+        return self.metrics_secure;
+        #[cfg(not(feature = "secure-metrics"))]
+        false
+    }
 }
 
 /// An address to listen on; none for an empty option.
@@ -203,10 +222,20 @@ pub(super) struct Run {
     /// The namespace of the leases [default: the namespace of the pod, or that of the kubeconfig]
     #[arg(long, value_name = "NAME", env = "OKT_LEASE_NAMESPACE", value_parser = namespace)]
     pub(super) lease_namespace: Option<String>,
-    /// Serve `/metrics` at this address; empty for none [default: `:8080` in a pod, none elsewhere]
+    /// Serve `/metrics` at this address; empty for none [default: `:8080` in a pod, `:8443` with --metrics-secure, none
+    /// elsewhere]
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "HOST:PORT", env = "OKT_METRICS_ADDRESS", value_parser = listen_address)]
     pub(super) metrics_address: Option<Listen>,
+    /// Serve `/metrics` over TLS, to those whom the API server lets `get` this path: they send their token.
+    #[cfg(feature = "secure-metrics")]
+    #[arg(long, value_name = "BOOL", env = "OKT_METRICS_SECURE", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub(super) metrics_secure: bool,
+    /// The directory of the certificate for --metrics-secure, in the files `tls.crt` and `tls.key`, which may be
+    /// replaced [default: a certificate that the program signs itself]
+    #[cfg(feature = "secure-metrics")]
+    #[arg(long, value_name = "DIRECTORY", env = "OKT_METRICS_CERT_PATH")]
+    pub(super) metrics_cert_path: Option<PathBuf>,
     /// Serve `/livez`, `/readyz` and `/statusz` at this address; empty for none [default: `:8081` in a pod, none
     /// elsewhere]
     #[cfg(feature = "serve")]
@@ -324,5 +353,16 @@ impl Shards {
             Self::AtMost(limit) => limit.to_string(),
             Self::Auto => "auto".to_owned(),
         }
+    }
+}
+
+#[cfg(feature = "secure-metrics")]
+impl Run {
+    /// Returns whether the metrics are to be served over TLS.
+    pub(super) fn secure_metrics(&self) -> Result<bool, &'static str> {
+        if !self.metrics_secure && self.metrics_cert_path.is_some() {
+            return Err("--metrics-cert-path is for --metrics-secure, which is not given");
+        }
+        Ok(self.metrics_secure)
     }
 }

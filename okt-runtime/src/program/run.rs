@@ -19,7 +19,7 @@ use super::command_line::Run;
 use super::logs;
 use super::part::{Limits, Part, Surroundings};
 #[cfg(feature = "serve")]
-use crate::install::manifests::{HEALTH_PORT, METRICS_PORT};
+use crate::install::manifests::{HEALTH_PORT, metrics_port};
 use crate::limit::limit_requests;
 #[cfg(any(feature = "cloudevents", feature = "otel"))]
 use crate::reach::Reach;
@@ -72,7 +72,13 @@ pub(super) async fn run<Options: Clone>(
     #[cfg(not(feature = "logs"))]
     drop(log_file);
     #[cfg(feature = "serve")]
-    let _served = serve(asked, &monitoring).await?;
+    let _served = serve(
+        asked,
+        #[cfg(feature = "secure-metrics")]
+        &client,
+        &monitoring,
+    )
+    .await?;
     let stopping = CancellationToken::new();
     let membership = shares(asked)
         .then(|| group(asked, &client, program))
@@ -144,19 +150,37 @@ pub(super) async fn run<Options: Clone>(
 
 /// Serves the metrics and the health, until the result is dropped.
 #[cfg(feature = "serve")]
-async fn serve(asked: &Run, monitoring: &Monitoring) -> Result<AbortOnDropHandle<()>, String> {
+async fn serve(
+    asked: &Run,
+    #[cfg(feature = "secure-metrics")] client: &Client,
+    monitoring: &Monitoring,
+) -> Result<Vec<AbortOnDropHandle<()>>, String> {
     let at = |given: Option<Listen>, usual: u16| match given {
         Some(Listen(address)) => address,
         None => is_in_pod().then_some(ListenAddress::All(usual)),
     };
-    let (metrics, health) = (
-        at(asked.metrics_address, METRICS_PORT),
-        at(asked.health_address, HEALTH_PORT),
-    );
-    let served = monitoring.serve(metrics, health).await;
-    let served =
-        served.map_err(|error| format!("{error}; see --metrics-address and --health-address"))?;
-    Ok(AbortOnDropHandle::new(tokio::spawn(served)))
+    let health = at(asked.health_address, HEALTH_PORT);
+    let said = |error| format!("{error}; see --metrics-address and --health-address");
+    let mut running = Vec::new();
+    #[cfg(feature = "secure-metrics")]
+    let secure = asked.secure_metrics()?;
+    #[cfg(not(feature = "secure-metrics"))]
+    let secure = false;
+    let metrics = match at(asked.metrics_address, metrics_port(secure)) {
+        #[cfg(feature = "secure-metrics")]
+        Some(metrics) if secure => {
+            let certificate = asked.metrics_cert_path.as_deref();
+            let served = monitoring
+                .serve_securely(metrics, client, certificate)
+                .await;
+            running.push(tokio::spawn(served.map_err(said)?));
+            None
+        }
+        metrics => metrics,
+    };
+    let served = monitoring.serve(metrics, health).await.map_err(said)?;
+    running.push(tokio::spawn(served));
+    Ok(running.into_iter().map(AbortOnDropHandle::new).collect())
 }
 
 /// Returns the exporter of traces, if the command line asks for one.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use kube::Client;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -21,6 +19,7 @@ use tower::BoxError;
 
 use super::forward::Forwarded;
 use super::target::Target;
+use crate::provider::provider;
 use crate::texts::chain;
 
 /// The timeout of opening a connection.
@@ -165,21 +164,4 @@ fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
     ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .expect("a crypto provider has cipher suites of a default version of TLS")
-}
-
-/// Returns the crypto provider that the process has installed, or else the one that the features choose: as in kube,
-/// `aws-lc-rs` before `ring`.
-fn provider() -> Arc<CryptoProvider> {
-    if let Some(installed) = CryptoProvider::get_default() {
-        return Arc::clone(installed);
-    }
-    #[cfg(feature = "aws-lc-rs")]
-    let chosen = rustls::crypto::aws_lc_rs::default_provider();
-    #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
-    let chosen = rustls::crypto::ring::default_provider();
-    #[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
-    let chosen = compile_error!(
-        "the feature `reach` needs a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`, also with `openssl-tls`"
-    );
-    Arc::new(chosen)
 }

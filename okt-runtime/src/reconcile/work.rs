@@ -57,7 +57,7 @@ pub(crate) fn start<A: Application>(
         attempt = action.attempt(),
     );
     let uid = meta.uid.as_deref().unwrap_or_default();
-    traces::join(&span, uid, meta.generation);
+    traces::join(&span, uid, traces::generation(action.object()));
     let counted = shared.telemetry.running(state.name());
     let work = async move {
         let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);

@@ -150,6 +150,7 @@ impl Group {
 /// ```
 ///
 /// The service account may `list`, `watch`, `create`, `patch` and `delete` leases in the namespace.
+#[must_use = "operators act on nothing once it is dropped"]
 pub struct Membership {
     standing: Arc<Standing>,
     stopping: CancellationToken,
@@ -157,7 +158,8 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Joins the group, until [`leave`](Self::leave).
+    /// Joins the group, until [`leave`](Self::leave). Keep the result for as long as operators run: without it they act
+    /// on nothing.
     ///
     /// It never fails: it retries while the API server does not answer.
     pub fn join(client: Client, group: Group) -> Self {
@@ -205,6 +207,12 @@ impl Membership {
 impl Drop for Membership {
     /// Ends as a crash does: the other replicas take over when the lease expires.
     fn drop(&mut self) {
+        if !self.stopping.is_cancelled() {
+            tracing::warn!(
+                "the membership was dropped: from now on the operators of this process act on nothing; keep it until \
+                 they have ended"
+            );
+        }
         self.kept.abort();
     }
 }

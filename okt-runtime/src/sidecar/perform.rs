@@ -137,12 +137,12 @@ impl<K: LifecycleObject> Agents<K> {
             input: (self.input)(object),
         };
         let piece = format!("{}/{}", action.id(), action.attempt());
-        let meta = object.meta();
-        let uid = meta.uid.as_deref().unwrap_or_default();
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        let generation = traces::generation(object);
         Ok(Order {
             id,
             request,
-            traceparent: Some(traces::traceparent(uid, meta.generation, &piece)),
+            traceparent: Some(traces::traceparent(uid, generation, &piece)),
             again,
         })
     }

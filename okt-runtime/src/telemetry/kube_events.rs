@@ -79,12 +79,23 @@ impl KubeEvents {
         if budgets.len() >= REMEMBERED {
             // The budget of these is full again.
             budgets.retain(|_, budget| budget.refill(now) < BURST);
+            if budgets.len() >= REMEMBERED {
+                forget_oldest(&mut budgets);
+            }
         }
         let budget = budgets.entry(uid.to_owned()).or_insert(Budget {
             left: BURST,
             since: now,
         });
         budget.take(now)
+    }
+}
+
+/// Forgets the object that has published nothing for the longest time.
+fn forget_oldest(budgets: &mut HashMap<String, Budget>) {
+    let oldest = budgets.iter().min_by_key(|(_, budget)| budget.since);
+    if let Some(oldest) = oldest.map(|(uid, _)| uid.clone()) {
+        budgets.remove(&oldest);
     }
 }
 

@@ -3,14 +3,19 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum_server::Server;
 use tokio::net::TcpListener;
 
 use super::monitoring::Monitoring;
+
+/// How long a connection waits for its next request: longer than any usual interval between scrapes.
+const REQUEST: Duration = Duration::from_mins(2);
 
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -87,21 +92,20 @@ impl Monitoring {
             if is_one {
                 routes = routes.merge(self.health_routes());
             }
-            servers.push(axum::serve(bind(address, "metrics").await?, routes));
+            servers.push((bind(address, "metrics").await?, routes));
         }
         if let Some(address) = health.filter(|_| !is_one) {
-            servers.push(axum::serve(
-                bind(address, "health").await?,
-                self.health_routes(),
-            ));
+            servers.push((bind(address, "health").await?, self.health_routes()));
         }
-        let served = servers.into_iter().map(IntoFuture::into_future);
+        let served = servers
+            .into_iter()
+            .map(|(listener, routes)| server(listener).serve(routes.into_make_service()));
         let served = futures::future::join_all(served);
-        // It only ends with an error if the listener is gone, and axum retries that itself.
+        // It never ends with an error: the server goes on after a connection that failed.
         Ok(async move { drop(served.await) })
     }
 
-    fn metrics_routes(&self) -> Router {
+    pub(super) fn metrics_routes(&self) -> Router {
         let monitoring = self.clone();
         let metrics = move || {
             let text = monitoring.metrics();
@@ -129,8 +133,15 @@ impl Monitoring {
     }
 }
 
+/// Returns a server of HTTP/1.1 that closes a connection on which no request comes.
+pub(super) fn server(listener: TcpListener) -> Server<SocketAddr> {
+    let mut server = Server::from_listener(listener).http1_only();
+    server.http_builder().http1().header_read_timeout(REQUEST);
+    server
+}
+
 /// Listens, and logs where; the error names the address.
-async fn bind(address: ListenAddress, what: &str) -> io::Result<TcpListener> {
+pub(super) async fn bind(address: ListenAddress, what: &str) -> io::Result<TcpListener> {
     let listener = address.bind().await.map_err(|error| {
         let at = match address {
             ListenAddress::All(port) => format!(":{port}"),

@@ -75,12 +75,7 @@ impl ShouldSample for OnlyTraces {
 /// Returns the ids of the first span of the trace of a generation.
 fn first(uid: &str, generation: i64) -> (TraceId, SpanId) {
     let (trace, span) = trace_ids(uid, generation);
-    let (trace, span) = (TraceId::from_hex(&trace), SpanId::from_hex(&span));
-    // Both are hexadecimal digits.
-    (
-        trace.unwrap_or(TraceId::INVALID),
-        span.unwrap_or(SpanId::INVALID),
-    )
+    (TraceId::from_bytes(trace.0), SpanId::from_bytes(span.0))
 }
 
 /// Makes a new span a part of the trace of a generation.

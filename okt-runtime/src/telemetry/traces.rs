@@ -6,9 +6,10 @@
 use tracing::Span;
 
 #[cfg(feature = "sidecar")]
-use super::ids::{digits, trace_ids};
+use super::ids::{span_id, trace_ids};
 #[cfg(feature = "otel")]
 use super::spans;
+use crate::wire::object::LifecycleObject;
 
 /// Returns the trace context of the current span as in a `traceparent` header; if nothing exports spans, one of the trace
 /// of this generation, with a span of its own for this piece of work.
@@ -19,7 +20,17 @@ pub(crate) fn traceparent(uid: &str, generation: Option<i64>, piece: &str) -> St
         return current;
     }
     let (trace, _) = trace_ids(uid, generation.unwrap_or_default());
-    format!("00-{trace}-{}-01", digits(piece, 8))
+    format!("00-{trace}-{}-01", span_id(piece))
+}
+
+/// Returns the generation whose trace the work of an object belongs to: that of its last transition, by whose write the
+/// trace begins. The spec may have changed since, without a transition.
+pub(crate) fn generation<K: LifecycleObject>(object: &K) -> Option<i64> {
+    let position = object
+        .status_of()
+        .and_then(|status| status.lifecycle.as_ref());
+    let recorded = position.and_then(|it| it.history.last()?.generation);
+    recorded.or(object.meta().generation)
 }
 
 /// Makes a new span a part of the trace of a generation.

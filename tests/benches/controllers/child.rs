@@ -1,14 +1,17 @@
 //! This file runs one controller in its own process, so that its memory and its CPU time are measured alone.
 
 use std::error::Error;
+use std::future::pending;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::{env, io};
 
+use okt::{Group, Membership, Monitoring, Operator, Shards};
 use okt_tests::measured::{Process, Tally, counted};
 
-use crate::{by_hand, with_okt};
+use crate::with_okt::Parcels;
+use crate::{by_hand, sinks};
 
 /// The first argument of a child process.
 pub(crate) const CHILD: &str = "controller";
@@ -22,6 +25,10 @@ pub(crate) enum Way {
     AtWork,
     /// OKT as one of the replicas of a group.
     Replica,
+    /// OKT with metrics.
+    Measured,
+    /// OKT with metrics, logs, traces, `CloudEvents` and a sink of its own.
+    Telling,
 }
 
 impl Way {
@@ -37,6 +44,8 @@ impl Way {
             Self::WithOkt => "with-okt",
             Self::AtWork => "at-work",
             Self::Replica => "replica",
+            Self::Measured => "measured",
+            Self::Telling => "telling",
         }
     }
 
@@ -46,6 +55,8 @@ impl Way {
             Self::AtWork => "OKT at work",
             Self::Replica => "OKT replica",
             Self::WithOkt => "OKT",
+            Self::Measured => "OKT with metrics",
+            Self::Telling => "OKT with all sinks",
         }
     }
 
@@ -59,40 +70,52 @@ impl Way {
         self.start_in(kubeconfig, namespace, expected, "alone")
     }
 
-    /// Starts a controller as one of the replicas of a group.
+    /// Starts a controller as one of the replicas of a group, or one that sends what happens to a URL.
     pub(crate) fn start_in(
         self,
         kubeconfig: &Path,
         namespace: &str,
         expected: usize,
-        group: &str,
+        place: &str,
     ) -> io::Result<Process> {
         Process::start(
             Command::new(env::current_exe()?)
                 .args([CHILD, self.name()])
                 .arg(kubeconfig)
-                .args([namespace, &expected.to_string(), group]),
+                .args([namespace, &expected.to_string(), place]),
         )
     }
 }
 
 /// The main function of the child: runs a controller and prints its figures for each line of input.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let [way, kubeconfig, namespace, expected, group] = arguments else {
-        let why = "a controller wants its way, a kubeconfig, a namespace, a number and a group";
+    let [way, kubeconfig, namespace, expected, place] = arguments else {
+        let why =
+            "a controller wants its way, a kubeconfig, a namespace, a number and a group or URL";
         return Err(why.into());
     };
+    let is = |other: Way| way == other.name();
     let tally = Arc::new(Tally::expecting(expected.parse()?));
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let client = counted(Path::new(kubeconfig), &tally).await?;
-        if way == Way::ByHand.name() {
+        if is(Way::ByHand) {
             by_hand::run(client, namespace, tally).await;
-        } else {
-            let at_work = way == Way::AtWork.name();
-            let group = (way == Way::Replica.name()).then_some(&**group);
-            with_okt::run(client, namespace, tally, at_work, group).await?;
+            return Ok(());
         }
-        Ok(())
+        let parcels = Parcels::new(tally, is(Way::AtWork), is(Way::Replica));
+        let mut operator = Operator::new(client.clone(), parcels).namespaces([namespace]);
+        // It ends with the process.
+        let membership;
+        if is(Way::Replica) {
+            let group = Group::new(place, "default").shards(Shards::Auto);
+            membership = Membership::join(client, group);
+            operator = operator.replicas(&membership);
+        } else if is(Way::Measured) {
+            operator = operator.monitoring(&Monitoring::new());
+        } else if is(Way::Telling) {
+            operator = sinks::all(operator, client, place)?;
+        }
+        Ok(operator.run(pending()).await?)
     })
 }

@@ -8,9 +8,9 @@ use okt_tests::measured::{Table, megabytes, milliseconds, rounds, until};
 use crate::child::Way;
 use crate::site::Site;
 
-const OBJECTS: usize = 1_000;
+pub(crate) const OBJECTS: usize = 1_000;
 /// The transitions of one object until it rests.
-const TRANSITIONS: usize = 3;
+pub(crate) const TRANSITIONS: usize = 3;
 /// The writes of one object: the transitions and the finalizer.
 pub(crate) const WRITES: usize = TRANSITIONS + 1;
 

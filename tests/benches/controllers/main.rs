@@ -1,8 +1,8 @@
 //! This benchmark compares a controller made with OKT to one written by hand on kube, on the test double and on a real
 //! API server.
 //!
-//! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts` and `work` select
-//! tables; numbers are the numbers of objects for restarts. `replicas` measures three replicas that share 30,000 objects
+//! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts`, `sinks` and `work`
+//! select tables; numbers are the numbers of objects for restarts. `replicas` measures three replicas that share 30,000 objects
 //! instead, or another number. `short` measures three rounds and up to 1,000 objects, in
 //! about five minutes. Each controller runs in its own process (this program
 //! starts itself), and the two alternate, so that other load of the machine affects both.
@@ -12,6 +12,7 @@ mod child;
 mod lives;
 mod replicas;
 mod restarts;
+mod sinks;
 mod site;
 mod with_okt;
 mod work;
@@ -46,7 +47,6 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
     }
     sizes.sort_unstable();
     if words.iter().any(|word| word == "replicas") {
-        // A real server takes ten minutes to bring these to rest.
         let size = (words.iter().find_map(|word| word.parse().ok())).unwrap_or(30_000);
         for (filters, title) in [(true, "the server filters"), (false, "it does not")] {
             let site = Site::real(filters).await?;
@@ -76,13 +76,16 @@ async fn tables(
 ) -> Result<(), Box<dyn Error>> {
     let rounds = |usual| if is_short { 3 } else { usual };
     println!("\n## On {}", site.0.name);
-    if chosen("lives", &["restarts", "work"]) {
+    if chosen("lives", &["restarts", "sinks", "work"]) {
         lives::bench(site, rounds(11)).await?;
     }
-    if chosen("restarts", &["lives", "work"]) {
+    if chosen("restarts", &["lives", "sinks", "work"]) {
         restarts::bench(site, sizes, rounds(5)).await?;
     }
-    if chosen("work", &["lives", "restarts"]) {
+    if chosen("sinks", &["lives", "restarts", "work"]) {
+        sinks::bench(site, rounds(11)).await?;
+    }
+    if chosen("work", &["lives", "restarts", "sinks"]) {
         work::bench(site).await?;
     }
     Ok(())

@@ -67,6 +67,34 @@ impl Parcels {
             .await
     }
 
+    /// Creates the parcels with these numbers as the operator has left parcel 0, 16 at once: with two writes of each
+    /// instead of five, because a real server takes half an hour for these.
+    pub(crate) async fn copy(&self, numbers: std::ops::Range<usize>) -> kube::Result<()> {
+        let mut first = self.json.get(&name(0)).await?;
+        // The rules of the CRD let an object begin anywhere only by a jump; this is what the operator records after one.
+        let lifecycle = &mut first.data["status"]["lifecycle"];
+        lifecycle["jumps"] = json!(1);
+        lifecycle["rounds"] = json!(0);
+        lifecycle["desired"]["transition"] = lifecycle["transition"].clone();
+        let (finalizers, status) = (&first.metadata.finalizers, &first.data["status"]);
+        let apply = &PatchParams::apply(okt::FIELD_MANAGER).force();
+        stream::iter(numbers)
+            .map(|number| async move {
+                let mut parcel = parcel(number);
+                parcel.metadata.finalizers.clone_from(finalizers);
+                self.api.create(&PostParams::default(), &parcel).await?;
+                let status = Patch::Apply(json!({
+                    "apiVersion": "bench.okt.dev/v1",
+                    "kind": "Parcel",
+                    "status": status,
+                }));
+                self.json.patch_status(&name(number), apply, &status).await
+            })
+            .buffer_unordered(16)
+            .try_for_each(|_| std::future::ready(Ok(())))
+            .await
+    }
+
     /// Sets an annotation of the parcels with these numbers, 16 at once; each `mark` is another change.
     pub(crate) async fn touch(
         &self,

@@ -5,10 +5,10 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::{Client, CustomResource};
+use kube::CustomResource;
 use okt::{
-    Action, Application, Context, Desired, Failure, Group, LifecycleSpec, Membership, Observation,
-    Operator, OperatorError, Shards, Status, lifecycle_graph,
+    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
+    lifecycle_graph,
 };
 use okt_tests::measured::Tally;
 use schemars::JsonSchema;
@@ -60,10 +60,22 @@ pub(crate) struct ParcelSpec {
 }
 
 /// Carries parcels at once, or packs them forever.
-struct Parcels {
+pub(crate) struct Parcels {
     tally: Arc<Tally>,
     at_work: bool,
     observe_every: Duration,
+}
+
+impl Parcels {
+    pub(crate) fn new(tally: Arc<Tally>, at_work: bool, is_replica: bool) -> Self {
+        // Replicas are compared by what their objects cause, and not by how long a run takes.
+        let minutes = if is_replica { 600 } else { 1 };
+        Self {
+            tally,
+            at_work,
+            observe_every: Duration::from_mins(minutes) / 2,
+        }
+    }
 }
 
 impl ParcelStateHandler for Parcels {
@@ -103,30 +115,4 @@ impl Application for Parcels {
     fn observe_every(&self, _: ParcelState) -> Duration {
         self.observe_every
     }
-}
-
-/// Runs the operator in one namespace, forever; as one of the replicas of a group, if one is named.
-pub(crate) async fn run(
-    client: Client,
-    namespace: &str,
-    tally: Arc<Tally>,
-    at_work: bool,
-    group: Option<&str>,
-) -> Result<(), OperatorError> {
-    let membership = group.map(|group| {
-        let group = Group::new(group, "default").shards(Shards::Auto);
-        Membership::join(client.clone(), group)
-    });
-    // Replicas are compared by what their objects cause, and not by how long a run takes.
-    let minutes = if group.is_some() { 600 } else { 1 };
-    let parcels = Parcels {
-        tally,
-        at_work,
-        observe_every: Duration::from_mins(minutes) / 2,
-    };
-    let mut operator = Operator::new(client, parcels).namespaces([namespace]);
-    if let Some(membership) = &membership {
-        operator = operator.replicas(membership);
-    }
-    operator.run(pending()).await
 }

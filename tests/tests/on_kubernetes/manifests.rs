@@ -1,18 +1,21 @@
 //! These tests apply the printed manifests of an operator with kubectl, and run its replicas as they specify.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use okt_testing::Kubernetes;
-use okt_tests::{Database, Databases, Served};
+use okt_tests::{Database, Databases, Served, https_get};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::{PATIENCE, SERVER, on_kubernetes};
 
@@ -21,12 +24,16 @@ const HOME: &str = "databases-system";
 /// The namespace that the operator watches.
 const TEAM: &str = "okt-tests-team-a";
 
-const ARGUMENTS: [&str; 5] = [
+/// The binding of those who read the metrics.
+const READERS: &str = "okt-tests-metrics-readers";
+
+const ARGUMENTS: [&str; 6] = [
     "manifests",
     "--image",
     "registry.example/databases:1",
     "--namespace",
     TEAM,
+    "--metrics-secure",
 ];
 
 /// The installed objects and the replicas of this test; all are removed when this value is dropped.
@@ -64,8 +71,9 @@ impl<'a> Installed<'a> {
         kubectl.wait_with_output().expect("it ends")
     }
 
-    /// Runs a replica with the settings of the Deployment.
-    fn run(&mut self, container: &Container, kubeconfig: &Path) {
+    /// Runs a replica with the settings of the Deployment; returns the file of its log.
+    fn run(&mut self, container: &Container, kubeconfig: &Path) -> NamedTempFile {
+        let log = NamedTempFile::new().expect("a file");
         let environment = container.env.iter().flatten();
         let environment = environment.map(|env| (&env.name, env.value.clone().unwrap_or_default()));
         let operator = Command::new(env!("CARGO_BIN_EXE_databases"))
@@ -76,11 +84,13 @@ impl<'a> Installed<'a> {
             .env("KUBERNETES_SERVICE_HOST", "kubernetes.default")
             .env("OKT_LEASE_NAMESPACE", HOME)
             // The replicas share a host here.
-            .env("OKT_METRICS_ADDRESS", "")
+            .env("OKT_METRICS_ADDRESS", "127.0.0.1:0")
             .env("OKT_HEALTH_ADDRESS", "")
             .stdin(Stdio::null())
+            .stderr(log.reopen().expect("a file"))
             .spawn();
         self.replicas.push(operator.expect("it starts"));
+        log
     }
 }
 
@@ -94,6 +104,10 @@ impl Drop for Installed<'_> {
         let delete = ["delete", "--ignore-not-found", "--wait=false"];
         self.kubectl(&[&delete[..], &["-f", "-"]].concat(), &self.manifests);
         self.kubectl(&[&delete[..], &["namespace", TEAM]].concat(), "");
+        self.kubectl(
+            &[&delete[..], &["clusterrolebinding", READERS]].concat(),
+            "",
+        );
     }
 }
 
@@ -158,10 +172,11 @@ async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
         let account = template.service_account_name.expect("an account");
         let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(kubeconfig.path(), as_account(server, &account)).expect("it is written");
-        for _ in 0..wanted.replicas.expect("a number") {
-            installed.run(&template.containers[0], kubeconfig.path());
-        }
+        let logs: Vec<_> = (0..wanted.replicas.expect("a number"))
+            .map(|_| installed.run(&template.containers[0], kubeconfig.path()))
+            .collect();
         lives_and_goes(&place.client).await;
+        only_permitted_accounts_read_the_metrics(&place.client, &installed, &logs[0]).await;
 
         let leases: Api<Lease> = Api::namespaced(place.client.clone(), HOME);
         let count = async || {
@@ -213,6 +228,50 @@ async fn only_restricted_pods_are_let_in(client: &Client, template: &PodSpec) {
         }
         other => panic!("the namespace is not restricted: {other:?}"),
     }
+}
+
+/// Reads the metrics of a replica as two service accounts, one of which has the printed role of readers.
+async fn only_permitted_accounts_read_the_metrics(
+    client: &Client,
+    installed: &Installed<'_>,
+    log: &NamedTempFile,
+) {
+    let log = std::fs::read_to_string(log.path()).expect("text");
+    let line = (log.lines()).find(|line| line.contains("serves metrics with TLS"));
+    let (_, address) = line
+        .expect("it says so")
+        .split_once("address=")
+        .expect("an address");
+    let address: SocketAddr = address.trim().parse().expect("an address");
+    let reader = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "reader", "namespace": HOME },
+    });
+    accepted(&installed.kubectl(&["apply", "-f", "-"], &reader.to_string()));
+    let (role, account) = (
+        "--clusterrole=databases:metrics-reader",
+        format!("--serviceaccount={HOME}:reader"),
+    );
+    let bind = ["create", "clusterrolebinding", READERS, role, &account];
+    accepted(&installed.kubectl(&bind, ""));
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), HOME);
+    let get = async |account: &str| {
+        let (params, wanted) = (PostParams::default(), TokenRequest::default());
+        let token = accounts.create_token_request(account, &params, &wanted);
+        let token = token.await.expect("a token").status.and_then(|it| it.token);
+        let token = token.expect("a token");
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        let answer = https_get(address, "/metrics", &headers, None).await;
+        answer.expect("an answer")
+    };
+    // The role is bound a moment before the API server knows it.
+    until("the reader reads", async || {
+        get("reader").await.starts_with("HTTP/1.0 200")
+    })
+    .await;
+    let refused = get("databases").await;
+    assert!(refused.starts_with("HTTP/1.0 403"), "{refused}");
+    let none = https_get(address, "/metrics", "", None).await;
+    assert!(none.expect("an answer").starts_with("HTTP/1.0 401"));
 }
 
 /// Creates and deletes an object in the namespace that the operator watches.

@@ -41,6 +41,7 @@ mod resources;
 mod restored;
 mod retries;
 mod rounds;
+mod secure_metrics;
 mod selection;
 mod sites;
 mod stampede;

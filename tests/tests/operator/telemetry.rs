@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kube::api::{DeleteParams, ListParams};
 use okt::k8s_openapi::api::core::v1::ObjectReference;
 use okt::{
     Delivery, Event, EventPolicy, Group, LifecycleEvent, Membership, Monitoring, Occurrence,
@@ -288,6 +289,42 @@ async fn metrics_count_objects_transitions_and_attempts_and_end_with_the_objects
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "takes more than ten seconds of CPU time; run with --include-ignored"]
+async fn ten_thousand_objects_that_come_and_go_leave_no_series() {
+    const ROUNDS: usize = 20;
+    const OBJECTS: usize = 500;
+    let (rig, monitoring) = (Rig::without_operator().await, Monitoring::new());
+    rig.start_with(|operator| operator.monitoring(&monitoring));
+    let mut after_each = Vec::new();
+    for round in 0..ROUNDS {
+        let name = |number| format!("db-{round}-{number}");
+        for number in 0..OBJECTS {
+            rig.create(&name(number), json!({})).await;
+        }
+        for number in 0..OBJECTS {
+            rig.until_ready(&name(number), Running).await;
+        }
+        let (delete, list) = (DeleteParams::default(), ListParams::default());
+        let deleted = rig.raw().delete_collection(&delete, &list).await;
+        deleted.expect("the deletion is accepted");
+        for number in 0..OBJECTS {
+            rig.until_gone(&name(number)).await;
+        }
+        rig.pass(Duration::from_secs(1)).await;
+        let text = monitoring.metrics();
+        let stopped = format!(
+            r#"okt_transitions_total{{controller="database",from="Stopping",to="End",edge="child",cause="Deletion"}} {}"#,
+            (round + 1) * OBJECTS
+        );
+        assert!(text.contains(&stopped), "no {stopped} in\n{text}");
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        after_each.push(samples.count());
+    }
+    println!("series after each {OBJECTS} objects: {after_each:?}");
+    assert_eq!(after_each, vec![after_each[0]; ROUNDS]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operator_is_ready_once_its_crd_fits_and_its_caches_are_filled() {
     let (rig, monitoring) = (Rig::<Databases>::bare(), Monitoring::new());
     assert_eq!(
@@ -351,8 +388,8 @@ async fn the_docs_list_every_metric_and_no_other() {
     rig.create("db", json!({})).await;
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
-    let page = include_str!("../../../docs/monitoring.md");
-    let (_, page) = page.split_once("\n## Metrics\n").expect("metrics");
+    let whole = include_str!("../../../docs/monitoring.md");
+    let (_, page) = whole.split_once("\n## Metrics\n").expect("metrics");
     let (page, _) = page.split_once("\n## ").expect("another section");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split(" | ").next());
@@ -362,5 +399,18 @@ async fn the_docs_list_every_metric_and_no_other() {
         // No client of this test is counted.
         .filter(|name| !name.starts_with("rest_client_"))
         .collect();
-    assert_eq!(names(&monitoring.metrics()), listed);
+    let served = names(&monitoring.metrics());
+    assert_eq!(served, listed);
+
+    // The dashboards that others publish find their metrics.
+    let (_, others) = whole.split_once("\n| published in |").expect("a table");
+    let (others, _) = others.split_once("\n\n").expect("more");
+    let words = others.split('`').skip(1).step_by(2);
+    let metrics: Vec<_> = words
+        .filter(|word| !word.contains(['.', '*']) && !word.starts_with("rest_client_"))
+        .collect();
+    assert!(metrics.len() > 10, "{metrics:?}");
+    for metric in metrics {
+        assert!(served.contains(metric), "{metric} is not served");
+    }
 }

@@ -96,8 +96,9 @@ async fn kill(operator: JoinHandle<()>) {
     let _ = operator.await;
 }
 
-#[tokio::test]
-async fn a_life_with_a_restart_in_its_middle_is_one_trace() {
+/// Lives until Running, with a restart while Start is at work; returns the uid and what the collector has. `meanwhile`
+/// happens while no operator runs.
+async fn life(meanwhile: impl AsyncFnOnce(&Rig<Databases>)) -> (String, Collector) {
     let (rig, collector) = (Rig::without_operator().await, Collector::open().await);
     // Over HTTP, so that the requests are spans too.
     let served = rig.server.serve().await.expect("a socket");
@@ -120,46 +121,54 @@ async fn a_life_with_a_restart_in_its_middle_is_one_trace() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     kill(operator).await;
+    meanwhile(&rig).await;
     let operator = start(&client, &rig.app);
     rig.until_ready("db", Running).await;
     kill(operator).await;
     drop(taking);
     traces.end().await;
+    (db.metadata.uid.expect("a uid"), collector)
+}
 
-    let uid = db.metadata.uid.expect("a uid");
-    let id = &Sha256::digest(format!("{uid}/1"))[..16];
-    let spans = collector.trace(id);
-    let mut names = BTreeMap::new();
-    for span in &spans {
-        *names.entry(span.name.as_str()).or_insert(0) += 1;
-    }
-    assert_eq!(
-        names.remove("Database db, generation 1"),
-        Some(1),
-        "{names:?}"
-    );
-    // Into Start and Running; the action of Start before and after the restart, and that of Running.
-    assert_eq!(names.remove("transition"), Some(2), "{names:?}");
-    assert_eq!(names.remove("action"), Some(3), "{names:?}");
-    // The write of each transition is a request.
-    assert_eq!(names.remove("patch_status"), Some(2), "{names:?}");
-    // One story: every span but the first has its parent in the trace.
+/// Returns the spans of the trace of a generation, after a check that they are one story: the first span has no parent,
+/// every other one has its parent in the trace.
+fn story(collector: &Collector, uid: &str, generation: i64) -> Vec<Span> {
+    let spans = collector.trace(&Sha256::digest(format!("{uid}/{generation}"))[..16]);
     let ids: BTreeSet<&[u8]> = spans.iter().map(|span| &span.span_id[..]).collect();
     assert_eq!(ids.len(), spans.len());
-    let first: Vec<_> = spans
-        .iter()
-        .filter(|span| span.parent_span_id.is_empty())
-        .collect();
-    assert_eq!(first.len(), 1);
-    assert_eq!(first[0].name, "Database db, generation 1");
+    let mut first = spans.iter().filter(|span| span.parent_span_id.is_empty());
+    let first = (first.next(), first.next());
+    let (Some(first), None) = first else {
+        panic!("not one first span: {first:?}");
+    };
+    assert_eq!(first.name, format!("Database db, generation {generation}"));
     for span in &spans {
         let parent = &span.parent_span_id[..];
-        assert!(
-            parent.is_empty() || ids.contains(parent),
-            "{} has no parent",
-            span.name
-        );
+        let is_in_it = parent.is_empty() || ids.contains(parent);
+        assert!(is_in_it, "{} has no parent", span.name);
     }
+    spans
+}
+
+/// Counts the spans by name.
+fn names(spans: &[Span]) -> BTreeMap<&str, usize> {
+    let mut names = BTreeMap::new();
+    for span in spans {
+        *names.entry(span.name.as_str()).or_insert(0) += 1;
+    }
+    names
+}
+
+#[tokio::test]
+async fn a_life_with_a_restart_in_its_middle_is_one_trace() {
+    let (uid, collector) = life(async |_| {}).await;
+    let spans = story(&collector, &uid, 1);
+    let names = names(&spans);
+    // Into Start and Running; the action of Start before and after the restart, and that of Running.
+    assert_eq!(names["transition"], 2, "{names:?}");
+    assert_eq!(names["action"], 3, "{names:?}");
+    // The write of each transition is a request.
+    assert_eq!(names["patch_status"], 2, "{names:?}");
     assert!(
         spans.iter().all(|span| span.events.is_empty()),
         "no lines of the log"
@@ -174,4 +183,20 @@ async fn a_life_with_a_restart_in_its_middle_is_one_trace() {
             assert!(attribute(span, key), "{} lacks {key}", span.name);
         }
     }
+}
+
+#[tokio::test]
+async fn an_attempt_after_a_change_of_the_spec_stays_in_the_trace_of_its_transition() {
+    let changed = async |rig: &Rig<Databases>| {
+        let spec = json!({ "spec": { "storage": "2Gi" } });
+        rig.patch("db", spec).await;
+    };
+    let (uid, collector) = life(changed).await;
+    let (before, after) = (story(&collector, &uid, 1), story(&collector, &uid, 2));
+    // Into Start, with two attempts of its action.
+    assert_eq!(names(&before)["transition"], 1);
+    assert_eq!(names(&before)["action"], 2);
+    // Into Running, with its action.
+    assert_eq!(names(&after)["transition"], 1);
+    assert_eq!(names(&after)["action"], 1);
 }

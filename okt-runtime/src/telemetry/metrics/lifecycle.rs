@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::telemetry::event::{LifecycleEvent, Occurrence};
+use crate::telemetry::ids::Id;
 use crate::telemetry::operators::{NEW, OTHER, REASONS, UNKNOWN};
 
 /// The buckets of times in a state and of actions, in seconds: from 0.1 s to a week.
@@ -64,7 +65,7 @@ struct OfDelivery {
 /// The label of an exemplar: the trace that the sample belongs to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct InTrace {
-    trace_id: String,
+    trace_id: Id<16>,
 }
 
 type Times<L> = Family<L, HistogramWithExemplars<InTrace>, fn() -> HistogramWithExemplars<InTrace>>;
@@ -310,6 +311,6 @@ impl LifecycleMetrics {
 
 fn in_trace(event: &LifecycleEvent) -> InTrace {
     InTrace {
-        trace_id: event.trace_id(),
+        trace_id: event.trace(),
     }
 }

@@ -1,0 +1,187 @@
+//! Asks the API server who sends a request, and whether they may read the metrics.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use crate::clock::after;
+use crate::texts::said_by_api;
+
+/// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
+const VALID: Duration = Duration::from_mins(1);
+
+/// How many answers are kept.
+const KEPT: usize = 256;
+
+/// How many requests wait for the API server at the same time; the others wait for these.
+const ASKING: usize = 4;
+
+/// How long the API server may take for both questions.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Lets those read the metrics whom the roles of the cluster let `get` the path; clones share the answers.
+#[derive(Clone)]
+pub(super) struct Permission(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    /// By the hash of the token.
+    answers: Mutex<HashMap<[u8; 32], (Verdict, Instant)>>,
+    asking: Semaphore,
+}
+
+#[derive(Clone, Debug)]
+enum Verdict {
+    Allowed,
+    /// The API server does not know the token.
+    Unknown,
+    /// The name of the user who may not.
+    Forbidden(String),
+}
+
+impl Permission {
+    pub(super) fn new(client: Client) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            answers: Mutex::default(),
+            asking: Semaphore::new(ASKING),
+        }))
+    }
+
+    /// Returns what the API server says about a token, now or a short time ago.
+    async fn verdict(&self, token: &str, path: &str) -> Result<Verdict, String> {
+        let hash = Sha256::digest(token).into();
+        if let Some(known) = self.known(&hash) {
+            return Ok(known);
+        }
+        let asked = async {
+            let _turn = self.0.asking.acquire().await;
+            // Another request may have asked in the meantime.
+            match self.known(&hash) {
+                Some(known) => Ok(known),
+                None => self.ask(token, path).await,
+            }
+        };
+        let verdict = timeout(PATIENCE, asked)
+            .await
+            .map_err(|_| "it did not answer in time".to_owned())?
+            .map_err(|error| said_by_api(&error))?;
+        let now = Instant::now();
+        let mut answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|_, (_, until)| *until > now);
+        if answers.len() >= KEPT {
+            answers.clear();
+        }
+        answers.insert(hash, (verdict.clone(), after(VALID)));
+        Ok(verdict)
+    }
+
+    fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
+        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let (verdict, until) = answers.get(hash)?;
+        (*until > Instant::now()).then(|| verdict.clone())
+    }
+
+    async fn ask(&self, token: &str, path: &str) -> kube::Result<Verdict> {
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                #[allow(
+                    clippy::useless_conversion,
+                    reason = "an `Option` in the types of Kubernetes before 1.36, a `String` in newer ones"
+                )]
+                token: token.to_owned().into(),
+                ..TokenReviewSpec::default()
+            },
+            ..TokenReview::default()
+        };
+        let params = PostParams::default();
+        let reviews: Api<TokenReview> = Api::all(self.0.client.clone());
+        let said = reviews.create(&params, &review).await?.status;
+        let said = said.unwrap_or_default();
+        let Some(user) = said.user.filter(|_| said.authenticated == Some(true)) else {
+            return Ok(Verdict::Unknown);
+        };
+        let name = user.username.clone().unwrap_or_default();
+        let reviews: Api<SubjectAccessReview> = Api::all(self.0.client.clone());
+        let said = reviews.create(&params, &access(user, path)).await?.status;
+        Ok(if said.is_some_and(|said| said.allowed) {
+            Verdict::Allowed
+        } else {
+            Verdict::Forbidden(name)
+        })
+    }
+}
+
+/// Returns the question whether a user may `get` a path.
+fn access(user: UserInfo, path: &str) -> SubjectAccessReview {
+    SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: user.username,
+            groups: user.groups,
+            uid: user.uid,
+            extra: user.extra,
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(path.to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    }
+}
+
+/// Lets a request pass if its sender may read the path.
+pub(super) async fn check(
+    State(permission): State<Permission>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    let Some(token) = bearer(&request) else {
+        return unauthorized("send the token of a user or a service account of the cluster\n");
+    };
+    match permission.verdict(token, &path).await {
+        Ok(Verdict::Allowed) => next.run(request).await,
+        Ok(Verdict::Unknown) => unauthorized("the API server does not know this token\n"),
+        Ok(Verdict::Forbidden(user)) => {
+            let why = format!("{user} may not get the path {path}: no role allows it\n");
+            (StatusCode::FORBIDDEN, why).into_response()
+        }
+        Err(why) => {
+            tracing::warn!("cannot ask the API server who may read {path}: {why}");
+            let why = "cannot ask the API server about this token; see the log of the operator\n";
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
+    }
+}
+
+fn unauthorized(why: &'static str) -> Response {
+    let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, headers, why).into_response()
+}
+
+/// Returns the token of a request.
+fn bearer(request: &Request) -> Option<&str> {
+    let value = request
+        .headers()
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}

@@ -1,0 +1,249 @@
+//! Metrics over TLS, for those whom the API server permits.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use okt::Monitoring;
+use okt_tests::https_get;
+use rustls::pki_types::CertificateDer;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+/// An API server that only reviews: it knows the tokens `prometheus` and `visitor`, and lets the first read `/metrics`.
+#[derive(Clone, Default)]
+struct Reviews {
+    /// The kinds of the questions so far.
+    asked: Arc<Mutex<Vec<String>>>,
+    /// How many of the next questions it refuses.
+    refuses: Arc<AtomicUsize>,
+}
+
+impl Reviews {
+    fn client(&self) -> Client {
+        let reviews = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let reviews = reviews.clone();
+            async move {
+                let body = request.into_body().collect().await?.to_bytes();
+                let question: Value = serde_json::from_slice(&body).expect("JSON");
+                let (code, answer) = reviews.answer(question);
+                let answer = Response::builder().status(code).body(answer.to_string());
+                Ok::<_, kube::Error>(
+                    answer
+                        .expect("an answer")
+                        .map(String::into_bytes)
+                        .map(Body::from),
+                )
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, mut question: Value) -> (u16, Value) {
+        let kind = question["kind"].as_str().expect("a kind").to_owned();
+        self.asked.lock().expect("a list").push(kind.clone());
+        let refuses = (self.refuses).try_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        if refuses.is_ok() {
+            let why = "no role allows it";
+            let status =
+                json!({ "kind": "Status", "status": "Failure", "code": 403, "message": why });
+            return (403, status);
+        }
+        question["status"] = if kind == "TokenReview" {
+            match question["spec"]["token"].as_str() {
+                Some(user @ ("prometheus" | "visitor")) => json!({
+                    "authenticated": true,
+                    "user": { "username": user, "groups": ["monitors"] },
+                }),
+                _ => json!({ "authenticated": false }),
+            }
+        } else {
+            let spec = &question["spec"];
+            let path = json!({ "path": "/metrics", "verb": "get" });
+            assert_eq!(spec["nonResourceAttributes"], path);
+            assert_eq!(spec["groups"], json!(["monitors"]));
+            json!({ "allowed": spec["user"] == "prometheus" })
+        };
+        (201, question)
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.lock().expect("a list").len()
+    }
+}
+
+/// Served metrics, until this value is dropped.
+struct Served {
+    address: SocketAddr,
+    _task: AbortOnDropHandle<()>,
+}
+
+async fn serve(reviews: &Reviews, certificate: Option<&Path>) -> std::io::Result<Served> {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+        let address = free.to_string().parse().expect("an address");
+        let (monitoring, client) = (Monitoring::new(), reviews.client());
+        let served = monitoring.serve_securely(address, &client, certificate);
+        match served.await {
+            Ok(served) => {
+                return Ok(Served {
+                    address: free,
+                    _task: AbortOnDropHandle::new(tokio::spawn(served)),
+                });
+            }
+            // Another process has taken the port.
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Served {
+    async fn get(
+        &self,
+        headers: &str,
+        trusted: Option<&CertificateDer<'static>>,
+    ) -> std::io::Result<String> {
+        https_get(self.address, "/metrics", headers, trusted).await
+    }
+
+    async fn as_user(&self, token: &str) -> String {
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        self.get(&headers, None).await.expect("an answer")
+    }
+}
+
+#[tokio::test]
+async fn only_those_read_the_metrics_whom_the_api_server_permits() {
+    let reviews = Reviews::default();
+    let served = serve(&reviews, None).await.expect("it listens");
+
+    let answer = served.get("", None).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+    assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
+    let answer = served
+        .get("Authorization: Basic prometheus\r\n", None)
+        .await;
+    assert!(answer.expect("an answer").starts_with("HTTP/1.0 401"));
+    assert_eq!(reviews.asked(), 0);
+
+    let answer = served.as_user("stranger").await;
+    assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+    assert!(answer.contains("does not know this token"), "{answer}");
+    let answer = served.as_user("visitor").await;
+    assert!(answer.starts_with("HTTP/1.0 403"), "{answer}");
+    assert!(
+        answer.contains("visitor may not get the path /metrics"),
+        "{answer}"
+    );
+    let answer = served.as_user("prometheus").await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_of_the_api_server_is_asked_for_once_a_minute_and_a_failure_again() {
+    let reviews = Reviews::default();
+    let served = serve(&reviews, None).await.expect("it listens");
+    reviews.refuses.store(1, Ordering::Relaxed);
+    let answer = served.as_user("prometheus").await;
+    assert!(answer.starts_with("HTTP/1.0 503"), "{answer}");
+    assert!(answer.contains("see the log of the operator"), "{answer}");
+    assert_eq!(reviews.asked(), 1);
+    for _ in 0..3 {
+        let answer = served.as_user("prometheus").await;
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    }
+    assert_eq!(reviews.asked(), 3);
+    advance(61).await;
+    assert!(
+        served
+            .as_user("prometheus")
+            .await
+            .starts_with("HTTP/1.0 200")
+    );
+    assert_eq!(reviews.asked(), 5);
+}
+
+/// Lets this many seconds pass for all timers.
+async fn advance(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+    tokio::task::yield_now().await;
+}
+
+/// Writes a new certificate for this host.
+fn certify(directory: &TempDir) -> CertificateDer<'static> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let write = |name: &str, text: String| {
+        std::fs::write(directory.path().join(name), text).expect("it is written");
+    };
+    write("tls.key", made.signing_key.serialize_pem());
+    write("tls.crt", made.cert.pem());
+    made.cert.der().clone()
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_replaced_is_taken_and_one_that_cannot_be_read_is_not() {
+    let (reviews, directory) = (
+        Reviews::default(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let first = certify(&directory);
+    let served = serve(&reviews, Some(directory.path()))
+        .await
+        .expect("it listens");
+    assert!(served.get("", Some(&first)).await.is_ok());
+
+    std::fs::write(directory.path().join("tls.crt"), "half of it").expect("it is written");
+    advance(11).await;
+    assert!(served.get("", Some(&first)).await.is_ok());
+
+    let second = certify(&directory);
+    advance(11).await;
+    assert!(served.get("", Some(&second)).await.is_ok());
+    assert!(served.get("", Some(&first)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_read_at_the_start_is_an_error_with_its_file() {
+    let (reviews, directory) = (
+        Reviews::default(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let why = async || match serve(&reviews, Some(directory.path())).await {
+        Ok(_) => panic!("it serves"),
+        Err(error) => error.to_string(),
+    };
+    let said = why().await;
+    assert!(said.contains("tls.crt: No such file"), "{said}");
+    certify(&directory);
+    std::fs::write(directory.path().join("tls.crt"), "").expect("it is written");
+    let said = why().await;
+    assert!(
+        said.contains("tls.crt: there is no certificate in it"),
+        "{said}"
+    );
+    certify(&directory);
+    let other = tempfile::tempdir().expect("a directory");
+    certify(&other);
+    std::fs::copy(
+        other.path().join("tls.key"),
+        directory.path().join("tls.key"),
+    )
+    .expect("a copy");
+    let said = why().await;
+    assert!(said.contains("with its key"), "{said}");
+}
