@@ -1,7 +1,9 @@
 //! Several replicas of an operator: one leads, or they share the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -280,8 +282,27 @@ async fn a_server_that_filters_by_ranges_sends_each_replica_only_its_objects() {
     share(true).await;
 }
 
-/// Three replicas share objects; the API server filters by ranges or not.
+/// What this thread logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        text.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Three replicas share objects; the API server filters by ranges or not, and they say so if not.
 async fn share(filters: bool) {
+    let log = Log::default();
+    let into = log.clone();
+    let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
+    let _taking = tracing::subscriber::set_default(logs.finish());
     let fleet = Fleet::of(0, Shards::Auto).await;
     let gate = FeatureGate::ShardedListAndWatch;
     fleet.rig.server.set_feature_gate(gate, filters);
@@ -314,6 +335,12 @@ async fn share(filters: bool) {
     let all: usize = objects.iter().map(BTreeSet::len).sum();
     assert_eq!(all, 60, "no object is written by two replicas");
     assert_eq!(fleet.rig.app.overlaps(), 0);
+    let text = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = String::from_utf8(text).expect("text");
+    let said = text
+        .matches("it does not filter by `shardSelector`")
+        .count();
+    assert_eq!(said, if filters { 0 } else { 3 }, "once by each replica");
     // As with one replica: one for the finalizer, one for each of two transitions, one for the work that ends at rest.
     sleep(LONG).await;
     let writes: usize = fleet.writers(mark).values().map(Vec::len).sum();
