@@ -8,6 +8,7 @@ mod object;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{env, panic, thread};
@@ -15,7 +16,7 @@ use std::{env, panic, thread};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use libtest_mimic::{Arguments, Failed, Trial};
-use okt::Operator;
+use okt::{Monitoring, Operator};
 use okt_testing::ApiServer;
 use okt_tests::{Database, Databases, OPERATOR, Served, definition};
 use proptest::collection::vec;
@@ -36,6 +37,12 @@ const WATCHED: Duration = Duration::from_mins(20);
 /// The loop guard stops an object that loops, because its transition was set to the largest number, after two dozen
 /// requests; one request with each observation would be forty.
 const TOO_MANY: usize = 36;
+
+/// The maximum number of series of metrics: the graph and the reasons bound them, whatever the objects hold.
+const SERIES: usize = 2_000;
+
+/// The metrics of all operators together.
+static MONITORING: LazyLock<Monitoring> = LazyLock::new(Monitoring::new);
 
 /// The number of panics in this process. OKT contains the panics of a reconciliation, so that nothing else would count
 /// them.
@@ -86,6 +93,12 @@ fn random_objects() -> Result<(), String> {
         })
     })?;
     println!("at most {} requests about one of them", most.into_inner());
+    let text = MONITORING.metrics();
+    let series = text.lines().filter(|line| !line.starts_with('#')).count();
+    println!("{series} series of metrics");
+    if series > SERIES {
+        return Err(format!("{series} series of metrics\n{text}"));
+    }
     Ok(())
 }
 
@@ -114,6 +127,7 @@ async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
         store(&api, &format!("stranger-{number}"), stranger).await;
     }
     let operator = Operator::new(server.client_named(OPERATOR), Databases::default());
+    let operator = operator.monitoring(&MONITORING);
     let operator = tokio::spawn(operator.virtual_time().run(std::future::pending()));
     let good = Databases::object("good", json!({}));
     let good = serde_json::from_value(good).expect("an object");
