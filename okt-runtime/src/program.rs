@@ -263,13 +263,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             Command::Rbac {
                 namespace,
                 service_account,
-                #[cfg(feature = "secure-metrics")]
                 metrics_secure,
-            } => {
-                #[cfg(not(feature = "secure-metrics"))]
-                let metrics_secure = false;
-                print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?)
-            }
+            } => print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?),
             Command::Manifests(manifests) => print(&self.manifests(&manifests)?),
             Command::Graph { format } => print(&self.graphs(format)),
             Command::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
@@ -318,7 +313,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             replicas: asked.replicas,
             shards: asked.shards.text(),
             serves: cfg!(feature = "serve"),
-            secure: asked.is_secure(),
+            secure: asked.metrics_secure,
         };
         let mut documents = Vec::new();
         if lives_alone {
@@ -326,7 +321,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         }
         documents.push(yaml(&installation.service_account()));
         documents.push(self.definitions(None));
-        documents.push(self.roles(&asked.namespace, Some(&account), asked.is_secure()));
+        documents.push(self.roles(&asked.namespace, Some(&account), asked.metrics_secure));
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));

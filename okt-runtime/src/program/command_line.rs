@@ -46,8 +46,8 @@ pub(super) enum Command {
         service_account: Option<ServiceAccount>,
         /// As given to `run`, with --service-account: also print the role that asks who may read the metrics, and the
         /// role of those who may.
-        #[cfg(feature = "secure-metrics")]
-        #[arg(long, requires = "service_account")]
+        #[cfg_attr(feature = "secure-metrics", arg(long, requires = "service_account"))]
+        #[cfg_attr(not(feature = "secure-metrics"), arg(skip))]
         metrics_secure: bool,
     },
     /// Print all objects that install the operator: `manifests --image IMAGE | kubectl apply --server-side -f -`.
@@ -122,19 +122,9 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,
     /// As given to `run`; also print the role that asks who may read the metrics, and the role of those who may.
-    #[cfg(feature = "secure-metrics")]
-    #[arg(long)]
+    #[cfg_attr(feature = "secure-metrics", arg(long))]
+    #[cfg_attr(not(feature = "secure-metrics"), arg(skip))]
     pub(super) metrics_secure: bool,
-}
-
-impl Manifests {
-    /// Whether the metrics are served over TLS.
-    pub(super) fn is_secure(&self) -> bool {
-        #[cfg(feature = "secure-metrics")]
-        return self.metrics_secure;
-        #[cfg(not(feature = "secure-metrics"))]
-        false
-    }
 }
 
 /// An address to listen on; none for an empty option.
