@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use self::delivery::TransitionEvent;
 use self::event::{LifecycleEvent, Occurrence};
-use self::ids::reference;
+use self::ids::{reference, trace_ids};
 use self::metrics::lifecycle::{LifecycleMetrics, RunningAttempt};
 use self::outbox::Outbox;
 use self::sinks::Sinks;
@@ -72,20 +72,19 @@ impl Telemetry {
         {
             outbox.push(TransitionEvent::new::<K>(meta, transition.clone()));
         }
-        if self.sinks.is_empty() && self.metrics.is_none() {
-            return;
-        }
-        let event = LifecycleEvent {
-            object: reference::<K>(meta),
-            generation: meta.generation.unwrap_or_default(),
-            at: self.clock.now(),
-            occurrence,
-        };
+        let generation = meta.generation.unwrap_or_default();
         if let Some(metrics) = &self.metrics {
-            metrics.record(&event);
+            let uid = meta.uid.as_deref().unwrap_or_default();
+            metrics.record(&occurrence, || trace_ids(uid, generation).0);
         }
-        if !self.sinks.is_empty() {
-            self.sinks.send(&Arc::new(event));
+        // Most of what happens is wanted by no sink, and an event has copies of five texts.
+        if self.sinks.want(&occurrence) {
+            self.sinks.send(&Arc::new(LifecycleEvent {
+                object: reference::<K>(meta),
+                generation,
+                at: self.clock.now(),
+                occurrence,
+            }));
         }
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 pub use okt_core::decide::{By as Edge, Why as Cause};
 
-use super::ids::{Id, trace_ids};
+use super::ids::trace_ids;
 use crate::wire::status::Transition;
 
 /// Something that happened to an object, for a [`Sink`](crate::Sink).
@@ -32,12 +32,8 @@ impl LifecycleEvent {
     ///
     /// It is computed from the uid and the generation, so it is the same after a restart and in every process.
     pub fn trace_id(&self) -> String {
-        self.trace().to_string()
-    }
-
-    pub(crate) fn trace(&self) -> Id<16> {
         let uid = self.object.uid.as_deref().unwrap_or_default();
-        trace_ids(uid, self.generation).0
+        trace_ids(uid, self.generation).0.to_string()
     }
 }
 

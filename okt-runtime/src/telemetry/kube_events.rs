@@ -120,8 +120,12 @@ impl Budget {
 }
 
 impl Sink for KubeEvents {
+    fn wants(&self, occurrence: &Occurrence) -> bool {
+        is_published(self.policy, occurrence)
+    }
+
     async fn record(&self, event: Arc<LifecycleEvent>) {
-        let Some(published) = published(self.policy, &event) else {
+        let Some(published) = published(&event) else {
             return;
         };
         let uid = event.object.uid.as_deref().unwrap_or_default();
@@ -145,25 +149,38 @@ impl Sink for KubeEvents {
     }
 }
 
-/// Returns the Kubernetes Event about what happened, if there is one by this policy.
-fn published(policy: EventPolicy, event: &LifecycleEvent) -> Option<KubeEvent> {
-    if policy == EventPolicy::None {
-        return None;
+/// Returns whether there is a Kubernetes Event about what happened.
+fn is_published(policy: EventPolicy, occurrence: &Occurrence) -> bool {
+    match (policy, occurrence) {
+        (EventPolicy::None, _)
+        | (
+            _,
+            Occurrence::AttemptStarted { .. }
+            | Occurrence::AttemptEnded { .. }
+            | Occurrence::AttemptScheduled { .. },
+        ) => false,
+        (EventPolicy::WarningsAndTriggers, Occurrence::Transition { edge, trouble, .. }) => {
+            // The event of the trouble says why the object moved.
+            *edge == Edge::Jump || (*edge == Edge::Trigger && trouble.is_none())
+        }
+        (EventPolicy::All, Occurrence::Transition { .. })
+        | (
+            _,
+            Occurrence::Trouble { .. } | Occurrence::Published(_) | Occurrence::Abandoned { .. },
+        ) => true,
     }
+}
+
+/// Returns the Kubernetes Event about what happened; an attempt has none.
+fn published(event: &LifecycleEvent) -> Option<KubeEvent> {
     let event = match &event.occurrence {
         Occurrence::Transition {
             transition,
             edge,
             cause,
             time_in_state,
-            trouble,
             ..
-        } => {
-            // The event of the trouble says why the object moved.
-            let is_unusual = *edge == Edge::Jump || (*edge == Edge::Trigger && trouble.is_none());
-            let is_published = policy == EventPolicy::All || is_unusual;
-            is_published.then(|| moved(transition, *edge, *cause, *time_in_state))?
-        }
+        } => moved(transition, *edge, *cause, *time_in_state),
         Occurrence::Trouble { reason, message } => {
             Event::warning(reason.clone(), "Reconcile", message.clone())
         }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::event::LifecycleEvent;
+use super::event::{LifecycleEvent, Occurrence};
 use super::outbox::Outbox;
 use crate::texts::panic_text;
 
@@ -49,16 +49,28 @@ const CAPACITY: usize = 10_000;
 pub trait Sink: Send + Sync + 'static {
     /// Takes one event. If it panics, the operator logs the panic and goes on with the next event.
     fn record(&self, event: Arc<LifecycleEvent>) -> impl Future<Output = ()> + Send;
+
+    /// Returns whether the sink wants an event about this; everything by default. It is called during a reconciliation,
+    /// so it must be quick.
+    fn wants(&self, occurrence: &Occurrence) -> bool {
+        let _ = occurrence;
+        true
+    }
 }
 
 /// A sink of any type.
 pub(crate) trait AnySink: Send + Sync {
     fn take(&self, event: Arc<LifecycleEvent>) -> BoxFuture<'_, ()>;
+    fn wants(&self, occurrence: &Occurrence) -> bool;
 }
 
 impl<S: Sink> AnySink for S {
     fn take(&self, event: Arc<LifecycleEvent>) -> BoxFuture<'_, ()> {
         self.record(event).boxed()
+    }
+
+    fn wants(&self, occurrence: &Occurrence) -> bool {
+        Sink::wants(self, occurrence)
     }
 }
 
@@ -69,6 +81,7 @@ pub(crate) struct Sinks {
 }
 
 struct SinkQueue {
+    sink: Arc<dyn AnySink>,
     events: mpsc::Sender<Arc<LifecycleEvent>>,
     /// How many events were dropped since one was accepted last.
     dropped: AtomicU64,
@@ -86,8 +99,10 @@ impl Sinks {
         let (mut tasks, closing) = (JoinSet::new(), CancellationToken::new());
         let queues = sinks.into_iter().map(|sink| {
             let (events, queue) = mpsc::channel(CAPACITY);
-            tasks.spawn(deliver(sink, queue, closing.clone()));
+            let sink = Arc::<dyn AnySink>::from(sink);
+            tasks.spawn(deliver(Arc::clone(&sink), queue, closing.clone()));
             SinkQueue {
+                sink,
                 events,
                 dropped: AtomicU64::new(0),
             }
@@ -96,19 +111,28 @@ impl Sinks {
         (Self { queues }, Deliveries { tasks, closing })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+    /// Returns whether a sink wants an event about this.
+    pub(crate) fn want(&self, occurrence: &Occurrence) -> bool {
+        self.queues.iter().any(|queue| queue.wants(occurrence))
     }
 
-    /// Enqueues an event for every sink; it never waits.
+    /// Enqueues an event for every sink that wants it; it never waits.
     pub(crate) fn send(&self, event: &Arc<LifecycleEvent>) {
         for queue in &self.queues {
-            queue.send(event);
+            if queue.wants(&event.occurrence) {
+                queue.send(event);
+            }
         }
     }
 }
 
 impl SinkQueue {
+    /// Returns whether the sink wants an event about this; one that panics wants it.
+    fn wants(&self, occurrence: &Occurrence) -> bool {
+        let wants = AssertUnwindSafe(|| self.sink.wants(occurrence));
+        std::panic::catch_unwind(wants).unwrap_or(true)
+    }
+
     fn send(&self, event: &Arc<LifecycleEvent>) {
         match self.events.try_send(Arc::clone(event)) {
             Ok(()) => {
@@ -143,7 +167,7 @@ impl Deliveries {
 }
 
 async fn deliver(
-    sink: Box<dyn AnySink>,
+    sink: Arc<dyn AnySink>,
     mut queue: mpsc::Receiver<Arc<LifecycleEvent>>,
     closing: CancellationToken,
 ) {

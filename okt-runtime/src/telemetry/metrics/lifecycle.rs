@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::telemetry::event::{LifecycleEvent, Occurrence};
+use crate::telemetry::event::Occurrence;
 use crate::telemetry::ids::Id;
 use crate::telemetry::operators::{NEW, OTHER, REASONS, UNKNOWN};
 
@@ -192,9 +192,10 @@ impl Drop for RunningAttempt {
 }
 
 impl LifecycleMetrics {
-    /// Counts what happened.
-    pub(crate) fn record(&self, event: &LifecycleEvent) {
-        match &event.occurrence {
+    /// Counts what happened; `trace` returns the trace that it belongs to.
+    pub(crate) fn record(&self, occurrence: &Occurrence, trace: impl Fn() -> Id<16>) {
+        let in_trace = || InTrace { trace_id: trace() };
+        match occurrence {
             Occurrence::Transition {
                 transition,
                 edge,
@@ -214,7 +215,7 @@ impl LifecycleMetrics {
                     edge: edge.as_str(),
                     cause: cause.as_str(),
                 };
-                let trace = Some(in_trace(event));
+                let trace = Some(in_trace());
                 (self.all.transitions.get_or_create(&labels)).inc_by(1, trace.clone(), None);
                 if let Some(time) = time_in_state {
                     let left = self.all.in_state.get_or_create(&self.of(from));
@@ -233,7 +234,7 @@ impl LifecycleMetrics {
                 };
                 self.all.attempts.get_or_create(&labels).inc();
                 let took_all = self.all.actions.get_or_create(&self.of(attempt.state));
-                took_all.observe(took.as_secs_f64(), Some(in_trace(event)), None);
+                took_all.observe(took.as_secs_f64(), Some(in_trace()), None);
             }
             Occurrence::AttemptScheduled { attempt, .. } => {
                 let of = self.of(attempt.state);
@@ -306,11 +307,5 @@ impl LifecycleMetrics {
     fn state(&self, name: &str) -> &'static str {
         let known = self.states.iter().find(|state| **state == name);
         known.copied().unwrap_or(UNKNOWN)
-    }
-}
-
-fn in_trace(event: &LifecycleEvent) -> InTrace {
-    InTrace {
-        trace_id: event.trace(),
     }
 }
