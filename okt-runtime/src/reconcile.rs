@@ -152,6 +152,7 @@ impl<A: Application> Reconciliation<'_, A> {
             self.round.is_named = true;
         }
         self.note_object();
+        self.tell_unanswered();
         self.memory.owned.enter(self.round.stored.transition());
         let graphs = graphs(self.shared);
         for _ in 0..FUSE {
@@ -192,7 +193,10 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::Commit { draft, patch } => self.commit(draft, patch).await,
             Effect::ShowFailure => self.show_failure().await,
             Effect::Start { resumed } => self.start(resumed).await,
-            Effect::Cancel => self.memory.work.cancel(),
+            Effect::Cancel => {
+                self.tell_cancelled();
+                self.memory.work.cancel();
+            }
             // Only for an object that does not decode; `unreadable` reconciles those.
             Effect::ShowUnreadable => {}
         }

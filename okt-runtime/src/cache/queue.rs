@@ -27,7 +27,8 @@ pub(crate) enum Urgency {
     Routine,
     /// It was changed or deleted, or a reconcile request named it.
     Event,
-    /// Its work has ended, or the answer has come that its reconciliation waited for.
+    /// Its work has ended, its watch delivers the operator's own write, or the answer has come that its reconciliation
+    /// waited for.
     ///
     /// It comes first, because what was begun takes memory until it ends.
     Continuation,
@@ -39,7 +40,7 @@ impl Urgency {
         match self {
             Self::Listed => Duration::from_mins(10),
             Self::Routine => Duration::from_mins(1),
-            Self::Event => Duration::from_secs(1),
+            Self::Event => Duration::from_secs(30),
             Self::Continuation => Duration::ZERO,
         }
     }
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn continuations_come_first_and_delay_an_event_by_at_most_a_second() {
+    async fn continuations_come_first_and_do_not_starve_events() {
         let queue = Queue::new(1, None);
         queue.push(1, Urgency::Event);
         queue.push(2, Urgency::Event);

@@ -5,6 +5,8 @@
 use okt_core::{Graph, reasons};
 use serde_json::{Value, json};
 
+use crate::sharding::ranges::RANGES;
+
 /// The page about the alerts.
 const PAGE: &str = "https://docs.rs/okt/latest/okt/alerts/index.html";
 
@@ -253,11 +255,12 @@ fn of_replicas() -> Vec<Alert> {
         },
         Alert {
             name: "OktRangesWithoutHolder",
-            expression: "sum by (namespace, name) (okt_ranges_held) < 64 > 0".to_owned(),
+            expression: format!("sum by (namespace, name) (okt_ranges_held) < {RANGES} > 0"),
             lasts: "2m",
             severity: "critical",
-            summary: "only {{ $value }} of the 64 ranges of {{ $labels.name }} have a replica"
-                .to_owned(),
+            summary: format!(
+                "only {{{{ $value }}}} of the {RANGES} ranges of {{{{ $labels.name }}}} have a replica"
+            ),
         },
     ]
 }

@@ -169,7 +169,8 @@ async fn contained<A: Application>(
         return;
     };
     let meta = object.meta();
-    let span = tracing::info_span!(
+    // At this level, so that errors have it whatever is logged.
+    let span = tracing::error_span!(
         "reconcile",
         kind = %A::Resource::kind(&()),
         namespace = meta.namespace,

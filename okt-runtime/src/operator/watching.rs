@@ -241,7 +241,14 @@ impl<A: Application> Watching<A> {
                     Some(before) if self.is_ignored(&before, &object) => {
                         self.requeues.hand_over(&before, &object);
                     }
-                    Some(_) | None => self.queue.push(name, Urgency::Event),
+                    Some(_) | None => {
+                        let urgency = if self.shared.memory.is_own(object.meta()) {
+                            Urgency::Continuation
+                        } else {
+                            Urgency::Event
+                        };
+                        self.queue.push(name, urgency);
+                    }
                 }
             }
             Ok(watcher::Event::Delete(object)) => {

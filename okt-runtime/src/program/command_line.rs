@@ -146,8 +146,7 @@ pub(super) const LOG: &str = "info,kube_runtime::watcher=error";
 
 #[cfg(feature = "logs")]
 fn log_filter(text: &str) -> Result<String, String> {
-    let checked = tracing_subscriber::EnvFilter::try_new(text);
-    (checked.map(|_| text.to_owned())).map_err(|error| error.to_string())
+    super::logs::filter(text).map(|_| text.to_owned())
 }
 
 /// The format of logs.

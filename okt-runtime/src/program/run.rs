@@ -161,6 +161,8 @@ async fn serve(
     };
     let health = at(asked.health_address, HEALTH_PORT);
     let said = |error| format!("{error}; see --metrics-address and --health-address");
+    #[cfg(feature = "secure-metrics")]
+    let said_of_tls = |error| format!("{error}; see --metrics-address and --metrics-cert-path");
     let mut running = Vec::new();
     #[cfg(feature = "secure-metrics")]
     let secure = asked.secure_metrics()?;
@@ -173,7 +175,7 @@ async fn serve(
             let served = monitoring
                 .serve_securely(metrics, client, certificate)
                 .await;
-            running.push(tokio::spawn(served.map_err(said)?));
+            running.push(tokio::spawn(served.map_err(said_of_tls)?));
             None
         }
         metrics => metrics,

@@ -7,13 +7,13 @@ use okt_core::Lifecycle;
 use okt_core::reconcile::{Draft, WorkChange};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{Instrument, Span};
+use tracing::{Instrument, Span, field};
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::Application;
 use crate::cache::guarded::Guarded;
 use crate::reconcile::leftover::{inherited, removal};
-use crate::reconcile::memory::Trouble;
+use crate::reconcile::memory::{DraftNews, Trouble};
 use crate::reconcile::{finalizer, report};
 use crate::telemetry::Written;
 #[cfg(feature = "otel")]
@@ -27,30 +27,34 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some((_, _, status)) = self.round.draft.take() else {
             return;
         };
-        let happened = self.occurrences(&draft, patch.then_some(&status));
-        #[cfg(feature = "otel")]
-        let before = self.position().and_then(|it| it.history.last()?.generation);
+        let news = DraftNews {
+            happened: self.occurrences(&draft, patch.then_some(&status)),
+            generation: self.position().and_then(|it| it.history.last()?.generation),
+            is_move: patch && draft.is_move(),
+        };
         if patch {
             if let Err(error) = self.take_over().await {
                 return self.note_failure(&error);
             }
             let span = self.span(&draft, &status);
-            match self.write(&status).instrument(span).await {
+            match self.write(&status).instrument(span.clone()).await {
                 Ok(written) => self.written(written, &status).await,
-                Err(error) => return self.note_failure(&error),
+                Err(error) => {
+                    span.record("otel.status_code", "ERROR");
+                    let is_answered = matches!(error, kube::Error::Api(_));
+                    if !is_answered && draft.record != self.round.stored.recorded {
+                        self.memory.writes.unanswered = Some(Box::new((draft.record, news)));
+                    }
+                    return self.note_failure(&error);
+                }
             }
+            self.memory.writes.unanswered = None;
             if self.round.stored.recorded != draft.record {
                 let why = "the answer to the write of a status has another record than was sent";
                 return self.note_failure(&kube::Error::Service(why.into()));
             }
         }
-        #[cfg(feature = "otel")]
-        if patch && draft.is_move() {
-            spans::begin(&*self.round.object, before);
-        }
-        for occurrence in happened {
-            self.happened(occurrence);
-        }
+        self.tell(news);
         self.round.consume(&draft);
         self.round.written = patch.then_some(draft);
         self.memory.owned.enter(self.round.stored.transition());
@@ -67,11 +71,32 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
+    /// Tells what happened with a write.
+    fn tell(&self, news: DraftNews) {
+        #[cfg(feature = "otel")]
+        if news.is_move {
+            spans::begin(&*self.round.object, news.generation);
+        }
+        for occurrence in news.happened {
+            self.happened(occurrence);
+        }
+    }
+
+    /// Tells what happened with a write whose answer was lost, once the object shows that it was carried out.
+    pub(super) fn tell_unanswered(&mut self) {
+        let recorded = &self.round.stored.recorded;
+        let unanswered = &mut self.memory.writes.unanswered;
+        if let Some(carried_out) = unanswered.take_if(|it| it.0 == *recorded) {
+            self.tell(carried_out.1);
+        }
+    }
+
     /// Removes conditions of an earlier controller before the first status of the object.
     pub(super) async fn take_over(&mut self) -> Result<(), kube::Error> {
         if let Some(patch) = inherited(&*self.round.object, &self.round.stored.recorded) {
             let meta = self.round.object.meta();
             let written = report::take_away(&self.shared.client, meta, &patch).await?;
+            self.shared.telemetry.wrote(Written::Status);
             self.became(written);
         }
         Ok(())
@@ -106,6 +131,7 @@ impl<A: Application> Reconciliation<'_, A> {
             from = transition.from,
             to = transition.to,
             cause = transition.cause,
+            otel.status_code = field::Empty,
         );
         let uid = meta.uid.as_deref().unwrap_or_default();
         traces::join(&span, uid, transition.generation);
@@ -141,7 +167,10 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
         self.memory.writes.tidied = Some(Instant::now());
         match report::take_away(&self.shared.client, written.meta(), left).await {
-            Ok(tidied) => tidied,
+            Ok(tidied) => {
+                self.shared.telemetry.wrote(Written::Status);
+                tidied
+            }
             Err(error) => {
                 let why = chain(&error);
                 tracing::warn!("cannot remove what others left in the status: {why}");
@@ -171,7 +200,10 @@ impl<A: Application> Reconciliation<'_, A> {
         let state = self.state().map(Lifecycle::name);
         let meta = self.round.object.meta();
         match finalizer::release(self.shared, meta, state, abandoned).await {
-            Ok(()) => self.memory.release(),
+            Ok(()) => {
+                self.tell_cancelled();
+                self.memory.release();
+            }
             Err(error) => self.note_failure(&error),
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::work::{Piece, Stage, Work};
-pub(crate) use self::writes::{FailedWrite, LastWrite, Scope, Trouble, Writes};
+pub(crate) use self::writes::{DraftNews, FailedWrite, LastWrite, Scope, Trouble, Writes};
 use crate::author::asked::Sight;
 use crate::author::pass::PassMemory;
 use crate::resources::OwnedMemory;
@@ -82,6 +82,24 @@ impl Memory {
         let known = Arc::new(Known::having(seen));
         objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
         known
+    }
+
+    /// Returns whether a version of an object is the operator's last write, or older. Probably so is one that arrives
+    /// during a reconciliation.
+    pub(crate) fn is_own(&self, meta: &ObjectMeta) -> bool {
+        let version = meta.resource_version.as_deref();
+        let is_own = |seen: &LastWrite| {
+            seen.version.is_some()
+                && (seen.version.as_deref() == version || seen.is_newer_than(version))
+        };
+        match self.objects().get(meta.uid.as_deref().unwrap_or_default()) {
+            None => false,
+            Some(Entry::Settled(seen)) => is_own(seen),
+            Some(Entry::Known(known)) => {
+                let remembered = known.remembered.try_lock();
+                remembered.map_or(true, |it| is_own(&it.seen))
+            }
+        }
     }
 
     /// Ends the reconciliation of an object: forgets what is no longer needed.
@@ -372,6 +390,27 @@ mod tests {
         reconcile(&memory, |it| assert!(it.seen.is_newer_than(Some("6"))));
         reconcile(&memory, |it| assert!(!it.seen.is_newer_than(Some("7"))));
         assert!(is_slim(&memory));
+    }
+
+    #[test]
+    fn a_version_is_the_operators_own_up_to_its_last_write() {
+        let memory = Memory::default();
+        let is_own = |uid: &str, version: &str| {
+            memory.is_own(&ObjectMeta {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(version.to_owned()),
+                ..ObjectMeta::default()
+            })
+        };
+        assert!(!is_own("uid", "7"));
+        reconcile(&memory, see("7"));
+        let is: Vec<_> = ["6", "7", "8"].map(|it| is_own("uid", it)).into();
+        assert_eq!(is, [true, true, false]);
+        assert!(!is_own("other", "7"));
+        let known = memory.of("uid");
+        assert!(!is_own("uid", "8"));
+        let _reconciled = known.remembered.try_lock().expect("no other one");
+        assert!(is_own("uid", "8"));
     }
 
     #[test]

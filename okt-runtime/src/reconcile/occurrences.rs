@@ -24,6 +24,7 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
     let is_trouble = |it: &&Condition| match (it.type_.as_str(), it.status.as_str()) {
         ("Stalled", "True") => true,
         ("Ready", "False") => it.reason == reasons::resources::NOT_OWNED,
+        ("Reconciling", "True") => it.reason == reasons::LOOP_DETECTED,
         _ => false,
     };
     let is_news = |it: &&Condition| {
@@ -130,7 +131,8 @@ impl<A: Application> Reconciliation<'_, A> {
     fn ended(&self, draft: &Draft) -> Option<Occurrence> {
         let piece = self.memory.work.piece.as_ref()?;
         let Stage::Ended(result) = &piece.stage else {
-            return None;
+            let ends = matches!(draft.work, WorkChange::None | WorkChange::New);
+            return ends.then(|| self.cancelled()).flatten();
         };
         if matches!(draft.work, WorkChange::Keep | WorkChange::Wait) {
             return None;
@@ -149,8 +151,28 @@ impl<A: Application> Reconciliation<'_, A> {
         Some(Occurrence::AttemptEnded {
             attempt: self.attempt(piece)?,
             outcome,
-            took: piece.began.map(|began| began.elapsed()).unwrap_or_default(),
+            took: piece.took(),
         })
+    }
+
+    /// Returns the end of an attempt whose handler waits for its next call, when the work is cancelled.
+    fn cancelled(&self) -> Option<Occurrence> {
+        let piece = self.memory.work.piece.as_ref()?;
+        let Stage::Waiting { asked: true, .. } = piece.stage else {
+            return None;
+        };
+        Some(Occurrence::AttemptEnded {
+            attempt: self.attempt(piece)?,
+            outcome: Outcome::Cancelled,
+            took: piece.took(),
+        })
+    }
+
+    /// Tells that the work is cancelled, where no task does that.
+    pub(super) fn tell_cancelled(&self) {
+        if let Some(cancelled) = self.cancelled() {
+            self.happened(cancelled);
+        }
     }
 
     /// Returns the next attempt, if it waits for the end of a backoff.
@@ -240,6 +262,15 @@ mod tests {
         assert_eq!(reasons(Some(&full), &full), [""; 0]);
         assert_eq!(reasons(Some(&full), &lost), ["Lost"]);
         assert_eq!(reasons(Some(&lost), &fine), [""; 0]);
+    }
+
+    #[test]
+    fn a_loop_is_an_event_although_the_object_goes_on() {
+        let going = status(&[("Reconciling", "True", "Progressing")]);
+        let round = status(&[("Reconciling", "True", "LoopDetected")]);
+        assert_eq!(reasons(Some(&going), &round), ["LoopDetected"]);
+        assert_eq!(reasons(Some(&round), &round), [""; 0]);
+        assert_eq!(reasons(Some(&round), &going), [""; 0]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return true;
         };
         let owned = &mut self.memory.owned;
-        let patience = *owned.patience.get_or_insert_with(|| after(LINGER));
+        let patience = *owned.delivery_patience.get_or_insert_with(|| after(LINGER));
         if Instant::now() < patience {
             owned.due = Some(patience);
             return false;

@@ -46,7 +46,8 @@ pub(crate) fn start<A: Application>(
     (shared.tasks).note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     let meta = action.object().meta();
-    let span = tracing::info_span!(
+    // At this level, so that errors have it whatever is logged.
+    let span = tracing::error_span!(
         "action",
         kind = %A::Resource::kind(&()),
         namespace = meta.namespace,

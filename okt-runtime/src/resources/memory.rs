@@ -36,6 +36,8 @@ pub(crate) struct OwnedMemory {
     pub(crate) due: Option<Instant>,
     /// Until when a slow deletion is not reported.
     pub(crate) patience: Option<Instant>,
+    /// Until when a slow delivery of the last transitions is not reported.
+    pub(crate) delivery_patience: Option<Instant>,
 }
 
 impl OwnedMemory {
@@ -51,8 +53,9 @@ impl OwnedMemory {
             to_record: _,
             absent,
             due,
-            // Counts only with a due time.
+            // These count only with a due time.
             patience: _,
+            delivery_patience: _,
         } = self;
         *status == OwnedStatus::AsDeclared
             && declaring.is_none()

@@ -7,7 +7,7 @@ use futures::{Stream, stream};
 use tokio::sync::watch;
 
 use super::protocol::Held;
-use super::ranges::{Range, Ranges};
+use super::ranges::{RANGES, Range, Ranges};
 use super::time::Stopwatch;
 use crate::telemetry::operators::Replica;
 
@@ -174,6 +174,7 @@ impl Gate {
         Some(Replica {
             group: standing.group.clone(),
             ranges: held.map_or(0, |held| (held.open | held.draining).len()),
+            of: usize::from(RANGES),
             epoch: standing.held.borrow().epoch,
         })
     }

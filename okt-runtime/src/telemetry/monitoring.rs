@@ -160,10 +160,12 @@ fn standing(parts: &[Arc<dyn Inspected>]) -> String {
     match parts.first().and_then(|part| part.replica()) {
         None => String::new(),
         Some(replica) if replica.ranges == 0 => ", standby".to_owned(),
-        Some(replica) if replica.ranges == 64 => format!(", leader, epoch {}", replica.epoch),
+        Some(replica) if replica.ranges == replica.of => {
+            format!(", leader, epoch {}", replica.epoch)
+        }
         Some(replica) => format!(
-            ", acts on {} of 64 ranges, epoch {}",
-            replica.ranges, replica.epoch
+            ", acts on {} of {} ranges, epoch {}",
+            replica.ranges, replica.of, replica.epoch
         ),
     }
 }

@@ -100,8 +100,10 @@ impl QueueState {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Replica {
     pub(crate) group: String,
-    /// On how many of the 64 ranges it acts.
+    /// On how many ranges it acts.
     pub(crate) ranges: usize,
+    /// How many ranges there are.
+    pub(crate) of: usize,
     pub(crate) epoch: u64,
 }
 

@@ -24,7 +24,7 @@ use crate::texts::said_by_api;
 /// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
 const VALID: Duration = Duration::from_mins(1);
 
-/// How many answers are kept.
+/// How many answers of each kind are kept.
 const KEPT: usize = 256;
 
 /// How many requests wait for the API server at the same time; the others wait for these.
@@ -39,9 +39,18 @@ pub(super) struct Permission(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    /// By the hash of the token.
-    answers: Mutex<HashMap<[u8; 32], (Verdict, Instant)>>,
+    answers: Mutex<Answers>,
     asking: Semaphore,
+}
+
+/// By the hash of the path and the token.
+type Known = HashMap<[u8; 32], (Verdict, Instant)>;
+
+/// The answers so far. Those about strangers are apart, so that they drive nobody out who may read.
+#[derive(Default)]
+struct Answers {
+    allowed: Known,
+    others: Known,
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +73,8 @@ impl Permission {
 
     /// Returns what the API server says about a token, now or a short time ago.
     async fn verdict(&self, token: &str, path: &str) -> Result<Verdict, String> {
-        let hash = Sha256::digest(token).into();
+        let question = Sha256::new().chain_update(path).chain_update([0]);
+        let hash = question.chain_update(token).finalize().into();
         if let Some(known) = self.known(&hash) {
             return Ok(known);
         }
@@ -82,6 +92,10 @@ impl Permission {
             .map_err(|error| said_by_api(&error))?;
         let now = Instant::now();
         let mut answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let answers = match verdict {
+            Verdict::Allowed => &mut answers.allowed,
+            Verdict::Unknown | Verdict::Forbidden(_) => &mut answers.others,
+        };
         answers.retain(|_, (_, until)| *until > now);
         if answers.len() >= KEPT {
             answers.clear();
@@ -92,8 +106,12 @@ impl Permission {
 
     fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
         let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
-        let (verdict, until) = answers.get(hash)?;
-        (*until > Instant::now()).then(|| verdict.clone())
+        let known = [answers.allowed.get(hash), answers.others.get(hash)];
+        let mut valid = known
+            .into_iter()
+            .flatten()
+            .filter(|(_, until)| *until > Instant::now());
+        valid.next().map(|(verdict, _)| verdict.clone())
     }
 
     async fn ask(&self, token: &str, path: &str) -> kube::Result<Verdict> {

@@ -57,7 +57,8 @@ impl Monitoring {
     ) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let routes = self
             .metrics_routes()
-            .layer(from_fn_with_state(Permission::new(client.clone()), check));
+            // Not for paths that are not there: about these nobody need ask.
+            .route_layer(from_fn_with_state(Permission::new(client.clone()), check));
         let (first, files) = match certificate.map(Files::in_directory) {
             None => (own_certificate()?, None),
             Some(files) => {

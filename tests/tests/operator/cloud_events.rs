@@ -12,7 +12,7 @@ use cloudevents::event::{Data, ExtensionValue};
 use cloudevents::{AttributesReader, Event};
 use okt::CloudEvents;
 use okt::reach::Reach;
-use okt_tests::{DatabaseState::*, Rig};
+use okt_tests::{DatabaseState::*, Rig, in_time};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -54,17 +54,17 @@ impl Receiver {
 
     /// Waits until there are this many events, and returns them.
     async fn events(&self, number: usize) -> Vec<Event> {
-        loop {
-            let events = self
-                .events
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            if events.len() >= number {
-                return events;
+        let received = || {
+            let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.clone()
+        };
+        let enough = async {
+            while received().len() < number {
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            received()
+        };
+        in_time(&format!("there are {number} events"), enough).await
     }
 }
 

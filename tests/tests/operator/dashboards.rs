@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served as _, definition};
+use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served as _, definition, in_time};
 use serde_json::{Value, json};
 
 use crate::program::{Three, body, get};
@@ -126,13 +126,16 @@ impl Prometheus {
 
     /// Sends a query until it has a result; returns the value of the first series, as text.
     async fn until(&self, query: &str) -> String {
-        loop {
-            // It answers 503 until it has started.
-            if let Some(first) = self.query(query).await.unwrap_or_default().first() {
-                return first["value"][1].as_str().expect("a value").to_owned();
+        let answers = async {
+            loop {
+                // It answers 503 until it has started.
+                if let Some(first) = self.query(query).await.unwrap_or_default().first() {
+                    return first["value"][1].as_str().expect("a value").to_owned();
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        };
+        in_time(&format!("{query} has a result"), answers).await
     }
 }
 

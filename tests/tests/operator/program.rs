@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
 use okt_testing::Served;
-use okt_tests::{Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites};
+use okt_tests::{
+    Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites, in_time,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -254,8 +256,7 @@ impl Three {
             stderr.read_to_string(&mut said).expect("text");
             said
         });
-        let said = tokio::time::timeout(Duration::from_secs(20), said).await;
-        let said = said.expect("it ends").expect("no panic");
+        let said = in_time("it has ended", said).await.expect("no panic");
         let status = self.program.wait().expect("a status");
         (status.code(), said)
     }
@@ -283,9 +284,8 @@ async fn a_program_of_three_operators_serves_all_and_exits_with_0_at_sigterm() {
         sites.until_ready("s", SiteState::Online).await;
         charts.until_reason("chart", "Ready", "Complete").await;
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), all).await;
+    in_time("all are served", all).await;
     let (code, _) = three.stop().await;
-    in_time.expect("all were served");
     assert_eq!(code, Some(0));
 }
 
@@ -306,13 +306,16 @@ pub(crate) async fn get(address: &str, path: &str) -> String {
 
 /// Sends GET requests until the answer contains these words; returns it.
 async fn until_it_says(address: &str, path: &str, words: &str) -> String {
-    loop {
-        let answer = get(address, path).await;
-        if answer.contains(words) {
-            return answer;
+    let says = async {
+        loop {
+            let answer = get(address, path).await;
+            if answer.contains(words) {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    };
+    in_time(&format!("{path} says {words:?}"), says).await
 }
 
 #[tokio::test]
@@ -385,9 +388,8 @@ async fn a_limit_to_namespaces_excludes_other_namespaces_but_no_cluster_scoped_o
         sites.until_ready("s", SiteState::Online).await;
         charts.until_reason("chart", "Ready", "Complete").await;
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), all).await;
+    in_time("all are served", all).await;
     let (code, said) = three.stop().await;
-    in_time.expect("all were served");
     assert_eq!(code, Some(0));
     let other = elsewhere.get("db").await.expect("it is there");
     assert!(other.status.and_then(|status| status.lifecycle).is_none());
@@ -465,20 +467,14 @@ async fn two_processes_share_the_work_and_the_second_takes_over_when_the_first_i
     let sharing = ["--leader-election", "--lease-duration=3s"];
     let first = Three::run(&databases, &sharing).await;
     databases.create("one", json!({})).await;
-    let in_time = tokio::time::timeout(
-        Duration::from_mins(1),
-        databases.until_ready("one", DatabaseState::Running),
-    );
-    in_time.await.expect("the first leads");
+    let ready = databases.until_ready("one", DatabaseState::Running);
+    in_time("the first leads", ready).await;
     let second = Three::run(&databases, &sharing).await;
     let (code, said) = first.stop().await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("acts on 64 of 64 ranges"), "{said}");
     charts.create_raw(chart()).await;
-    let in_time = tokio::time::timeout(
-        Duration::from_mins(1),
-        charts.until_reason("chart", "Ready", "Complete"),
-    );
-    in_time.await.expect("the second leads");
+    let complete = charts.until_reason("chart", "Ready", "Complete");
+    in_time("the second leads", complete).await;
     assert_eq!(second.stop().await.0, Some(0));
 }

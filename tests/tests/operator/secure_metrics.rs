@@ -118,6 +118,13 @@ impl Served {
         https_get(self.address, "/metrics", headers, trusted).await
     }
 
+    /// Requests another path.
+    async fn path(&self, path: &str, token: &str) -> String {
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        let answer = https_get(self.address, path, &headers, None).await;
+        answer.expect("an answer")
+    }
+
     async fn as_user(&self, token: &str) -> String {
         let headers = format!("Authorization: Bearer {token}\r\n");
         self.get(&headers, None).await.expect("an answer")
@@ -150,6 +157,44 @@ async fn only_those_read_the_metrics_whom_the_api_server_permits() {
     let answer = served.as_user("prometheus").await;
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
     assert!(answer.ends_with("# EOF\n"), "{answer}");
+}
+
+/// Every user may read `/version` of the API server.
+#[tokio::test]
+async fn a_permission_for_another_path_is_none_for_the_metrics() {
+    let reviews = Reviews::default();
+    let served = serve(&reviews, None).await.expect("it listens");
+    for path in ["/version", "/metrics/", "//metrics"] {
+        let answer = served.path(path, "visitor").await;
+        assert!(answer.starts_with("HTTP/1.0 404"), "{answer}");
+        assert_eq!(reviews.asked(), 0);
+    }
+    let answer = served.as_user("visitor").await;
+    assert!(answer.starts_with("HTTP/1.0 403"), "{answer}");
+}
+
+#[tokio::test]
+async fn strangers_do_not_drive_out_the_answer_about_a_user() {
+    let reviews = Reviews::default();
+    let served = serve(&reviews, None).await.expect("it listens");
+    assert!(
+        served
+            .as_user("prometheus")
+            .await
+            .starts_with("HTTP/1.0 200")
+    );
+    for number in 0..300 {
+        let answer = served.as_user(&format!("stranger-{number}")).await;
+        assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+    }
+    let asked = reviews.asked();
+    assert!(
+        served
+            .as_user("prometheus")
+            .await
+            .starts_with("HTTP/1.0 200")
+    );
+    assert_eq!(reviews.asked(), asked);
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use std::time::Duration;
 use kube::api::{DeleteParams, ListParams};
 use okt::k8s_openapi::api::core::v1::ObjectReference;
 use okt::{
-    Delivery, Event, EventPolicy, Group, LifecycleEvent, Membership, Monitoring, Occurrence,
-    Outcome, Sink, TransitionEvent, Undelivered,
+    Answer, Delivery, Event, EventPolicy, Group, LifecycleEvent, Membership, Monitoring,
+    Occurrence, Outcome, Sink, TransitionEvent, Undelivered,
 };
-use okt_tests::{DatabaseState::*, Databases, Reply, Rig};
+use okt_testing::Fault;
+use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig};
 use serde_json::json;
 
 /// A sink that keeps the events of all objects.
@@ -150,6 +151,57 @@ async fn a_cancelled_attempt_ends_as_cancelled_and_a_resumed_one_starts_again() 
         lines.contains(&"Servicing 1 cancelled".to_owned()),
         "{lines:#?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_waits_for_its_next_call_ends_as_cancelled() {
+    let (rig, kept) = with_sink().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    for _ in 0..10 {
+        let wait = Answer::Wait(Duration::from_hours(1));
+        rig.app.next_time(Servicing, Reply::Say(wait));
+    }
+    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
+        .await;
+    // By the trigger `after`.
+    rig.until_in("db", Failed).await;
+    let lines = kept.lines();
+    let of_servicing = |line: &&String| line.starts_with("Servicing");
+    let of_servicing: Vec<_> = lines.iter().filter(of_servicing).collect();
+    assert_eq!(
+        of_servicing,
+        ["Servicing 1 starts", "Servicing 1 cancelled"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_is_told_once_when_the_answer_to_its_write_is_lost() {
+    let mut lives = Vec::new();
+    for lost in [
+        None,
+        Some(Fault::break_connection()),
+        Some(Fault::break_connection().after_commit()),
+        Some(Fault::no_answer().after_commit()),
+    ] {
+        let (rig, kept) = (Rig::without_operator().await, Kept::default());
+        if let Some(lost) = lost {
+            let writes = lost.client(OPERATOR).subresource("status").on_writes();
+            rig.server.inject(writes.every(2));
+        }
+        rig.start_with(|operator| operator.sink(kept.clone()));
+        rig.create("db", json!({})).await;
+        rig.until_ready("db", Running).await;
+        rig.delete("db").await;
+        rig.until_gone("db").await;
+        // Work that is found on record is resumed, also if this process has recorded it.
+        let lines = kept.lines().into_iter();
+        let life: Vec<_> = lines.map(|line| line.replace(" again", "")).collect();
+        lives.push(life);
+    }
+    for life in &lives[1..] {
+        assert_eq!(*life, lives[0]);
+    }
 }
 
 /// A sink that panics, or never returns.

@@ -12,7 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use okt::reach::Reach;
 use okt::{Operator, Traces};
-use okt_tests::{DatabaseState::*, Databases, Reply, Rig};
+use okt_tests::{DatabaseState::*, Databases, Reply, Rig, in_time};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -117,9 +117,12 @@ async fn life(meanwhile: impl AsyncFnOnce(&Rig<Databases>)) -> (String, Collecto
     rig.app.next_time(Start, Reply::Hang);
     rig.create("db", json!({})).await;
     let db = rig.until_in("db", Start).await;
-    while rig.app.ran().is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let runs = async {
+        while rig.app.ran().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    in_time("the action runs", runs).await;
     kill(operator).await;
     meanwhile(&rig).await;
     let operator = start(&client, &rig.app);

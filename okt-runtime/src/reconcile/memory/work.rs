@@ -94,6 +94,11 @@ impl Piece {
         }
     }
 
+    /// Returns how long the attempt has taken so far.
+    pub(crate) fn took(&self) -> Duration {
+        self.began.map(|began| began.elapsed()).unwrap_or_default()
+    }
+
     /// Returns whether a failure with this reason was reported before. Always true once `REPORTED` reasons are
     /// reported: the handler then makes up a new reason each time.
     pub(crate) fn has_reported(&self, reason: &str) -> bool {

@@ -7,9 +7,11 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::backoff::Backoff;
+use okt_core::record::Recorded;
 use tokio::time::Instant;
 
 use crate::clock::after;
+use crate::telemetry::event::Occurrence;
 use crate::wire::annotations;
 
 /// The shortest time between two writes that are no transition.
@@ -69,10 +71,20 @@ pub(crate) struct Writes {
     pub(crate) vain: Option<Box<(Option<String>, u64)>>,
     /// The error that was last reported of an object that does not decode, and the generation.
     pub(crate) unreadable: Option<Box<(String, Option<i64>)>>,
+    /// The record of a write whose answer was lost, and what it tells if it was carried out.
+    pub(crate) unanswered: Option<Box<(Recorded, DraftNews)>>,
     /// When what others left in the status was last removed.
     pub(crate) tidied: Option<Instant>,
     /// Whether the finalizer is dropped: later events of the object mean nothing.
     pub(crate) released: bool,
+}
+
+/// What a write tells when it has succeeded.
+pub(crate) struct DraftNews {
+    pub(crate) happened: Vec<Occurrence>,
+    /// The generation of the last transition before.
+    pub(crate) generation: Option<i64>,
+    pub(crate) is_move: bool,
 }
 
 impl Writes {
@@ -87,6 +99,7 @@ impl Writes {
             behind,
             vain,
             unreadable,
+            unanswered,
             tidied: _,
             released,
         } = self;
@@ -94,6 +107,7 @@ impl Writes {
             && behind.is_none()
             && vain.is_none()
             && unreadable.is_none()
+            && unanswered.is_none()
             && !released
             && self.may_tidy()
     }

@@ -132,24 +132,47 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let CountRequests { requests, host } = self.layer.clone();
-        let method = method(request.method());
-        let sent = Instant::now();
+        let sent = Sent {
+            layer: self.layer.clone(),
+            method: method(request.method()),
+            at: Instant::now(),
+            code: Code(None),
+        };
         let answer = self.inner.call(request);
         async move {
+            // All of it, not only the field that changes.
+            let mut sent = sent;
             let answer = answer.await;
-            let asked = Asked {
-                verb: method,
-                host: Arc::clone(&host),
-            };
-            let time = sent.elapsed().as_secs_f64();
-            requests.durations.get_or_create(&asked).observe(time);
-            let code = Code(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
-            let answered = Answered { code, method, host };
-            requests.answers.get_or_create(&answered).inc();
+            sent.code = Code(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
             answer
         }
         .boxed()
+    }
+}
+
+/// A request that was sent; it is counted when it is dropped, because whoever waits for the answer may give up.
+struct Sent {
+    layer: CountRequests,
+    method: &'static str,
+    at: Instant,
+    code: Code,
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let CountRequests { requests, host } = &self.layer;
+        let asked = Asked {
+            verb: self.method,
+            host: Arc::clone(host),
+        };
+        let time = self.at.elapsed().as_secs_f64();
+        requests.durations.get_or_create(&asked).observe(time);
+        let answered = Answered {
+            code: self.code,
+            method: self.method,
+            host: Arc::clone(host),
+        };
+        requests.answers.get_or_create(&answered).inc();
     }
 }
 
@@ -162,5 +185,31 @@ fn method(method: &Method) -> &'static str {
         Method::PATCH => "PATCH",
         Method::DELETE => "DELETE",
         _ => "OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn a_request_whose_answer_nobody_awaits_any_longer_counts_as_unanswered() {
+        let mut registry = Registry::default();
+        let requests = Requests::register(&mut registry);
+        let host = "kubernetes".into();
+        let silent = tower::service_fn(|_| pending::<Result<Response<Body>, Infallible>>());
+        let mut counted = CountRequests { requests, host }.layer(silent);
+        let mut sent = counted.call(Request::new(Body::empty()));
+        assert!((&mut sent).now_or_never().is_none());
+        drop(sent);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let line = r#"rest_client_requests_total{code="<error>",method="GET",host="kubernetes"} 1"#;
+        assert!(text.contains(line), "{text}");
     }
 }

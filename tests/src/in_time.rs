@@ -1,0 +1,17 @@
+//! This file limits the time of what a real process or a real socket does, so that a test that waits in vain fails.
+
+use std::time::Duration;
+
+/// The limit; a busy machine may take minutes.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// Waits for something that runs in real time.
+///
+/// # Panics
+/// It takes more than ten minutes.
+pub async fn in_time<T>(what: &str, waited: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(LIMIT, waited).await {
+        Ok(done) => done,
+        Err(_) => panic!("waited in vain until {what}"),
+    }
+}
