@@ -294,7 +294,12 @@ async fn a_served_kind_keeps_its_names_when_it_asks_for_taken_ones(world: &World
     let world = &world.own_kind().await?;
     let given = gadgets(world, &json!({ "shortNames": ["ga"] }));
     world.create_crd(given).await?;
-    names_of(world, "gadgets", "True").await?;
+    // A kind whose names are refused earlier is never established.
+    eventually("the kind is established", || async {
+        let crd = names_of(world, "gadgets", "True").await?;
+        Ok((condition(&crd, "Established")["status"] == "True").then_some(()))
+    })
+    .await?;
     let asks = json!({ "spec": { "names": { "shortNames": ["wd", "gad"] } } });
     let name = format!("gadgets.{}", world.group);
     let params = PatchParams::default();
@@ -305,11 +310,7 @@ async fn a_served_kind_keeps_its_names_when_it_asks_for_taken_ones(world: &World
         condition(&crd, "NamesAccepted")["reason"],
         "ShortNamesConflict"
     );
-    eventually("the kind is established", || async {
-        let crd = names_of(world, "gadgets", "False").await?;
-        Ok((condition(&crd, "Established")["status"] == "True").then_some(()))
-    })
-    .await?;
+    ensure_eq!(condition(&crd, "Established")["status"], "True");
     let names = &crd["status"]["acceptedNames"];
     ensure_eq!(names["shortNames"], json!(["ga"]));
     Ok(())
