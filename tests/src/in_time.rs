@@ -10,8 +10,6 @@ const LIMIT: Duration = Duration::from_mins(10);
 /// # Panics
 /// It takes more than ten minutes.
 pub async fn in_time<T>(what: &str, waited: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(LIMIT, waited).await {
-        Ok(done) => done,
-        Err(_) => panic!("waited in vain until {what}"),
-    }
+    let waited = tokio::time::timeout(LIMIT, waited).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
 }

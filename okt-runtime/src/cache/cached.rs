@@ -47,8 +47,9 @@ struct Content<K> {
 /// What is known of an object without decoding it: for the queue, and for metrics.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Glance {
-    /// Whether it is being deleted, its spec was changed since the operator saw it last, or its work is not done: more
-    /// urgent than an object at rest when many are listed.
+    /// Whether it is being deleted, or its spec was changed since the operator saw it last.
+    pub(crate) is_changed: bool,
+    /// Whether its work is not done.
     pub(crate) is_pending: bool,
     /// The state on record; unknown where the graph does not have it.
     pub(crate) state: Option<StateId>,
@@ -79,9 +80,9 @@ impl Glance {
             (it.status == "True").then(|| (why, it.reason.as_ref().into()))
         });
         Self {
-            is_pending: meta.deletion_timestamp.is_some()
-                || status.observed_generation != meta.generation
-                || position.action.phase == Some(Phase::Pending),
+            is_changed: meta.deletion_timestamp.is_some()
+                || status.observed_generation != meta.generation,
+            is_pending: position.action.phase == Some(Phase::Pending),
             state: (!position.state.is_empty())
                 .then(|| S::from_name(&position.state).map_or(StateId::UNKNOWN, Lifecycle::id)),
             since: position.since,
@@ -212,10 +213,14 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// Returns how urgent the object is among many that are listed, or that the operator may act on again.
     pub(crate) fn urgency(&self) -> Urgency {
-        if self.content.glance.is_pending {
-            Urgency::Event
-        } else {
-            Urgency::Listed
+        match self.glance() {
+            Glance {
+                is_changed: true, ..
+            } => Urgency::Event,
+            Glance {
+                is_pending: true, ..
+            } => Urgency::Routine,
+            _ => Urgency::Listed,
         }
     }
 

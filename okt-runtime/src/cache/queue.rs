@@ -23,7 +23,7 @@ use crate::telemetry::operators::QueueState;
 pub(crate) enum Urgency {
     /// It was listed, or the operator may act on it again, with many others; it seems to be at rest.
     Listed,
-    /// Its requeue is due.
+    /// Its requeue is due, or it was listed with many others and its work is not done.
     Routine,
     /// It was changed or deleted, or a reconcile request named it.
     Event,

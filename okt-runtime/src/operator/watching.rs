@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Client, Resource};
+use kube::Resource;
 use tokio::time::Instant;
 
 use crate::author::application::Application;
@@ -71,6 +71,8 @@ struct Part<K> {
     ranges: Ranges,
     /// The ranges that were requested.
     requested: Ranges,
+    /// Whether the API server is to send only these.
+    has_selector: bool,
     events: Events<K>,
     /// The objects of a list that is not complete.
     list: Vec<Cached<K>>,
@@ -174,25 +176,21 @@ impl<A: Application> Watching<A> {
 
     /// Begins to watch ranges.
     fn part(&self, ranges: Ranges) -> Part<A::Resource> {
-        let client = self.client(ranges);
+        let has_selector = ranges != Ranges::ALL && !self.filtering.is_refused;
+        let client = if has_selector {
+            only(&self.shared.client, ranges)
+        } else {
+            self.shared.client.clone()
+        };
         let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
         let events = watcher(api, self.config.clone()).default_backoff();
         Part {
             ranges,
             requested: ranges,
+            has_selector,
             events: events.boxed(),
             list: Vec::new(),
             is_listed: false,
-        }
-    }
-
-    /// Returns a client whose lists and watches have only objects of these ranges, if the API server can do that.
-    fn client(&self, ranges: Ranges) -> Client {
-        let client = &self.shared.client;
-        if ranges == Ranges::ALL || self.filtering.is_refused {
-            client.clone()
-        } else {
-            only(client, ranges)
         }
     }
 
@@ -268,7 +266,7 @@ impl<A: Application> Watching<A> {
                 }
             }
             Err(error) => {
-                if is_selector_refused(&error) && !self.filtering.is_refused {
+                if is_selector_refused(&error) && part.has_selector {
                     self.filtering.is_refused = true;
                     let ranges = part.ranges;
                     self.parts[index] = self.part(ranges);
@@ -315,13 +313,14 @@ impl<A: Application> Watching<A> {
     fn gone(&self, object: &Cached<A::Resource>) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         self.shared.memory.forget(uid, self.disappeared());
-        self.shared.permits.leave(uid);
         self.left(object);
     }
 
-    /// Forgets the references and the history of an object that is gone, or another replica's.
+    /// Forgets the references and the history of an object that is gone, or another replica's, and that its work waits
+    /// for a permit: nothing else may be known of it.
     fn left(&self, object: &Cached<A::Resource>) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
+        self.shared.permits.leave(uid);
         self.shared.cluster.forget(&name_of(object), uid);
         self.shared.telemetry.forget(uid);
     }

@@ -51,11 +51,19 @@ pub(super) fn with_file(
             let values = texts(value).ok_or_else(|| {
                 format!("{place}: `{name}` is neither a text, a number, `true` or `false`, nor a list of these")
             })?;
-            arguments.extend(
-                values
-                    .iter()
-                    .map(|value| format!("--{name}={value}").into()),
-            );
+            if option.get_action().takes_values() {
+                arguments.extend(
+                    values
+                        .iter()
+                        .map(|value| format!("--{name}={value}").into()),
+                );
+                continue;
+            }
+            match value {
+                Value::Bool(true) => arguments.push(format!("--{name}").into()),
+                Value::Bool(false) | Value::Null => {}
+                _ => return Err(format!("{place}: `{name}` is `true` or `false`")),
+            }
         }
     }
     Ok((arguments, decides.then(|| file.clone())))
@@ -156,6 +164,31 @@ mod tests {
             (Some(8), Some(false))
         );
         assert_eq!(run("", &[]).expect("options").shards, Shards::One);
+    }
+
+    #[test]
+    fn an_option_without_a_value_is_true_or_false_in_a_file() {
+        let command = Command::new("it").subcommand(
+            Command::new(RUN)
+                .arg(
+                    Arg::new(CONFIG)
+                        .long(CONFIG)
+                        .value_parser(clap::value_parser!(PathBuf)),
+                )
+                .arg(Arg::new("dry").long("dry").action(clap::ArgAction::SetTrue)),
+        );
+        let read = |text: &str| {
+            let mut config = tempfile::NamedTempFile::new().expect("a file");
+            config.write_all(text.as_bytes()).expect("it is written");
+            let given = ["it", "run", "--config"].map(OsString::from);
+            let given = given.into_iter().chain([config.path().into()]).collect();
+            let (all, _) = with_file(&command, given)?;
+            Ok::<_, String>(all[4..].to_vec())
+        };
+        assert_eq!(read("dry: true"), Ok(vec![OsString::from("--dry")]));
+        assert_eq!(read("dry: false"), Ok(Vec::new()));
+        let why = read("dry: often").expect_err("a mistake");
+        assert!(why.ends_with("`dry` is `true` or `false`"), "{why}");
     }
 
     #[test]

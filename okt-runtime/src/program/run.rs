@@ -28,7 +28,7 @@ use crate::receivers::cloud_events::CloudEvents;
 #[cfg(feature = "otel")]
 use crate::receivers::collector::Traces;
 use crate::sharding::gate::Gate;
-use crate::sharding::membership::{Group, Membership};
+use crate::sharding::membership::{Group, Membership, Shards};
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 use crate::telemetry::operators::controller;
@@ -80,7 +80,7 @@ pub(super) async fn run<Options: Clone>(
     )
     .await?;
     let stopping = CancellationToken::new();
-    let membership = shares(asked)
+    let membership = shares(asked)?
         .then(|| group(asked, &client, program))
         .transpose()?;
     let membership = membership.map(|group| Membership::join(client.clone(), group));
@@ -218,9 +218,19 @@ fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, Str
     }))
 }
 
-/// Returns whether this process is one of several replicas: by default, if it runs in a pod.
-fn shares(asked: &Run) -> bool {
-    asked.leader_election.unwrap_or_else(is_in_pod)
+/// Returns whether this process is one of several replicas: by default, if it runs in a pod, or an option is about
+/// replicas.
+///
+/// # Errors
+///
+/// If the options contradict each other.
+fn shares(asked: &Run) -> Result<bool, String> {
+    let is_of_many = asked.shards != Shards::One;
+    if asked.leader_election == Some(false) && is_of_many {
+        return Err("--shards needs leader election: leave out --leader-election=false".to_owned());
+    }
+    let is_named = asked.lease_name.is_some();
+    Ok((asked.leader_election).unwrap_or_else(|| is_of_many || is_named || is_in_pod()))
 }
 
 fn is_in_pod() -> bool {
@@ -261,4 +271,29 @@ async fn shutdown_signal() {
     }
     #[cfg(not(unix))]
     interrupt.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::program::command_line::{Command, CommandLine};
+
+    #[test]
+    fn options_about_replicas_make_a_process_one_of_several() {
+        let is_one = |options: &[&str]| {
+            let line = CommandLine::parse_from([&["it", "run"], options].concat());
+            let Command::Run(run) = line.command else {
+                panic!("it is `run`");
+            };
+            shares(&run)
+        };
+        assert_eq!(is_one(&[]), Ok(is_in_pod()));
+        assert_eq!(is_one(&["--leader-election"]), Ok(true));
+        assert_eq!(is_one(&["--leader-election=false"]), Ok(false));
+        assert_eq!(is_one(&["--shards", "auto"]), Ok(true));
+        assert_eq!(is_one(&["--lease-name", "them"]), Ok(true));
+        assert!(is_one(&["--shards=3", "--leader-election=false"]).is_err());
+    }
 }

@@ -188,7 +188,9 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     fn attempt(&self, piece: &Piece) -> Option<Attempt> {
-        Some(piece.attempt_in(self.state()?.name()))
+        // Another replica may have moved the object meanwhile.
+        let state = piece.state.or_else(|| Some(self.state()?.name()))?;
+        Some(piece.attempt_in(state))
     }
 
     /// Records what happened to the object.

@@ -120,10 +120,9 @@ impl<A: Application> Party for Shared<A> {
     }
 
     fn is_warm(&self) -> bool {
-        // Without its CRD an operator has nothing to wait for.
         let wanted = self.gate.wanted().now();
         let is_listed = wanted.is_in(self.cluster.known()) && self.listed.is_cancelled();
-        !self.readiness.borrow().is_fit() || is_listed
+        self.readiness.borrow().is_fit() && is_listed
     }
 
     fn abandon(&self, ranges: Ranges) {

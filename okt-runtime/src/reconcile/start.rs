@@ -93,6 +93,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let before = piece.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
         piece.progress = Some(progress.clone());
+        piece.state = Some(state.name());
         piece.named = false;
         piece.started_under = self.round.stored.asked.generation;
         let mut action = Action::new(

@@ -122,6 +122,11 @@ impl Member {
         self.says.ready = true;
     }
 
+    /// Returns whether another member may get ranges.
+    pub(crate) fn has_ready_peer(&self) -> bool {
+        (self.peers.values()).any(|peer| peer.said.ready && !peer.said.stopping && peer.reads)
+    }
+
     /// Gives everything away from now on.
     pub(crate) fn stop(&mut self) {
         self.says.stopping = true;

@@ -32,7 +32,7 @@ use crate::texts::{LastError, said_by_api};
 /// The default length of a lease: that of other controllers.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How long a member waits at most for the caches of its operators before it counts as ready.
+/// How long a member waits for the CRDs and the caches of its operators before it counts as ready, if no other member is.
 const WARM_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a process that ends waits for its last requests.
@@ -209,8 +209,8 @@ impl Drop for Membership {
     fn drop(&mut self) {
         if !self.stopping.is_cancelled() {
             tracing::warn!(
-                "the membership was dropped: from now on the operators of this process act on nothing; keep it until \
-                 they have ended"
+                "the membership was dropped: soon the operators of this process act on nothing; keep it until they have \
+                 ended"
             );
         }
         self.kept.abort();
@@ -264,7 +264,8 @@ impl Process {
             if self.stopping.is_cancelled() {
                 member.stop();
             }
-            if self.standing.is_warm() || begun.elapsed() >= WARM_LIMIT {
+            let is_late = begun.elapsed() >= WARM_LIMIT && !member.has_ready_peer();
+            if self.standing.is_warm() || is_late {
                 member.ready();
             }
             let now = self.standing.stopwatch.now();

@@ -59,7 +59,7 @@ pub(crate) struct Now {
 /// What the lease of a member says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Said {
-    /// Its caches are filled: it may get ranges (C13).
+    /// Its CRDs fit and its caches are filled: it may get ranges (C13).
     pub(crate) ready: bool,
     /// It gives everything away (C15).
     pub(crate) stopping: bool,

@@ -381,6 +381,34 @@ async fn a_selector_that_the_server_refuses_is_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_that_cannot_read_its_crd_gets_no_ranges_as_long_as_another_one_can() {
+    let mut fleet = Fleet::of(1, Shards::Auto).await;
+    let able = fleet.known.first().expect("a replica").clone();
+    let unable = format!("replica-{}", fleet.born + 1);
+    let refusal = Fault::forbidden().resource("customresourcedefinitions");
+    let refusal = fleet.rig.server.inject(refusal.client(&unable));
+    let begun = fleet.rig.server.mark();
+    assert_eq!(fleet.start(Shards::Auto), unable);
+    sleep(Duration::from_mins(2)).await;
+    assert!(refusal.struck() > 0);
+    assert_eq!(fleet.ranges(begun, &able).await, 64);
+    refusal.end();
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(fleet.ranges(begun, &unable).await, 32);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_alone_gets_the_ranges_also_where_it_cannot_read_its_crd() {
+    let mut fleet = Fleet::of(0, Shards::One).await;
+    let refusal = Fault::forbidden().resource("customresourcedefinitions");
+    fleet.rig.server.inject(refusal.client("replica-1"));
+    let begun = fleet.rig.server.mark();
+    let name = fleet.start(Shards::One);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(fleet.ranges(begun, &name).await, 64);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_replica_watches_what_its_objects_own_also_after_another_one_is_gone() {
     let mut fleet = Fleet::<Kiosks>::of_any(2, Shards::Auto).await;
     for number in 0..16 {

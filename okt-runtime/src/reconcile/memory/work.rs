@@ -40,6 +40,8 @@ pub(crate) struct Piece {
     pub(crate) attempt: u32,
     /// Failures in a row.
     pub(crate) failures: u32,
+    /// The state whose action it is; none before the first attempt.
+    pub(crate) state: Option<&'static str>,
     /// When the attempt began.
     pub(crate) began: Option<Instant>,
     /// The generation under which the attempt was started.
@@ -76,6 +78,7 @@ impl Piece {
             id,
             attempt: attempt.max(1),
             failures: 0,
+            state: None,
             began: None,
             started_under: 0,
             reported: Vec::new(),
