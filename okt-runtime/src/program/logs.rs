@@ -116,7 +116,6 @@ mod tests {
             "okt_runtime",
             "info,okt=trace",
             "kube::client",
-            "[reconcile{name=a,uid=b}]=debug",
         ] {
             assert!(filter(fine).is_ok(), "{fine}");
         }

@@ -382,12 +382,13 @@ async fn a_selector_that_the_server_refuses_is_left_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_cannot_read_its_crd_gets_no_ranges_as_long_as_another_one_can() {
-    let mut fleet = Fleet::of(1, Shards::Auto).await;
-    let able = fleet.known.first().expect("a replica").clone();
+    let mut fleet = Fleet::of(0, Shards::Auto).await;
+    let begun = fleet.rig.server.mark();
+    let able = fleet.start(Shards::Auto);
+    sleep(Duration::from_mins(1)).await;
     let unable = format!("replica-{}", fleet.born + 1);
     let refusal = Fault::forbidden().resource("customresourcedefinitions");
     let refusal = fleet.rig.server.inject(refusal.client(&unable));
-    let begun = fleet.rig.server.mark();
     assert_eq!(fleet.start(Shards::Auto), unable);
     sleep(Duration::from_mins(2)).await;
     assert!(refusal.struck() > 0);
