@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
+use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::Resource;
 use tokio::time::Instant;
 
 use crate::author::application::Application;

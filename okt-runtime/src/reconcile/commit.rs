@@ -29,8 +29,10 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let news = DraftNews {
             happened: self.occurrences(&draft, patch.then_some(&status)),
-            generation: self.position().and_then(|it| it.history.last()?.generation),
+            #[cfg(feature = "otel")]
             is_move: patch && draft.is_move(),
+            #[cfg(feature = "otel")]
+            before: self.position().and_then(|it| it.history.last()?.generation),
         };
         if patch {
             if let Err(error) = self.take_over().await {
@@ -75,7 +77,7 @@ impl<A: Application> Reconciliation<'_, A> {
     fn tell(&self, news: DraftNews) {
         #[cfg(feature = "otel")]
         if news.is_move {
-            spans::begin(&*self.round.object, news.generation);
+            spans::begin(&*self.round.object, news.before);
         }
         for occurrence in news.happened {
             self.happened(occurrence);

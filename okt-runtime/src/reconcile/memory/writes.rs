@@ -82,9 +82,12 @@ pub(crate) struct Writes {
 /// What a write tells when it has succeeded.
 pub(crate) struct DraftNews {
     pub(crate) happened: Vec<Occurrence>,
-    /// The generation of the last transition before.
-    pub(crate) generation: Option<i64>,
+    /// Whether it is a transition.
+    #[cfg(feature = "otel")]
     pub(crate) is_move: bool,
+    /// The generation of the last transition before.
+    #[cfg(feature = "otel")]
+    pub(crate) before: Option<i64>,
 }
 
 impl Writes {
