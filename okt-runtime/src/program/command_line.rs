@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "logs")]
+use tracing_subscriber::EnvFilter;
+#[cfg(feature = "logs")]
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::install::rbac::ServiceAccount;
 use crate::resources::is_label;
@@ -146,7 +150,27 @@ pub(super) const LOG: &str = "info,kube_runtime::watcher=error";
 
 #[cfg(feature = "logs")]
 fn log_filter(text: &str) -> Result<String, String> {
-    super::logs::filter(text).map(|_| text.to_owned())
+    filter(text).map(|_| text.to_owned())
+}
+
+/// Reads what is to be logged: a level, or levels of modules.
+///
+/// # Errors
+///
+/// If it is neither. A word that is no level would be the name of a module to `EnvFilter`, and everything else would be
+/// silent.
+#[cfg(feature = "logs")]
+pub(super) fn filter(text: &str) -> Result<EnvFilter, String> {
+    for part in text.split(',') {
+        let is_word = !part.is_empty() && !part.contains(['=', '[', ']', '{', '}', ':', '_']);
+        if is_word && part.parse::<LevelFilter>().is_err() {
+            return Err(format!(
+                "`{part}` is no level; levels are error, warn, info, debug, trace and off, \
+                 and `{part}=debug` is the level of a module"
+            ));
+        }
+    }
+    EnvFilter::try_new(text).map_err(|error| error.to_string())
 }
 
 /// The format of logs.
@@ -353,5 +377,33 @@ impl Run {
             return Err("--metrics-cert-path is for --metrics-secure, which is not given");
         }
         Ok(self.metrics_secure)
+    }
+}
+
+#[cfg(all(test, feature = "logs"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_does_not_silence_the_logs() {
+        for fine in [
+            LOG,
+            "warn",
+            "OFF",
+            "debug,",
+            "okt_runtime",
+            "info,okt=trace",
+            "kube::client",
+        ] {
+            assert!(filter(fine).is_ok(), "{fine}");
+        }
+        for (wrong, word) in [
+            ("warning", "warning"),
+            ("inof", "inof"),
+            ("info,kube", "kube"),
+        ] {
+            let why = filter(wrong).expect_err(wrong);
+            assert!(why.starts_with(&format!("`{word}` is no level")), "{why}");
+        }
     }
 }

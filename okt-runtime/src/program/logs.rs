@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::task::AbortOnDropHandle;
-use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use super::command_line::{LOG, LogFormat, Run};
+use super::command_line::{LOG, LogFormat, Run, filter};
 use super::config;
 #[cfg(feature = "otel")]
 use crate::receivers::collector::Traces;
@@ -80,52 +79,5 @@ fn next(file: &Path) -> Result<(String, EnvFilter), String> {
     match filter(&text) {
         Ok(filter) => Ok((text, filter)),
         Err(error) => Err(format!("{}: `log`: {error}", file.display())),
-    }
-}
-
-/// Reads what is to be logged: a level, or levels of modules.
-///
-/// # Errors
-///
-/// If it is neither. A word that is no level would be the name of a module to `EnvFilter`, and everything else would be
-/// silent.
-pub(super) fn filter(text: &str) -> Result<EnvFilter, String> {
-    for part in text.split(',') {
-        let is_word = !part.is_empty() && !part.contains(['=', '[', ']', '{', '}', ':', '_']);
-        if is_word && part.parse::<LevelFilter>().is_err() {
-            return Err(format!(
-                "`{part}` is no level; levels are error, warn, info, debug, trace and off, \
-                 and `{part}=debug` is the level of a module"
-            ));
-        }
-    }
-    EnvFilter::try_new(text).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_that_is_no_level_does_not_silence_the_logs() {
-        for fine in [
-            LOG,
-            "warn",
-            "OFF",
-            "debug,",
-            "okt_runtime",
-            "info,okt=trace",
-            "kube::client",
-        ] {
-            assert!(filter(fine).is_ok(), "{fine}");
-        }
-        for (wrong, word) in [
-            ("warning", "warning"),
-            ("inof", "inof"),
-            ("info,kube", "kube"),
-        ] {
-            let why = filter(wrong).expect_err(wrong);
-            assert!(why.starts_with(&format!("`{word}` is no level")), "{why}");
-        }
     }
 }
