@@ -213,14 +213,13 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// Returns how urgent the object is among many that are listed, or that the operator may act on again.
     pub(crate) fn urgency(&self) -> Urgency {
-        match self.glance() {
-            Glance {
-                is_changed: true, ..
-            } => Urgency::Event,
-            Glance {
-                is_pending: true, ..
-            } => Urgency::Routine,
-            _ => Urgency::Listed,
+        let glance = self.glance();
+        if glance.is_changed {
+            Urgency::Event
+        } else if glance.is_pending {
+            Urgency::Routine
+        } else {
+            Urgency::Listed
         }
     }
 

@@ -88,16 +88,12 @@ impl Memory {
     /// during a reconciliation.
     pub(crate) fn is_own(&self, meta: &ObjectMeta) -> bool {
         let version = meta.resource_version.as_deref();
-        let is_own = |seen: &LastWrite| {
-            seen.version.is_some()
-                && (seen.version.as_deref() == version || seen.is_newer_than(version))
-        };
         match self.objects().get(meta.uid.as_deref().unwrap_or_default()) {
             None => false,
-            Some(Entry::Settled(seen)) => is_own(seen),
+            Some(Entry::Settled(seen)) => seen.is_at_least(version),
             Some(Entry::Known(known)) => {
                 let remembered = known.remembered.try_lock();
-                remembered.map_or(true, |it| is_own(&it.seen))
+                remembered.map_or(true, |it| it.seen.is_at_least(version))
             }
         }
     }

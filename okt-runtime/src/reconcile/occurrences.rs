@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
-use crate::reconcile::memory::{Piece, Stage};
-use crate::telemetry::event::{Attempt, Occurrence, Outcome};
+use crate::reconcile::memory::Stage;
+use crate::telemetry::event::{Occurrence, Outcome};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, RecordedFailure, Status};
 
@@ -131,8 +131,10 @@ impl<A: Application> Reconciliation<'_, A> {
     fn ended(&self, draft: &Draft) -> Option<Occurrence> {
         let piece = self.memory.work.piece.as_ref()?;
         let Stage::Ended(result) = &piece.stage else {
-            let ends = matches!(draft.work, WorkChange::None | WorkChange::New);
-            return ends.then(|| self.cancelled()).flatten();
+            return match draft.work {
+                WorkChange::None | WorkChange::New => self.cancelled(),
+                WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => None,
+            };
         };
         if matches!(draft.work, WorkChange::Keep | WorkChange::Wait) {
             return None;
@@ -149,7 +151,7 @@ impl<A: Application> Reconciliation<'_, A> {
             },
         };
         Some(Occurrence::AttemptEnded {
-            attempt: self.attempt(piece)?,
+            attempt: piece.attempt()?,
             outcome,
             took: piece.took(),
         })
@@ -162,7 +164,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return None;
         };
         Some(Occurrence::AttemptEnded {
-            attempt: self.attempt(piece)?,
+            attempt: piece.attempt()?,
             outcome: Outcome::Cancelled,
             took: piece.took(),
         })
@@ -182,15 +184,9 @@ impl<A: Application> Reconciliation<'_, A> {
             return None;
         };
         Some(Occurrence::AttemptScheduled {
-            attempt: self.attempt(piece)?,
+            attempt: piece.attempt()?,
             after: due.saturating_duration_since(Instant::now()),
         })
-    }
-
-    fn attempt(&self, piece: &Piece) -> Option<Attempt> {
-        // Another replica may have moved the object meanwhile.
-        let state = piece.state.or_else(|| Some(self.state()?.name()))?;
-        Some(piece.attempt_in(state))
     }
 
     /// Records what happened to the object.

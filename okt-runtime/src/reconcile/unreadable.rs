@@ -141,19 +141,7 @@ impl Unreadable<'_> {
     async fn report<A: Application>(&self, shared: &Shared<A>, memory: &mut Remembered) {
         tracing::error!("cannot decode the object: {}", self.error);
         match self.write(shared).await {
-            Ok(written) => {
-                let version = match written {
-                    Some(version) => {
-                        shared.telemetry.wrote(Written::Status);
-                        let trouble = Occurrence::Trouble {
-                            reason: reasons::UNDECODABLE.to_owned(),
-                            message: self.error.to_string(),
-                        };
-                        (shared.telemetry).record::<A::Resource>(&self.meta, trouble);
-                        version
-                    }
-                    None => self.meta.resource_version.clone(),
-                };
+            Ok(version) => {
                 memory.writes.unreadable = Some(Box::new(self.news()));
                 memory.writes.trouble = Trouble::default();
                 memory.seen.version = version;
@@ -162,11 +150,11 @@ impl Unreadable<'_> {
         }
     }
 
-    /// Writes the conditions, unless the object has them; returns the version that was written.
+    /// Writes the conditions, unless the object has them; returns the version of the object that has them.
     async fn write<A: Application>(
         &self,
         shared: &Shared<A>,
-    ) -> Result<Option<Option<String>>, kube::Error> {
+    ) -> Result<Option<String>, kube::Error> {
         let Self { meta, text, error } = self;
         let conditions: Vec<Condition> = pruned::field(text, &["status", "conditions"])
             .and_then(|conditions| serde_json::from_str(conditions).ok())
@@ -186,7 +174,7 @@ impl Unreadable<'_> {
                 && c.observed_generation == meta.generation
         });
         if is_said {
-            return Ok(None);
+            return Ok(meta.resource_version.clone());
         }
         let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
         let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
@@ -211,7 +199,13 @@ impl Unreadable<'_> {
         let name = meta.name.as_deref().unwrap_or_default();
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;
-        Ok(Some(written.meta().resource_version.clone()))
+        shared.telemetry.wrote(Written::Status);
+        let trouble = Occurrence::Trouble {
+            reason: reasons::UNDECODABLE.to_owned(),
+            message: error.to_string(),
+        };
+        shared.telemetry.record::<A::Resource>(meta, trouble);
+        Ok(written.meta().resource_version.clone())
     }
 }
 

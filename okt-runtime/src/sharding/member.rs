@@ -71,6 +71,13 @@ struct Peer {
     changed: Duration,
 }
 
+impl Peer {
+    /// Returns whether it may get ranges, by what it says.
+    fn is_ready(&self) -> bool {
+        self.said.ready && !self.said.stopping && self.reads
+    }
+}
+
 #[derive(Clone, Debug)]
 struct SeenTable {
     uid: String,
@@ -124,7 +131,7 @@ impl Member {
 
     /// Returns whether another member may get ranges.
     pub(crate) fn has_ready_peer(&self) -> bool {
-        (self.peers.values()).any(|peer| peer.said.ready && !peer.said.stopping && peer.reads)
+        self.peers.values().any(Peer::is_ready)
     }
 
     /// Gives everything away from now on.
@@ -358,7 +365,7 @@ impl Member {
         let mut eligible: Vec<(&str, &str)> = Vec::new();
         for (name, peer) in &self.peers {
             let is_silent = now.least.saturating_sub(peer.changed) >= self.timing.trust;
-            if peer.said.ready && !peer.said.stopping && peer.reads && !is_silent {
+            if peer.is_ready() && !is_silent {
                 eligible.push((&peer.joined, name));
             }
         }

@@ -25,6 +25,7 @@ use super::gate::{Gate, Standing};
 use super::lease::{self, GROUP_LABEL, table_name};
 use super::member::Member;
 use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
+use super::ranges::RANGES;
 use super::table::{Name, Table};
 use super::time::Stopwatch;
 use crate::texts::{LastError, said_by_api};
@@ -325,7 +326,7 @@ impl Process {
                 tracing::info!("acts on nothing: other replicas act on the objects");
             } else if held.own != new.own || begins {
                 let (ranges, epoch) = (new.own, new.epoch);
-                tracing::info!(%ranges, epoch, "acts on {} of 64 ranges", ranges.len());
+                tracing::info!(%ranges, epoch, "acts on {} of {RANGES} ranges", ranges.len());
             }
             std::mem::replace(held, new) != new
         });

@@ -107,11 +107,9 @@ impl Permission {
     fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
         let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
         let known = [answers.allowed.get(hash), answers.others.get(hash)];
-        let mut valid = known
-            .into_iter()
-            .flatten()
-            .filter(|(_, until)| *until > Instant::now());
-        valid.next().map(|(verdict, _)| verdict.clone())
+        let now = Instant::now();
+        let valid = known.into_iter().flatten().find(|(_, until)| *until > now);
+        valid.map(|(verdict, _)| verdict.clone())
     }
 
     async fn ask(&self, token: &str, path: &str) -> kube::Result<Verdict> {

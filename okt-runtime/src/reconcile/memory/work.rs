@@ -97,6 +97,11 @@ impl Piece {
         }
     }
 
+    /// Returns the attempt that has begun, or the next one after it; none before the first.
+    pub(crate) fn attempt(&self) -> Option<Attempt> {
+        self.state.map(|state| self.attempt_in(state))
+    }
+
     /// Returns how long the attempt has taken so far.
     pub(crate) fn took(&self) -> Duration {
         self.began.map(|began| began.elapsed()).unwrap_or_default()

@@ -42,6 +42,12 @@ impl LastWrite {
         }
     }
 
+    /// Returns whether the last write created a version, or is newer.
+    pub(crate) fn is_at_least(&self, version: Option<&str>) -> bool {
+        self.version.is_some()
+            && (self.version.as_deref() == version || self.is_newer_than(version))
+    }
+
     /// Returns how long until a write that is no transition is allowed.
     pub(crate) fn side_wait(&self) -> Duration {
         side_wait(self.at)
