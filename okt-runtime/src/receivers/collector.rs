@@ -19,7 +19,7 @@ use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::reach::Http;
-use crate::telemetry::spans::{Ids, OnlyTraces, TRACER};
+use crate::telemetry::spans::{Ids, OnlyTraces, Provider, TRACER};
 
 /// The longest time of an export.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -107,6 +107,7 @@ impl Traces {
         OpenTelemetryLayer::new(tracer)
             .with_location(false)
             .with_threads(false)
+            .and_then(Provider(self.provider.clone()))
             .with_filter(targets.and(spans))
     }
 

@@ -125,11 +125,8 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
     let none = BTreeMap::new();
     let said = meta.annotations.as_ref().unwrap_or(&none);
     let text = |key: &str| said.get(key).map(String::as_str);
-    let holder = stored
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.holder_identity.clone());
-    let holder = holder.unwrap_or_default();
+    let spec = stored.spec.clone().unwrap_or_default();
+    let holder = spec.holder_identity.unwrap_or_default();
     if name == table_name(group) {
         let table = read_table(text);
         if let Err(why) = &table {
@@ -156,6 +153,7 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
         version,
         joined,
         reads: formats.split(',').any(|format| format == FORMAT),
+        length: seconds(spec.lease_duration_seconds),
         said: Said {
             ready: text(READY_KEY) == Some("true"),
             stopping: text(STOPPING_KEY) == Some("true"),
@@ -169,6 +167,12 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
         },
     };
     Some((lease, holder))
+}
+
+/// Returns the length of a lease; the API server wants it positive.
+fn seconds(length: Option<i32>) -> Duration {
+    let length = length.and_then(|length| u64::try_from(length).ok());
+    Duration::from_secs(length.unwrap_or_default())
 }
 
 fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<Table, String> {
@@ -222,6 +226,7 @@ mod tests {
             reads,
             said: read_back,
             joined,
+            length,
             ..
         } = lease
         else {
@@ -229,6 +234,7 @@ mod tests {
         };
         assert_eq!((&*name, reads, read_back), ("db-1", true, said));
         assert_eq!(joined, "2026-11-21T09:00:00Z");
+        assert_eq!(length, Duration::from_secs(15));
 
         let mut rows = Table::new(Duration::from_secs(5));
         rows.rows[3].holder = Some("db-1".to_owned());

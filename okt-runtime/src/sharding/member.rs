@@ -27,11 +27,14 @@ pub(crate) struct Member {
     lapses: u64,
     peers: BTreeMap<Name, Peer>,
     table: Option<SeenTable>,
-    /// The highest version of a table that was seen (C5).
-    newest: u64,
-    listed: bool,
-    /// Members that may act although their lease is gone: since when it is.
-    missed: BTreeMap<Name, Duration>,
+    /// The highest version of a table that was seen, and the resource version of its lease (C5).
+    newest: (u64, Option<u64>),
+    /// The newest table and the lapses of trust when the list that is under way was requested.
+    listing: (u64, u64),
+    /// The lapses of trust when the last list was requested (C2).
+    listed: Option<u64>,
+    /// Members that may act although their lease is gone.
+    missed: BTreeMap<Name, Missed>,
     /// Members that do not act any more, for certain.
     gone: BTreeSet<Name>,
     /// When the eligible members changed last, and which they were.
@@ -52,6 +55,8 @@ enum Own {
     Joined {
         uid: String,
         joined: String,
+        /// The resource version in the last answer.
+        version: String,
         /// What the lease says, as far as that was answered.
         said: Said,
     },
@@ -66,6 +71,8 @@ struct Peer {
     version: String,
     joined: String,
     reads: bool,
+    /// How long its lease is valid.
+    length: Duration,
     said: Said,
     /// When its lease changed last, as seen here (C7).
     changed: Duration,
@@ -76,6 +83,14 @@ impl Peer {
     fn is_ready(&self) -> bool {
         self.said.ready && !self.said.stopping && self.reads
     }
+}
+
+/// A member whose lease is gone.
+#[derive(Clone, Copy, Debug)]
+struct Missed {
+    since: Duration,
+    /// How long the lease was valid.
+    length: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -112,8 +127,9 @@ impl Member {
             lapses: 0,
             peers: BTreeMap::new(),
             table: None,
-            newest: 0,
-            listed: false,
+            newest: (0, None),
+            listing: (0, 0),
+            listed: None,
             missed: BTreeMap::new(),
             gone: BTreeSet::new(),
             settled: (Duration::ZERO, Vec::new(), 0),
@@ -162,16 +178,19 @@ impl Member {
 
     /// Notes that the trust has ended, once.
     fn note_lapse(&mut self, now: Now) {
-        if !self.is_trusted(now) && self.trusted_since.take().is_some() {
+        let is_renewed = self.until().is_some_and(|until| now.most < until);
+        if !is_renewed && self.trusted_since.take().is_some() {
             self.lapses = self.lapses.saturating_add(1);
         }
     }
 
+    /// Returns whether the member may act: its lease is renewed, and it has listed all leases since the last lapse.
     fn is_trusted(&self, now: Now) -> bool {
-        self.until().is_some_and(|until| now.most < until)
+        let is_renewed = self.until().is_some_and(|until| now.most < until);
+        is_renewed && self.listed == Some(self.lapses)
     }
 
-    /// Returns when the trust ends.
+    /// Returns when the lease is renewed no more.
     fn until(&self) -> Option<Duration> {
         let renewed = self.renewed?;
         matches!(self.own, Own::Joined { .. })
@@ -189,7 +208,7 @@ impl Member {
             return nothing;
         };
         let own = table.held_by(&self.name);
-        let held = if now.most < until {
+        let held = if self.is_trusted(now) {
             own.without(self.closed.0)
         } else {
             Ranges::NONE
@@ -227,6 +246,11 @@ impl Member {
     /// Takes what was seen.
     pub(crate) fn see(&mut self, seen: Seen, now: Now) {
         match seen {
+            Seen::Listing => {
+                self.note_lapse(now);
+                self.listing = (self.newest.0, self.lapses);
+                return;
+            }
             Seen::List(leases) => {
                 let is_listed = |name: &Name| {
                     leases
@@ -244,8 +268,16 @@ impl Member {
                 if !has_table {
                     self.table = None;
                 }
-                self.listed = true;
+                let (newest, lapses) = self.listing;
+                self.listed = Some(lapses);
                 for lease in leases {
+                    if let Lease::Table {
+                        table: Some(table), ..
+                    } = &lease
+                        && table.version < newest
+                    {
+                        self.lose();
+                    }
                     self.note(lease, now);
                 }
             }
@@ -266,8 +298,13 @@ impl Member {
 
     /// Notes a member whose lease is gone: it may act until its trust ends, unless this member deleted the lease (C10).
     fn miss(&mut self, name: &Name, now: Now) {
-        if self.peers.remove(name).is_some() && !self.gone.contains(name) {
-            self.missed.entry(name.clone()).or_insert(now.least);
+        if let Some(peer) = self.peers.remove(name)
+            && !self.gone.contains(name)
+        {
+            let (since, length) = (now.least, peer.length);
+            self.missed
+                .entry(name.clone())
+                .or_insert(Missed { since, length });
         }
     }
 
@@ -280,6 +317,7 @@ impl Member {
                 version,
                 joined,
                 reads,
+                length,
                 said,
             } => {
                 // A late event of a lease that this member deleted.
@@ -300,6 +338,7 @@ impl Member {
                         version,
                         joined,
                         reads,
+                        length,
                         said,
                         changed,
                     },
@@ -310,14 +349,20 @@ impl Member {
                 version,
                 table,
             } => {
-                let number = table.as_ref().map_or(self.newest, |table| table.version);
-                if number < self.newest {
+                let (newest, newest_at) = self.newest;
+                let number = table.as_ref().map_or(newest, |table| table.version);
+                let at = version.parse().ok();
+                if number < newest {
+                    // It is old news, unless it was written later (C5).
+                    if newest_at.is_some() && at > newest_at {
+                        self.lose();
+                    }
                     return;
                 }
                 if number > self.closed.1 {
                     self.closed = (Ranges::NONE, 0);
                 }
-                self.newest = number;
+                self.newest = (number, at);
                 let since = match &self.table {
                     Some(known) if known.uid == uid => known.since,
                     Some(_) | None => now.least,
@@ -333,9 +378,16 @@ impl Member {
         }
     }
 
+    /// Returns the length of the longest lease in the group.
+    fn longest(&self) -> Duration {
+        let peers = self.peers.values().map(|peer| peer.length);
+        let missed = self.missed.values().map(|missed| missed.length);
+        peers.chain(missed).fold(self.timing.expiry, Duration::max)
+    }
+
     /// Notes the members that rows name without a lease, and when the eligible members change.
     fn note_members(&mut self, now: Now) {
-        if !self.listed {
+        if self.listed.is_none() {
             return;
         }
         let named: Vec<Name> = (self.rows().into_iter())
@@ -345,7 +397,10 @@ impl Member {
             let is_known =
                 *name == self.name || self.peers.contains_key(name) || self.gone.contains(name);
             if !is_known {
-                self.missed.entry(name.clone()).or_insert(now.least);
+                let (since, length) = (now.least, self.longest());
+                self.missed
+                    .entry(name.clone())
+                    .or_insert(Missed { since, length });
             }
         }
         // Of a table that was just made nobody knows whom an earlier one named (C11).
@@ -364,7 +419,8 @@ impl Member {
     fn eligible(&self, now: Now) -> Vec<&str> {
         let mut eligible: Vec<(&str, &str)> = Vec::new();
         for (name, peer) in &self.peers {
-            let is_silent = now.least.saturating_sub(peer.changed) >= self.timing.trust;
+            let trust = Timing::of(self.expiry(peer.length)).trust;
+            let is_silent = now.least.saturating_sub(peer.changed) >= trust;
             if peer.is_ready() && !is_silent {
                 eligible.push((&peer.joined, name));
             }
@@ -388,15 +444,36 @@ impl Member {
         sent.failed = !matches!(outcome, Outcome::Done(_));
         let sent = sent.clone();
         match (sent.request, outcome) {
-            (Request::Join(said), Outcome::Done(Some(Lease::Member { uid, joined, .. }))) => {
-                self.own = Own::Joined { uid, joined, said };
+            (
+                Request::Join(said),
+                Outcome::Done(Some(Lease::Member {
+                    uid,
+                    joined,
+                    version,
+                    ..
+                })),
+            ) => {
+                self.own = Own::Joined {
+                    uid,
+                    joined,
+                    version,
+                    said,
+                };
                 self.trust(sent.at, now);
             }
             // The lease may have been made, and even deleted again: the name is not used again (C3).
             (Request::Join(_), _) => self.lose(),
-            (Request::Renew { said: new, .. }, Outcome::Done(_)) => {
-                if let Own::Joined { said, .. } = &mut self.own {
-                    *said = new;
+            (
+                Request::Renew { said: new, .. },
+                Outcome::Done(Some(Lease::Member { version: at, .. })),
+            ) => {
+                if let Own::Joined { said, version, .. } = &mut self.own {
+                    let number = |version: &str| version.parse::<u64>().ok();
+                    // A backup was restored (C5).
+                    if number(&at) < number(version) {
+                        return self.lose();
+                    }
+                    (*said, *version) = (new, at);
                     self.trust(sent.at, now);
                 }
             }

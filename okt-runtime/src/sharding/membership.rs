@@ -260,7 +260,7 @@ impl Process {
         let mut answers = FuturesUnordered::new();
         let mut has_joined = false;
         let mut leases = pin!(self.watch().fuse());
-        let mut list = Vec::new();
+        let (mut list, mut lapses) = (Vec::new(), 0);
         loop {
             if self.stopping.is_cancelled() {
                 member.stop();
@@ -274,12 +274,17 @@ impl Process {
             for request in member.requests(|| self.standing.busy(), now) {
                 answers.push(self.send(&name, request, &replicas));
             }
-            self.publish(member.held(now));
+            let held = member.held(now);
+            if held.lapses > lapses {
+                lapses = held.lapses;
+                leases.set(self.watch().fuse());
+            }
+            self.publish(held);
             if member.has_left() || member.is_over() {
                 if member.is_over() && has_joined {
                     tracing::warn!(
                         lease = name,
-                        "the lease of this replica is gone; it joins again under a new name"
+                        "the lease of this replica is lost; it joins again under a new name"
                     );
                 }
                 return;
@@ -304,8 +309,8 @@ impl Process {
                     }
                     troubles.of_writes = trouble;
                     has_joined |= purpose == Purpose::Own && matches!(outcome, Outcome::Done(_));
-                    if purpose == Purpose::Other && outcome == Outcome::Changed {
-                        // The lease is newer than the watch shows: it may be stuck.
+                    if purpose != Purpose::Own && outcome == Outcome::Changed {
+                        // The lease is newer than the watch has shown: it may be stuck.
                         leases.set(self.watch().fuse());
                     }
                     member.answer(purpose, outcome, self.standing.stopwatch.now());
@@ -357,7 +362,7 @@ impl Process {
         match event {
             watcher::Event::Init => {
                 list.clear();
-                None
+                Some(Seen::Listing)
             }
             watcher::Event::InitApply(stored) => {
                 list.extend(read(&stored));
@@ -403,8 +408,7 @@ impl Process {
                     leases.patch(&own, &patch, &renewal).await.map(Some)
                 }
                 Request::Found => {
-                    let since_1970 = Timestamp::now().duration_since(Timestamp::UNIX_EPOCH);
-                    let table = Table::new(since_1970.try_into().unwrap_or_default());
+                    let table = Table::new(since_1970());
                     let lease = decoded(lease::table(&group, &table))?;
                     leases.create(&create, &lease).await.map(Some)
                 }
@@ -414,6 +418,7 @@ impl Process {
                     table,
                     ..
                 } => {
+                    let table = table.at(since_1970());
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
                     let written = Patch::Merge(lease::written(&uid, &version, &table, &names));
                     leases
@@ -460,6 +465,11 @@ struct Answer {
     outcome: Outcome,
     /// Why nothing certain is known.
     trouble: Option<String>,
+}
+
+fn since_1970() -> Duration {
+    let time = Timestamp::now().duration_since(Timestamp::UNIX_EPOCH);
+    time.try_into().unwrap_or_default()
 }
 
 async fn delete(

@@ -10,7 +10,7 @@ use super::table::{Name, Table};
 pub(crate) struct Timing {
     /// How long a member trusts its lease, from when the last renewal that succeeded was sent (C4).
     pub(crate) trust: Duration,
-    /// How long a member is silent before others delete its lease.
+    /// How long a member is silent before others delete its lease, unless its own is longer.
     pub(crate) expiry: Duration,
     pub(crate) renew: Duration,
     pub(crate) retry: Duration,
@@ -82,6 +82,8 @@ pub(crate) enum Lease {
         joined: String,
         /// Whether the member reads the table's format.
         reads: bool,
+        /// How long the lease is valid.
+        length: Duration,
         said: Said,
     },
     /// The table.
@@ -96,7 +98,9 @@ pub(crate) enum Lease {
 /// Something that a member sees.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
-    /// All leases of the group, from a list that is not older than what was seen before.
+    /// A list is requested.
+    Listing,
+    /// All leases of the group, from a list that is not older than what was seen before it was requested.
     List(Vec<Lease>),
     Applied(Lease),
     Deleted(Lease),

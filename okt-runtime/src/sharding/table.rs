@@ -56,6 +56,13 @@ impl Table {
         }
     }
 
+    /// Raises the epoch to that of a table that is made at this time since 1970: after a backup was restored, agents have
+    /// seen higher ones than the table has.
+    pub(crate) fn at(mut self, since_1970: std::time::Duration) -> Self {
+        self.epoch = self.epoch.max(since_1970.as_secs());
+        self
+    }
+
     pub(crate) fn row(&self, range: Range) -> &Row {
         &self.rows[range.index()]
     }

@@ -6,15 +6,18 @@
 use std::cell::Cell;
 use std::time::SystemTime;
 
+use opentelemetry::trace::TracerProvider;
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, Tracer,
 };
-use opentelemetry::{Context, KeyValue, global};
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
-    IdGenerator, RandomIdGenerator, SamplingDecision, SamplingResult, ShouldSample,
+    IdGenerator, RandomIdGenerator, SamplingDecision, SamplingResult, SdkTracerProvider,
+    ShouldSample,
 };
-use tracing::Span;
+use tracing::{Span, Subscriber, dispatcher};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::Layer;
 
 use super::ids::trace_ids;
 use crate::wire::object::LifecycleObject;
@@ -26,6 +29,12 @@ thread_local! {
     /// The ids of the span that this thread begins next, if they are given.
     static NEXT: Cell<Option<(TraceId, SpanId)>> = const { Cell::new(None) };
 }
+
+/// A layer that does nothing: by it, [`begin`] finds the provider of the subscriber that takes all other spans. That of
+/// `opentelemetry::global` may be another, with other ids.
+pub(crate) struct Provider(pub(crate) SdkTracerProvider);
+
+impl<S: Subscriber> Layer<S> for Provider {}
 
 /// Random ids, unless the next ones are given.
 #[derive(Debug)]
@@ -105,6 +114,11 @@ pub(crate) fn current_traceparent() -> Option<String> {
 /// Exports the first span of the trace of a generation, at the time of its first transition, which is the last one of
 /// this object; `before` is the generation of the transition before.
 pub(crate) fn begin<K: LifecycleObject>(object: &K, before: Option<i64>) {
+    let provider =
+        dispatcher::get_default(|it| it.downcast_ref::<Provider>().map(|it| it.0.clone()));
+    let Some(provider) = provider else {
+        return;
+    };
     let position = object
         .status_of()
         .and_then(|status| status.lifecycle.as_ref());
@@ -118,7 +132,7 @@ pub(crate) fn begin<K: LifecycleObject>(object: &K, before: Option<i64>) {
     let uid = meta.uid.as_deref().unwrap_or_default();
     let name = meta.name.as_deref().unwrap_or_default();
     let at = transition.at.map_or_else(SystemTime::now, SystemTime::from);
-    let tracer = global::tracer(TRACER);
+    let tracer = provider.tracer(TRACER);
     let span = tracer
         .span_builder(format!("{} {name}, generation {generation}", K::kind(&())))
         .with_start_time(at)

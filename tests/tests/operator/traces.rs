@@ -112,6 +112,9 @@ async fn life(meanwhile: impl AsyncFnOnce(&Rig<Databases>)) -> (String, Collecto
     // All tasks of this test run in this thread.
     let subscriber = tracing_subscriber::registry().with(traces.layer());
     let taking = tracing::subscriber::set_default(subscriber);
+    // Another exporter in the same process gets nothing of this.
+    let elsewhere = Collector::open().await;
+    let other = Traces::to(&elsewhere.url, "other", &http).expect("a URL");
 
     let operator = start(&client, &rig.app);
     rig.app.next_time(Start, Reply::Hang);
@@ -130,6 +133,8 @@ async fn life(meanwhile: impl AsyncFnOnce(&Rig<Databases>)) -> (String, Collecto
     kill(operator).await;
     drop(taking);
     traces.end().await;
+    other.end().await;
+    assert_eq!(elsewhere.services(), [""; 0]);
     (db.metadata.uid.expect("a uid"), collector)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Member, Own, Peer, Sent};
+use super::{Member, Missed, Own, Peer, Sent};
 use crate::sharding::plan::{Group, give, plan};
 use crate::sharding::protocol::{Now, Purpose, Request, Said};
 use crate::sharding::ranges::{Range, Ranges};
@@ -32,15 +32,20 @@ impl Member {
     }
 
     fn is_silent(&self, peer: &Peer, now: Now) -> bool {
-        now.least.saturating_sub(peer.changed) >= self.timing.expiry
+        now.least.saturating_sub(peer.changed) >= self.expiry(peer.length)
     }
 
-    /// Returns whether the own trust was unbroken for long enough to judge others (C2).
-    fn may_judge(&self, now: Now) -> bool {
+    /// Returns how long a member with a lease of this length is silent before it is dead.
+    pub(super) fn expiry(&self, length: Duration) -> Duration {
+        self.timing.expiry.max(length)
+    }
+
+    /// Returns whether the own trust was unbroken for long enough to judge others (C2): for how long these were silent.
+    fn may_judge(&self, silence: Duration, now: Now) -> bool {
         self.is_trusted(now)
             && self
                 .trusted_since
-                .is_some_and(|since| now.least.saturating_sub(since) >= self.timing.expiry)
+                .is_some_and(|since| now.least.saturating_sub(since) >= silence)
     }
 
     /// Returns the requests to send now. `busy` are the ranges with work or requests under way.
@@ -48,7 +53,7 @@ impl Member {
     /// Call [`held`](Self::held) before the next call: ranges that drained are closed in one call, and given away in a
     /// later one, so that nothing begins in between.
     pub(crate) fn requests(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Vec<Request> {
-        if matches!(self.own, Own::Left | Own::Lost) || !self.listed {
+        if matches!(self.own, Own::Left | Own::Lost) || self.listed.is_none() {
             return Vec::new();
         }
         self.note_lapse(now);
@@ -262,7 +267,7 @@ impl Member {
         if !table.fresh {
             return true;
         }
-        let is_old = now.least.saturating_sub(seen.since) >= self.timing.expiry;
+        let is_old = now.least.saturating_sub(seen.since) >= self.longest();
         is_old
             && self.missed.is_empty()
             && self
@@ -273,12 +278,14 @@ impl Member {
 
     /// Deletes the lease of a silent member.
     fn for_other(&self, now: Now) -> Option<Request> {
-        if !self.may_judge(now) || !self.may_send(Purpose::Other, now) {
+        if !self.may_send(Purpose::Other, now) {
             return None;
         }
         let waits = DELETE_RANK.saturating_mul(self.rank(now));
         let (name, peer) = self.peers.iter().find(|(_, peer)| {
-            now.least.saturating_sub(peer.changed) >= self.timing.expiry.saturating_add(waits)
+            let expiry = self.expiry(peer.length);
+            let silence = now.least.saturating_sub(peer.changed);
+            silence >= expiry.saturating_add(waits) && self.may_judge(expiry, now)
         })?;
         Some(Request::Delete {
             name: name.clone(),
@@ -289,14 +296,15 @@ impl Member {
 
     /// Notes members whose lease is gone for so long that nobody trusts it any more (C10).
     fn miss_long_enough(&mut self, now: Now) {
-        if !self.may_judge(now) {
-            return;
+        let is_over = |missed: &Missed| {
+            let expiry = self.expiry(missed.length);
+            now.least.saturating_sub(missed.since) >= expiry && self.may_judge(expiry, now)
+        };
+        let over = self.missed.iter().filter(|(_, missed)| is_over(missed));
+        for name in over.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.missed.remove(&name);
+            self.gone.insert(name);
         }
-        let expiry = self.timing.expiry;
-        let over = self
-            .missed
-            .extract_if(.., |_, since| now.least.saturating_sub(*since) >= expiry);
-        self.gone.extend(over.map(|(name, _)| name));
     }
 
     /// Returns how long nothing changes by time alone.
@@ -324,11 +332,11 @@ impl Member {
         let silent = self
             .peers
             .values()
-            .map(|peer| left(peer.changed, self.timing.expiry));
+            .map(|peer| left(peer.changed, self.expiry(peer.length)));
         let fresh = self
             .table
             .as_ref()
-            .map(|table| left(table.since, self.timing.expiry));
+            .map(|table| left(table.since, self.longest()));
         let settled = left(self.settled.0, self.timing.settle);
         let trust = self.until().map(|until| until.saturating_sub(now.most));
         let waits = renewal

@@ -28,18 +28,37 @@ fn no_two_members_hold_a_range_whatever_happens_and_all_ranges_are_held_afterwar
         let size = 2 + dice.below(4);
         let limit = [1, 2, 64][dice.below(3)];
         let mut world = settled(size, limit, dice);
+        // Those that join later have other lengths.
+        world.lengths = &[10, 15, 25];
         // Some errors need faults that others would hide.
         let faults: Vec<Fault> = (ALL.iter().copied())
             .filter(|_| dice.below(3) > 0)
             .collect();
         world.run(150 * SECOND, &faults, dice);
         world.heal();
-        world.run(90 * SECOND, NONE, dice);
+        world.run(120 * SECOND, NONE, dice);
         assert_eq!(world.unheld(), Ranges::NONE, "{world:?}");
         world.assert_balanced();
         let writes = world.table_writes();
         world.run(30 * SECOND, NONE, dice);
         assert_eq!(world.table_writes(), writes, "it comes to rest");
+    });
+}
+
+#[test]
+fn after_a_backup_was_restored_no_two_members_hold_a_range_and_all_ranges_are_held() {
+    check(30, |dice| {
+        let mut world = settled(3, [1, 64][dice.below(2)], dice);
+        world.back_up();
+        // The holders change after the backup.
+        world.start(64, dice);
+        world.stop_the_oldest();
+        world.run(60 * SECOND, NONE, dice);
+        world.restore(dice);
+        // Members of the backup may be those that die next.
+        world.run(20 * SECOND, &[Fault::Deaths], dice);
+        world.run(90 * SECOND, NONE, dice);
+        assert_eq!(world.unheld(), Ranges::NONE, "{world:?}");
     });
 }
 

@@ -33,6 +33,8 @@ pub(super) enum Fault {
     Work,
     /// Somebody deletes leases.
     Deletions,
+    /// The API server stops, and goes on with an old state of its store.
+    Restores,
 }
 
 pub(super) type Faults = [Fault];
@@ -47,12 +49,20 @@ pub(super) const ALL: &Faults = &[
     Fault::Lists,
     Fault::Work,
     Fault::Deletions,
+    Fault::Restores,
 ];
 
 pub(super) struct World {
     now: Duration,
     leases: BTreeMap<String, Lease>,
     version: u64,
+    /// What a backup has: the leases, and the version.
+    backup: (BTreeMap<String, Lease>, u64),
+    /// How often a backup was restored, and until when nobody reaches the server then.
+    restores: u64,
+    down: Duration,
+    /// The lengths of leases that members are started with, in seconds.
+    pub(super) lengths: &'static [u64],
     /// Everything that happened at the server, for watches.
     log: Vec<Seen>,
     nodes: Vec<Node>,
@@ -66,6 +76,8 @@ struct Node {
     name: String,
     member: Member,
     limit: usize,
+    /// How long its lease is valid.
+    length: Duration,
     /// When its caches are filled.
     ready: Duration,
     /// The clock: how fast it runs, in thousandths.
@@ -96,6 +108,10 @@ impl World {
             now: Duration::ZERO,
             leases: BTreeMap::new(),
             version: 0,
+            backup: (BTreeMap::new(), 0),
+            restores: 0,
+            down: Duration::ZERO,
+            lengths: &[15],
             log: Vec::new(),
             nodes: Vec::new(),
             born: 0,
@@ -108,16 +124,18 @@ impl World {
     pub(super) fn start(&mut self, limit: usize, dice: &mut Dice) {
         self.born += 1;
         let name = format!("member-{}", self.born);
-        let member = Member::new(name.clone(), limit, Timing::of(Duration::from_secs(15)));
+        let length = Duration::from_secs(self.lengths[dice.below(self.lengths.len())]);
+        let member = Member::new(name.clone(), limit, Timing::of(length));
         self.nodes.push(Node {
             name,
             member,
             limit,
+            length,
             ready: self.now + Duration::from_millis(dice.below(3_000) as u64),
             rate: 900 + u32::try_from(dice.below(201)).expect("a small number"),
             begun: self.now,
             paused: Duration::ZERO,
-            cut: Duration::ZERO,
+            cut: self.down,
             lagging: Duration::ZERO,
             cursor: 0,
             listed: false,
@@ -148,12 +166,13 @@ impl World {
     fn break_something(&mut self, faults: &Faults, dice: &mut Dice) {
         // Each fault about every ten seconds.
         let mut strikes = |is_on: bool| is_on && dice.below(200) == 0;
-        let (death, pause, outage, lag, deletion) = (
+        let (death, pause, outage, lag, deletion, backup) = (
             strikes(faults.contains(&Fault::Deaths)),
             strikes(faults.contains(&Fault::Pauses)),
             strikes(faults.contains(&Fault::Outages)),
             strikes(faults.contains(&Fault::Lags)),
             strikes(faults.contains(&Fault::Deletions)),
+            strikes(faults.contains(&Fault::Restores)),
         );
         if death {
             match dice.below(3) {
@@ -190,6 +209,42 @@ impl World {
             let name = name.clone();
             self.delete(&name);
         }
+        if backup {
+            match dice.below(3) {
+                0 => self.restore(dice),
+                _ => self.back_up(),
+            }
+        }
+    }
+
+    /// Goes on with the state of the backup, after a time in which nobody reached the server.
+    pub(super) fn restore(&mut self, dice: &mut Dice) {
+        self.restores += 1;
+        let version = self.backup.1;
+        self.leases.clone_from(&self.backup.0);
+        // etcd can be told to go on with higher revisions.
+        if dice.below(2) == 0 {
+            self.version = version;
+        }
+        // Longer than anybody trusts a lease.
+        let longest = self.lengths.iter().max().expect("a length");
+        self.down = self.now + Duration::from_secs(*longest);
+        for node in &mut self.nodes {
+            node.cut = node.cut.max(self.down);
+            node.listed = false;
+            node.sent.clear();
+            node.answers.clear();
+        }
+    }
+
+    pub(super) fn back_up(&mut self) {
+        self.backup = (self.leases.clone(), self.version);
+    }
+
+    /// Returns a version that no other write has, also after a restore.
+    fn next_version(&mut self) -> String {
+        self.version += 1;
+        (self.version * 1_000 + self.restores).to_string()
     }
 
     /// Pauses a process, cuts it off, or lets its watch lag.
@@ -202,7 +257,7 @@ impl World {
             node.paused = until(45);
         }
         if outage {
-            node.cut = until(40);
+            node.cut = node.cut.max(until(40));
         }
         if lag {
             node.lagging = until(45);
@@ -212,7 +267,7 @@ impl World {
     /// Ends all faults.
     pub(super) fn heal(&mut self) {
         for node in &mut self.nodes {
-            (node.paused, node.cut, node.lagging) = (self.now, self.now, self.now);
+            (node.paused, node.cut, node.lagging) = (self.now, self.down, self.now);
         }
     }
 
@@ -367,7 +422,7 @@ impl World {
                 if self.leases.contains_key(name) {
                     return Outcome::Changed;
                 }
-                let uid = format!("uid-{}", self.version);
+                let uid = format!("uid-{}", self.next_version());
                 self.put_member(name, uid, joined, said)
             }
             Request::Renew { uid, said } => match self.leases.get(name).cloned() {
@@ -401,7 +456,7 @@ impl World {
                 if self.leases.contains_key(TABLE) {
                     return Outcome::Changed;
                 }
-                let uid = format!("uid-{}", self.version);
+                let uid = format!("uid-{}", self.next_version());
                 let since_1970 = Duration::from_hours(500_000) + self.now;
                 self.put_table(uid, Table::new(since_1970))
             }
@@ -438,25 +493,32 @@ impl World {
     }
 
     fn put_member(&mut self, name: &str, uid: String, joined: String, said: Said) -> Outcome {
-        self.version += 1;
-        let (name, version) = (name.to_owned(), self.version.to_string());
+        let (name, version) = (name.to_owned(), self.next_version());
+        let length = self.length(&name);
         self.put(Lease::Member {
             name,
             uid,
             version,
             joined,
             reads: true,
+            length,
             said,
         })
     }
 
     fn put_table(&mut self, uid: String, table: Table) -> Outcome {
-        self.version += 1;
+        let version = self.next_version();
         self.put(Lease::Table {
             uid,
-            version: self.version.to_string(),
+            version,
             table: Some(table),
         })
+    }
+
+    /// Returns the length of a member's lease; that of a member that is over does not matter.
+    fn length(&self, name: &str) -> Duration {
+        let node = self.nodes.iter().find(|node| node.name == name);
+        node.map_or(Duration::ZERO, |node| node.length)
     }
 
     fn put(&mut self, lease: Lease) -> Outcome {
@@ -471,7 +533,7 @@ impl World {
 
     fn delete(&mut self, name: &str) {
         if let Some(lease) = self.leases.remove(name) {
-            self.version += 1;
+            self.next_version();
             self.log.push(Seen::Deleted(lease));
         }
     }
@@ -493,6 +555,7 @@ impl World {
             node.listed = true;
             node.cursor = end;
             let leases = self.leases.values().cloned().collect();
+            node.member.see(Seen::Listing, local);
             node.member.see(Seen::List(leases), local);
             node.wake = now;
         } else if is_reached {
@@ -557,7 +620,11 @@ impl World {
                 node.sent.push((now + there, request, back));
             }
         }
-        node.held = node.member.held(local);
+        let held = node.member.held(local);
+        if held.lapses > node.held.lapses {
+            node.listed = false;
+        }
+        node.held = held;
         node.wake = now + node.member.wait(local);
     }
 }
