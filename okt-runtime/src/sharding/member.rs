@@ -29,8 +29,7 @@ pub(crate) struct Member {
     table: Option<SeenTable>,
     /// The highest version of a table that was seen, and the resource version of its lease (C5).
     newest: (u64, Option<u64>),
-    /// The newest table and the lapses of trust when the list that is under way was requested.
-    listing: (u64, u64),
+    listing: Listing,
     /// The lapses of trust when the last list was requested (C2).
     listed: Option<u64>,
     /// Members that may act although their lease is gone.
@@ -102,6 +101,27 @@ struct SeenTable {
     since: Duration,
 }
 
+/// What was known when the list that is under way was requested.
+#[derive(Clone, Default, Debug)]
+struct Listing {
+    lapses: u64,
+    newest: u64,
+    /// The members whose lease was gone.
+    over: BTreeSet<Name>,
+}
+
+impl Listing {
+    /// Returns whether what this lease says was over when the list was requested: a backup was restored (C5).
+    fn is_over(&self, lease: &Lease) -> bool {
+        match lease {
+            Lease::Member { name, .. } => self.over.contains(name),
+            Lease::Table { table, .. } => {
+                (table.as_ref()).is_some_and(|table| table.version < self.newest)
+            }
+        }
+    }
+}
+
 /// A request that waits for its answer, or was answered.
 #[derive(Clone, Debug)]
 struct Sent {
@@ -128,7 +148,7 @@ impl Member {
             peers: BTreeMap::new(),
             table: None,
             newest: (0, None),
-            listing: (0, 0),
+            listing: Listing::default(),
             listed: None,
             missed: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -248,7 +268,16 @@ impl Member {
         match seen {
             Seen::Listing => {
                 self.note_lapse(now);
-                self.listing = (self.newest.0, self.lapses);
+                self.listing = Listing {
+                    lapses: self.lapses,
+                    newest: self.newest.0,
+                    over: self
+                        .gone
+                        .iter()
+                        .chain(self.missed.keys())
+                        .cloned()
+                        .collect(),
+                };
                 return;
             }
             Seen::List(leases) => {
@@ -268,14 +297,9 @@ impl Member {
                 if !has_table {
                     self.table = None;
                 }
-                let (newest, lapses) = self.listing;
-                self.listed = Some(lapses);
+                self.listed = Some(self.listing.lapses);
                 for lease in leases {
-                    if let Lease::Table {
-                        table: Some(table), ..
-                    } = &lease
-                        && table.version < newest
-                    {
+                    if self.listing.is_over(&lease) {
                         self.lose();
                     }
                     self.note(lease, now);

@@ -207,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn an_epoch_is_not_below_that_of_a_new_table() {
+        let now = Duration::from_secs(1_800_000_000);
+        let mut table = Table::new(Duration::from_secs(5));
+        assert_eq!(table.clone().at(now).epoch, now.as_secs());
+        table.epoch = u64::MAX;
+        assert_eq!(table.at(now).epoch, u64::MAX);
+    }
+
+    #[test]
     fn the_epoch_grows_only_with_a_change_of_holders() {
         let before = Table::new(Duration::from_secs(100));
         assert_eq!(before.clone().after(&before), None);

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{CustomResourceExt, ResourceExt};
 use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
-use okt_testing::{Fault, FeatureGate, RequestRecord, Verb};
+use okt_testing::{Fault, FeatureGate, Injected, RequestRecord, Verb};
 use okt_tests::{DatabaseState::*, Databases, Kiosks, Reply, Rig, Served};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -23,6 +23,8 @@ use tokio::time::{Instant, sleep};
 struct Fleet<A: Served = Databases> {
     rig: Rig<A>,
     replicas: BTreeMap<String, Replica>,
+    /// How many attempts run at the same time in each replica.
+    actions: usize,
     born: usize,
     known: BTreeSet<String>,
 }
@@ -41,6 +43,7 @@ impl<A: Served> Fleet<A> {
         let mut fleet = Self {
             rig: Rig::without_operator_of().await,
             replicas: BTreeMap::new(),
+            actions: 4096,
             born: 0,
             known: BTreeSet::new(),
         };
@@ -61,14 +64,16 @@ impl<A: Served> Fleet<A> {
             .shards(shards)
             .virtual_time();
         let (stop, stopped) = oneshot::channel::<()>();
-        let application = self.rig.app.clone();
+        let (application, actions) = (self.rig.app.clone(), self.actions);
         let task = tokio::spawn(async move {
             let membership = Membership::join(client.clone(), group);
             let stopped = async {
                 stopped.await.unwrap_or_default();
                 membership.stop();
             };
-            let operator = Operator::new(client, application).virtual_time();
+            let operator = Operator::new(client, application)
+                .virtual_time()
+                .actions(actions);
             let ended = operator.replicas(&membership).run(stopped).await;
             membership.leave().await;
             ended.expect("the operator runs");
@@ -90,6 +95,13 @@ impl<A: Served> Fleet<A> {
         let replica = self.replicas.remove(name).expect("it runs");
         replica.stop.send(()).expect("it runs");
         replica.task.await.expect("it ends well");
+    }
+
+    /// Lets no replica reach the API server.
+    fn cut_off(&self) -> Vec<Injected> {
+        let away = Fault::answer(503, "ServiceUnavailable", "away");
+        let cut = |name: &String| self.rig.server.inject(away.clone().client(name));
+        self.known.iter().map(cut).collect()
     }
 
     fn leases(&self) -> Api<Lease> {
@@ -535,6 +547,29 @@ async fn work_that_does_not_end_is_dropped_after_ten_seconds_and_resumed_by_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_that_waits_for_a_permit_when_its_range_moves_keeps_no_permit() {
+    let mut fleet = Fleet::of(0, Shards::Auto).await;
+    fleet.actions = 1;
+    fleet.start(Shards::Auto);
+    sleep(Duration::from_mins(1)).await;
+    for number in 0..32 {
+        fleet
+            .rig
+            .app
+            .next_time(Start, Reply::After(Duration::from_secs(5), Answer::Next));
+        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    fleet.start(Shards::Auto);
+    // Attempts that may have begun elsewhere are resumed one by one, 40 seconds apart.
+    sleep(3 * LONG).await;
+    for number in 0..32 {
+        let name = format!("db-{number}");
+        assert_eq!(fleet.rig.position(&name).await.state.known(), Some(Running));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile() {
     let fleet = Fleet::of(3, Shards::Auto).await;
     for number in 0..12 {
@@ -551,14 +586,7 @@ async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile
         .get("databases-ranges")
         .await
         .expect("a table");
-    let away: Vec<_> = (fleet.known.iter())
-        .map(|name| {
-            fleet
-                .rig
-                .server
-                .inject(Fault::answer(503, "ServiceUnavailable", "away").client(name))
-        })
-        .collect();
+    let away = fleet.cut_off();
     sleep(Duration::from_secs(40)).await;
     let observed = fleet.rig.app.observations();
     sleep(Duration::from_secs(40)).await;
@@ -594,6 +622,35 @@ async fn leases_that_somebody_deletes_stop_the_replicas_and_all_is_well_after_a_
     assert_eq!(fleet.rig.position("db").await.state.known(), Some(Running));
     fleet.rig.until_ready("db", End).await;
     assert_eq!(fleet.holder().await, "2 replicas");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_backup_was_restored_one_replica_leads_and_it_is_not_that_of_the_backup() {
+    let mut fleet = Fleet::of(2, Shards::One).await;
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_ready("db", Running).await;
+    let backup = fleet.rig.server.backup();
+    let former = fleet.holder().await;
+    fleet.stop(&former).await;
+    fleet.start(Shards::One);
+    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
+    fleet.rig.until_ready("db", End).await;
+
+    let away = fleet.cut_off();
+    sleep(Duration::from_secs(15)).await;
+    fleet.rig.server.restore(&backup);
+    let restored = fleet.rig.server.mark();
+    for fault in away {
+        fault.end();
+    }
+    assert_eq!(fleet.holder().await, former);
+    sleep(LONG).await;
+    let leader = fleet.holder().await;
+    assert!(fleet.replicas.contains_key(&leader), "{leader}");
+    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
+    fleet.rig.until_ready("db", End).await;
+    let writers = fleet.writers(restored);
+    assert_eq!(writers.keys().collect::<Vec<_>>(), [&leader]);
 }
 
 #[tokio::test(start_paused = true)]
