@@ -198,16 +198,18 @@ impl Member {
 
     /// Notes that the trust has ended, once.
     fn note_lapse(&mut self, now: Now) {
-        let is_renewed = self.until().is_some_and(|until| now.most < until);
-        if !is_renewed && self.trusted_since.take().is_some() {
+        if !self.is_renewed(now) && self.trusted_since.take().is_some() {
             self.lapses = self.lapses.saturating_add(1);
         }
     }
 
     /// Returns whether the member may act: its lease is renewed, and it has listed all leases since the last lapse.
     fn is_trusted(&self, now: Now) -> bool {
-        let is_renewed = self.until().is_some_and(|until| now.most < until);
-        is_renewed && self.listed == Some(self.lapses)
+        self.is_renewed(now) && self.listed == Some(self.lapses)
+    }
+
+    fn is_renewed(&self, now: Now) -> bool {
+        self.until().is_some_and(|until| now.most < until)
     }
 
     /// Returns when the lease is renewed no more.

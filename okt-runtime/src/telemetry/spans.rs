@@ -6,9 +6,9 @@
 use std::cell::Cell;
 use std::time::SystemTime;
 
-use opentelemetry::trace::TracerProvider;
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, Tracer,
+    TracerProvider,
 };
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
@@ -114,11 +114,6 @@ pub(crate) fn current_traceparent() -> Option<String> {
 /// Exports the first span of the trace of a generation, at the time of its first transition, which is the last one of
 /// this object; `before` is the generation of the transition before.
 pub(crate) fn begin<K: LifecycleObject>(object: &K, before: Option<i64>) {
-    let provider =
-        dispatcher::get_default(|it| it.downcast_ref::<Provider>().map(|it| it.0.clone()));
-    let Some(provider) = provider else {
-        return;
-    };
     let position = object
         .status_of()
         .and_then(|status| status.lifecycle.as_ref());
@@ -126,6 +121,11 @@ pub(crate) fn begin<K: LifecycleObject>(object: &K, before: Option<i64>) {
         return;
     };
     let Some(generation) = transition.generation.filter(|it| before != Some(*it)) else {
+        return;
+    };
+    let provider =
+        dispatcher::get_default(|it| it.downcast_ref::<Provider>().map(|it| it.0.clone()));
+    let Some(provider) = provider else {
         return;
     };
     let meta = object.meta();
