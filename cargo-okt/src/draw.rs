@@ -1,7 +1,5 @@
 //! `cargo okt graph`: draws the graphs of a crate, without building.
 
-mod svg;
-
 use clap::{Args, ValueEnum};
 
 use crate::crates::Crates;
@@ -52,7 +50,7 @@ impl Draw {
                 let text = match self.format {
                     Format::Mermaid => graph.mermaid(),
                     Format::Dot => graph.dot(),
-                    Format::Svg => svg::draw(graph),
+                    Format::Svg => graph.svg(),
                     Format::Json => format!("{}\n", graph.json()),
                 };
                 (graph.name.to_owned(), text)

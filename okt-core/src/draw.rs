@@ -1,8 +1,10 @@
-//! Drawings of a graph: Mermaid, DOT and JSON. The same graph gives the same text.
+//! Drawings of a graph: Mermaid, DOT, SVG and JSON. The same graph gives the same text.
 
 mod dot;
 mod json;
 mod mermaid;
+#[cfg(feature = "svg")]
+mod svg;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,7 +14,7 @@ use crate::duration;
 use crate::graph::{Cause, Graph, Mark, State, StateId};
 
 /// Returns the cause of a trigger in words; none if only its name raises it.
-fn cause(cause: Cause) -> Option<String> {
+pub(crate) fn cause(cause: Cause) -> Option<String> {
     match cause {
         Cause::Named => None,
         Cause::After(after) => Some(format!("after {}", duration::text(after))),
@@ -85,19 +87,19 @@ impl Graph<'_> {
     }
 }
 
-/// The roles of a state in words (e.g. `["rest", "hold"]`).
-pub(crate) fn roles(state: &State<'_>) -> Vec<&'static str> {
-    [
-        (Mark::Entry, "entry"),
-        (Mark::Rest, "rest"),
-        (Mark::Hold, "hold"),
-        (Mark::Leaf, "leaf"),
-        (Mark::Visit, "visit"),
-        (Mark::NoTransit, "no_transit"),
-        (Mark::Idle, "idle"),
-    ]
-    .into_iter()
-    .filter(|(mark, _)| state.is(*mark))
-    .map(|(_, word)| word)
-    .collect()
+/// Each mark with its word.
+pub(crate) const ROLES: [(Mark, &str); 7] = [
+    (Mark::Entry, "entry"),
+    (Mark::Rest, "rest"),
+    (Mark::Hold, "hold"),
+    (Mark::Leaf, "leaf"),
+    (Mark::Visit, "visit"),
+    (Mark::NoTransit, "no_transit"),
+    (Mark::Idle, "idle"),
+];
+
+/// Returns the roles of a state in words (e.g. `["rest", "hold"]`).
+pub fn roles(state: &State<'_>) -> Vec<&'static str> {
+    let roles = ROLES.iter().filter(|(mark, _)| state.is(*mark));
+    roles.map(|(_, word)| *word).collect()
 }

@@ -24,6 +24,8 @@ pub mod reconcile;
 pub mod record;
 pub mod routes;
 mod state;
+#[cfg(feature = "stored")]
+pub mod stored;
 pub mod trail;
 
 #[doc(hidden)]

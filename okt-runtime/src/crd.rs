@@ -8,6 +8,5 @@ pub(crate) mod definition;
 pub(crate) mod in_use;
 pub(crate) mod readiness;
 pub(crate) mod schema;
-pub(crate) mod stored;
 pub(crate) mod union;
 pub(crate) mod widen;

@@ -122,6 +122,9 @@ pub enum CrdError {
     },
 }
 
+/// The category of every kind with a graph, for `kubectl get okt`.
+const CATEGORY: &str = "okt";
+
 /// The longest CEL expression that an API server accepts, in characters (the parser of cel-go).
 const RULE_LIMIT: usize = 100_000;
 
@@ -131,7 +134,7 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Returns the CRD of a resource with a lifecycle.
 ///
 /// It adds to the CRD of `#[derive(CustomResource)]`: a default for the status, so that a new object never counts as
-/// complete; the columns of `kubectl get`; and the graph in the annotation [`GRAPH_ANNOTATION`].
+/// complete; the columns of `kubectl get`; the category `okt`; and the graph in the annotation [`GRAPH_ANNOTATION`].
 /// The graph's rules are part of the schema of [`Status`](crate::Status).
 ///
 /// # Errors
@@ -151,6 +154,10 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
         .annotations
         .get_or_insert_default()
         .insert(GRAPH_ANNOTATION.to_owned(), K::State::GRAPH.json());
+    let categories = crd.spec.names.categories.get_or_insert_default();
+    if !categories.iter().any(|category| category == CATEGORY) {
+        categories.push(CATEGORY.to_owned());
+    }
     for version in &mut crd.spec.versions {
         let mut properties = version
             .schema

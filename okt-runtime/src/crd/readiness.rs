@@ -6,12 +6,12 @@ use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
+use okt_core::stored::{StoredGraph, Unread};
 use okt_core::{Graph, Lifecycle};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::definition::{GRAPH_ANNOTATION, crd};
-use crate::crd::stored::{StoredGraph, Unread};
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use okt_core::names::STATE_LIMIT;
+use okt_core::stored::StoredGraph;
 use okt_core::{Graph, Lifecycle, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::crd::stored::StoredGraph;
 use crate::wire::desired::REQUEST_LIMIT;
 use crate::wire::limits::{
     CONDITIONS_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, MARK_LENGTH, PROGRESS_LIMIT,

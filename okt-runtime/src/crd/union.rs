@@ -5,11 +5,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use okt_core::Lifecycle;
 use okt_core::names::is_state;
+use okt_core::stored::{StoredGraph, Unread};
 use serde_json::Value;
 
 use crate::crd::definition::{CrdError, GRAPH_ANNOTATION, check_size, crd, lifecycle_fields};
 use crate::crd::schema::rules;
-use crate::crd::stored::{StoredGraph, Unread};
 use crate::crd::widen::{keep_fields, widen};
 use crate::wire::object::LifecycleObject;
 

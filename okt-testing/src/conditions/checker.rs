@@ -109,6 +109,11 @@ impl Verdict {
         found.flat_map(|(name, found)| found.iter().map(|violation| (name.as_str(), violation)))
     }
 
+    /// Returns how many versions of objects were checked.
+    pub fn objects(&self) -> usize {
+        self.objects
+    }
+
     /// Returns the exit code for a command line: 0 if no rule is broken, 1 if one is.
     ///
     /// Use 2 for a text that cannot be read, for which there is no verdict.

@@ -1,7 +1,7 @@
 //! This test writes random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
 //!
-//! `OKT_SEED` repeats a run; `OKT_OBJECTS` sets the number of objects: by default 100,000 in CI, which take minutes,
-//! otherwise 2,000.
+//! `OKT_SEED` repeats a run; `OKT_OBJECTS` sets the number of objects: by default 20,000 in CI, which take a minute,
+//! otherwise 2,000. A run with another seed finds more than a longer one with the same.
 
 mod object;
 
@@ -63,7 +63,7 @@ fn random_objects() -> Result<(), String> {
         Err(_) => Ok(or),
     };
     let in_ci = env::var_os("CI").is_some();
-    let objects = number("OKT_OBJECTS", if in_ci { 100_000 } else { 2_000 })?;
+    let objects = number("OKT_OBJECTS", if in_ci { 20_000 } else { 2_000 })?;
     let seed = number("OKT_SEED", 5)?;
     println!("{objects} random objects; OKT_SEED={seed} repeats them");
     let said = panic::take_hook();

@@ -1,18 +1,32 @@
-//! The graph in the annotation of a CRD: reads it and joins two graphs.
+//! A graph as it is stored in a cluster: read from JSON, joined with another, or turned into a [`Graph`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::iter;
 
-use okt_core::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A graph in the annotation `okt.dev/graph` (the format of [`okt_core::Graph::json`]).
+use crate::draw::{self, ROLES};
+use crate::duration;
+use crate::graph::{
+    Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
+};
+use crate::hops::Routes;
+use crate::routes::Tables;
+
+/// A graph in the annotation `okt.dev/graph` of a CRD (the format of [`Graph::json`]).
 ///
-/// An operator reads the fields that it knows; a newer OKT with the same format only adds fields.
+/// It has the fields that this version of OKT knows; a newer OKT with the same format only adds fields.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct StoredGraph {
+pub struct StoredGraph {
+    /// The version of the format.
     #[serde(default)]
-    pub(crate) format: u32,
+    pub format: u32,
     #[serde(default)]
     name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -21,20 +35,22 @@ pub(crate) struct StoredGraph {
     kind: String,
     /// The states; empty without a lifecycle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) states: Vec<StoredState>,
+    pub states: Vec<StoredState>,
 }
 
 /// One state; in a joined graph its lists are those of both graphs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StoredState {
-    pub(crate) name: String,
+pub struct StoredState {
+    /// The wire name.
+    pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     doc: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     roles: Vec<String>,
+    /// Former wire names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) was: Vec<String>,
+    pub was: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<StoredTrigger>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,26 +96,48 @@ struct StoredClaim {
     reason: String,
 }
 
-/// A name that two graphs give to different states.
+/// The error of joining two graphs: they give one name to different states.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Ambiguous {
-    pub(crate) name: String,
-    pub(crate) old: String,
-    pub(crate) new: String,
+pub struct Ambiguous {
+    /// The name.
+    pub name: String,
+    /// The state that the old graph means, by its present name.
+    pub old: String,
+    /// The state that the new graph means.
+    pub new: String,
 }
 
-/// The error of reading a stored graph.
+/// The error of reading a stored graph; another attempt with the same text does not help.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Unread {
+pub enum Unread {
     /// The graph has this format, of another OKT version.
     Format(u64),
     /// The text is not a graph.
     Text(String),
 }
 
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(format) => write!(
+                f,
+                "the graph has format {format}, and this version of OKT reads format {}",
+                Graph::JSON_FORMAT
+            ),
+            Self::Text(why) => f.write_str(why),
+        }
+    }
+}
+
+impl core::error::Error for Unread {}
+
 impl StoredGraph {
     /// Reads the text of the annotation.
-    pub(crate) fn read(text: &str) -> Result<Self, Unread> {
+    ///
+    /// # Errors
+    ///
+    /// [`Unread`]: the text is not a graph, or one of another format.
+    pub fn read(text: &str) -> Result<Self, Unread> {
         let unread = |error: serde_json::Error| Unread::Text(error.to_string());
         let value: Value = serde_json::from_str(text).map_err(unread)?;
         // Check the format first: in another format nothing else may be readable.
@@ -112,37 +150,45 @@ impl StoredGraph {
     }
 
     /// Converts a graph into its stored form.
-    pub(crate) fn of(graph: &Graph<'_>) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// Never: [`Graph::json`] writes what this reads.
+    pub fn of(graph: &Graph<'_>) -> Self {
         serde_json::from_str(&graph.json())
             .expect("this reads what `Graph::json` writes, whatever the graph")
     }
 
     /// Returns the graph as text for the annotation.
-    pub(crate) fn text(&self) -> String {
+    ///
+    /// # Panics
+    ///
+    /// Never: a stored graph holds only texts, numbers and lists.
+    pub fn text(&self) -> String {
         serde_json::to_string(self).expect("it holds texts and lists only")
     }
 
     /// Returns the present name of a state, by its present or a former name.
-    pub(crate) fn named<'s>(&'s self, name: &str) -> Option<&'s str> {
+    pub fn named<'s>(&'s self, name: &str) -> Option<&'s str> {
         (self.states.iter().find(|state| state.name == name))
             .or_else(|| self.states.iter().find(|state| state.has_been(name)))
             .map(|state| state.name.as_str())
     }
 
     /// Returns the states in which objects are created; a joined graph may have more than one.
-    pub(crate) fn entries(&self) -> Vec<&str> {
+    pub fn entries(&self) -> Vec<&str> {
         let entries = self.states.iter().filter(|state| state.is("entry"));
         entries.map(|state| state.name.as_str()).collect()
     }
 
     /// Returns every former name with the present one.
-    pub(crate) fn former(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn former(&self) -> impl Iterator<Item = (&str, &str)> {
         let states = self.states.iter();
         states.flat_map(|state| state.was.iter().map(|was| (was.as_str(), &*state.name)))
     }
 
     /// Returns the targets of a state, each once; from a leaf also the entries.
-    pub(crate) fn targets<'s>(&'s self, state: &'s StoredState) -> Vec<&'s str> {
+    pub fn targets<'s>(&'s self, state: &'s StoredState) -> Vec<&'s str> {
         let entries = self.entries().into_iter();
         let reentry = entries.filter(|_| state.is("leaf"));
         let mut targets = Vec::new();
@@ -155,7 +201,7 @@ impl StoredGraph {
     }
 
     /// Returns every declared edge, by present names.
-    pub(crate) fn edges(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+    pub fn edges(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let edges = self.states.iter().map(|state| {
             let targets = state.declared().filter_map(|to| self.named(to)).collect();
             (state.name.as_str(), targets)
@@ -164,7 +210,7 @@ impl StoredGraph {
     }
 
     /// Returns every state name in the graph, present, former or as a target.
-    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+    pub fn words(&self) -> impl Iterator<Item = &str> {
         self.states.iter().flat_map(|state| {
             let was = state.was.iter().map(String::as_str);
             state.declared().chain(was).chain([state.name.as_str()])
@@ -175,7 +221,11 @@ impl StoredGraph {
     ///
     /// If the new graph renames a state of the old one, the two are one state. If the new graph merges two states of
     /// the old one, an edge between the two becomes an edge from the merged state to itself.
-    pub(crate) fn join(&self, old: &Self) -> Result<Self, Ambiguous> {
+    ///
+    /// # Errors
+    ///
+    /// [`Ambiguous`]: the graphs give one name to different states.
+    pub fn join(&self, old: &Self) -> Result<Self, Ambiguous> {
         let present = |name: &str| -> String {
             let before = old.named(name).unwrap_or(name);
             self.named(before).unwrap_or(before).to_owned()
@@ -183,7 +233,7 @@ impl StoredGraph {
         let names = |graph: &Self| -> Vec<String> {
             let names = graph.states.iter();
             names
-                .flat_map(|state| std::iter::once(&state.name).chain(&state.was).cloned())
+                .flat_map(|state| iter::once(&state.name).chain(&state.was).cloned())
                 .collect()
         };
         for name in names(self) {
@@ -203,9 +253,96 @@ impl StoredGraph {
         }
         Ok(joined)
     }
+
+    /// Keeps the graph for the life of the program, and computes its routes.
+    ///
+    /// For programs that read the graphs of operators, such as a command line. The memory is never freed, as with
+    /// [`Box::leak`]: do not call this for each object.
+    /// Targets that the graph does not have become [`StateId::UNKNOWN`].
+    ///
+    /// ```
+    /// # use okt_core::stored::StoredGraph;
+    /// let text = r#"{"format":1,"name":"App","kind":"lifecycle","states":[
+    ///     {"name":"Start","roles":["entry"],"children":["End"]},
+    ///     {"name":"End","roles":["leaf"]}
+    /// ]}"#;
+    /// let graph = StoredGraph::read(text)?.leak();
+    /// let (start, end) = (graph.named("Start").expect("a state"), graph.named("End").expect("a state"));
+    /// assert_eq!(graph.hop(start, end), Some(end));
+    /// # Ok::<(), okt_core::stored::Unread>(())
+    /// ```
+    pub fn leak(self) -> &'static Graph<'static> {
+        let stored: &'static Self = Box::leak(Box::new(self));
+        let ids: BTreeMap<&str, StateId> = stored.ids();
+        let id = |name: &str| ids.get(name).copied().unwrap_or(StateId::UNKNOWN);
+        let states = stored.states.iter().map(|state| state.leak(&id));
+        let kind = match stored.kind.as_str() {
+            "pass" => Kind::Pass,
+            _ => Kind::Lifecycle,
+        };
+        let graph = Graph {
+            name: &stored.name,
+            doc: &stored.doc,
+            kind,
+            states: kept(states),
+            routes: Routes::NONE,
+        };
+        let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
+        let routes = tables.routes();
+        Box::leak(Box::new(Graph { routes, ..graph }))
+    }
+
+    /// Returns the id of each name, present or former; a present name wins.
+    fn ids(&self) -> BTreeMap<&str, StateId> {
+        let numbered = || (0..).map(StateId::at).zip(&self.states);
+        let former =
+            numbered().flat_map(|(id, state)| state.was.iter().map(move |was| (&**was, id)));
+        let present = numbered().map(|(id, state)| (&*state.name, id));
+        // Of equal names the first one wins, as in `Graph::named`.
+        let mut ids: BTreeMap<&str, StateId> = BTreeMap::new();
+        for (name, id) in present.chain(former) {
+            ids.entry(name).or_insert(id);
+        }
+        ids
+    }
+}
+
+/// Keeps items for the life of the program.
+fn kept<T>(items: impl Iterator<Item = T>) -> &'static [T] {
+    items.collect::<Vec<T>>().leak()
 }
 
 impl StoredState {
+    fn leak(&'static self, id: &impl Fn(&str) -> StateId) -> State<'static> {
+        let marks = ROLES.iter().filter(|(_, role)| self.is(role));
+        let conditions = self.conditions.iter().map(|condition| Declared {
+            name: &condition.name,
+            status: ConditionStatus::from_word(&condition.status)
+                .unwrap_or(ConditionStatus::Unknown),
+            reason: &condition.reason,
+            message: &condition.message,
+        });
+        let triggers = self.triggers.iter().map(|trigger| Trigger {
+            to: id(&trigger.to),
+            cause: trigger.cause(),
+        });
+        let no_routes = self.no_routes.iter().map(|claim| NoRoute {
+            to: id(&claim.to),
+            reason: &claim.reason,
+        });
+        State {
+            name: &self.name,
+            variant: &self.name,
+            doc: &self.doc,
+            was: kept(self.was.iter().map(String::as_str)),
+            marks: marks.fold(Marks(0), |marks, (mark, _)| marks.with(*mark)),
+            triggers: kept(triggers),
+            children: kept(self.children.iter().map(|to| id(to))),
+            conditions: kept(conditions),
+            no_routes: kept(no_routes),
+        }
+    }
+
     fn is(&self, role: &str) -> bool {
         self.roles.iter().any(|own| own == role)
     }
@@ -262,6 +399,25 @@ impl StoredState {
     }
 }
 
+impl StoredTrigger {
+    /// Returns the cause; one that this version of OKT does not know counts as none.
+    fn cause(&self) -> Cause {
+        let time = |text: &Option<String>| text.as_deref().and_then(duration::parse);
+        if let Some(time) = time(&self.after) {
+            return Cause::After(time);
+        }
+        if let Some(time) = time(&self.deadline) {
+            return Cause::Deadline(time);
+        }
+        if let Some(attempts) = self.attempts {
+            return Cause::OnError { attempts };
+        }
+        let known = [Cause::OnDelete, Cause::OnChange, Cause::OnGiveUp];
+        let is_this = |cause: &Cause| draw::cause(*cause) == self.cause;
+        known.into_iter().find(is_this).unwrap_or(Cause::Named)
+    }
+}
+
 fn add(own: &mut Vec<String>, more: Vec<String>) {
     for name in more {
         if !own.contains(&name) {
@@ -272,8 +428,11 @@ fn add(own: &mut Vec<String>, more: Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use alloc::vec;
+
     use serde_json::json;
+
+    use super::*;
 
     fn graph(states: impl Into<Value>) -> StoredGraph {
         let states: Value = states.into();
@@ -339,5 +498,54 @@ mod tests {
         let ambiguous = new.join(&old).expect_err("Live was Draft");
         let (name, old, new) = ("Live".into(), "Draft".into(), "Live".into());
         assert_eq!(ambiguous, Ambiguous { name, old, new });
+    }
+
+    /// A graph with a state for each kind of mark and a trigger for each kind of cause, as [`Graph::json`] writes it.
+    const EVERYTHING: &str = concat!(
+        r#"{"format":1,"name":"App","doc":"An app.","kind":"lifecycle","states":["#,
+        r#"{"name":"Start","roles":["entry","idle"],"children":["Run"]},"#,
+        r#"{"name":"Run","doc":"Runs.","roles":["rest"],"was":["Ran"],"triggers":["#,
+        r#"{"to":"Broken","cause":"on 3 errors","attempts":3},"#,
+        r#"{"to":"Saved","cause":"on change"},"#,
+        r#"{"to":"Broken","cause":"after 1d2h3m4s5ms","after":"1d2h3m4s5ms"},"#,
+        r#"{"to":"Gone","cause":"on delete"},{"to":"Start"}],"children":["Saved","Gone"],"conditions":["#,
+        r#"{"type":"Available","status":"True","reason":"Up","message":"It \"runs\"."}]},"#,
+        r#"{"name":"Saved","roles":["visit","no_transit"],"triggers":["#,
+        r#"{"to":"Broken","cause":"deadline 1h","deadline":"1h"}],"children":["Run"]},"#,
+        r#"{"name":"Broken","roles":["rest","hold"],"children":["Gone"],"noRoutes":["#,
+        r#"{"to":"Run","reason":"it is broken"}]},"#,
+        r#"{"name":"Gone","roles":["leaf"]}]}"#,
+    );
+
+    #[test]
+    fn a_graph_in_memory_is_the_graph_that_was_read() {
+        let graph = StoredGraph::read(EVERYTHING).expect("a graph").leak();
+        assert_eq!(graph.json(), EVERYTHING);
+        let id = |name| graph.named(name).expect("a state");
+        assert_eq!(graph.named("Ran"), Some(id("Run")));
+        assert_eq!(graph.hop(id("Start"), id("Saved")), Some(id("Run")));
+        assert_eq!(graph.home(), Some(id("Run")));
+        assert_eq!(graph.out(id("Broken")), Some(id("Gone")));
+    }
+
+    #[test]
+    fn a_target_that_the_graph_lacks_leads_nowhere() {
+        let text = r#"{"format":1,"states":[{"name":"A","children":["B","Z"],"triggers":[{"to":"Y"}]},{"name":"B"}]}"#;
+        let graph = StoredGraph::read(text).expect("a graph").leak();
+        let id = |name| graph.named(name).expect("a state");
+        assert_eq!(graph.hop(id("A"), id("B")), None, "there is no entry");
+        let targets: Vec<StateId> = graph.states[0].targets().collect();
+        assert_eq!(targets, [StateId::UNKNOWN, id("B"), StateId::UNKNOWN]);
+    }
+
+    #[test]
+    fn a_text_that_is_no_graph_is_an_error() {
+        let why = |text| StoredGraph::read(text).expect_err("no graph").to_string();
+        assert_eq!(
+            why(r#"{"format":2}"#),
+            "the graph has format 2, and this version of OKT reads format 1"
+        );
+        assert_eq!(why("{}"), "it does not say its format");
+        assert!(why("[").starts_with("EOF"), "{}", why("["));
     }
 }

@@ -1,0 +1,13 @@
+//! The commands, one file each.
+
+pub(crate) mod conditions;
+pub(crate) mod diff;
+pub(crate) mod get;
+pub(crate) mod go;
+pub(crate) mod graph;
+pub(crate) mod list;
+pub(crate) mod plan;
+pub(crate) mod steer;
+pub(crate) mod trail;
+pub(crate) mod wait;
+pub(crate) mod why;

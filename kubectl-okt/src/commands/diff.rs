@@ -1,0 +1,182 @@
+//! `kubectl okt diff`: what another release of a graph changes, and which live objects it touches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{Read, stdin};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use okt_core::Graph;
+use okt_core::evolution::{ChangeKind, changes};
+use okt_runtime::StateName;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::output::print;
+use crate::select::list;
+use crate::view::View;
+
+/// Compare the CRDs of another release with those in the cluster: what changes in each graph, and which live objects
+/// have a state, or ask for one, that the new graph does not have.
+///
+/// It writes nothing. It exits with 3 if objects lose something.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  my-operator crd | kubectl okt diff -
+  kubectl okt diff crds-v2.yaml
+  kubectl okt diff crds-v2.yaml --old crds-v1.yaml    two files, without a cluster")]
+pub(crate) struct Diff {
+    /// The CRDs of the new release, as the subcommand `crd` prints them; `-` is the standard input.
+    #[arg(value_name = "FILE")]
+    new: PathBuf,
+    /// The CRDs of the old release [default: those in the cluster]
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
+}
+
+impl Diff {
+    /// Returns whether the command needs a cluster.
+    pub(crate) fn needs_cluster(&self) -> bool {
+        self.old.is_none()
+    }
+
+    pub(crate) async fn run(&self, client: Option<&Client>) -> Result<(), Error> {
+        let new = kinds(&self.new)?;
+        let old = match (&self.old, client) {
+            (Some(path), _) => kinds(path)?,
+            (None, Some(client)) => Kind::all(client).await?,
+            (None, None) => Vec::new(),
+        };
+        let mut text = String::new();
+        let (mut count, mut risks) = (0, 0);
+        let mut touched = BTreeSet::new();
+        for kind in &new {
+            let id = kind.id();
+            let graph = graph(kind)?;
+            let Some(before) = old.iter().find(|old| old.id() == id) else {
+                text.push_str(&format!("{id}\n  + the kind is new\n"));
+                continue;
+            };
+            let found = changes(self::graph(before)?, graph);
+            let objects = match client {
+                Some(client) => lost(client, before, graph).await?,
+                None => BTreeMap::new(),
+            };
+            if found.is_empty() && objects.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("{id}\n"));
+            for change in &found {
+                let sign = match change.kind {
+                    ChangeKind::Removed => '-',
+                    ChangeKind::Changed => '~',
+                    ChangeKind::Added => '+',
+                };
+                text.push_str(&format!("  {sign} {}\n", change.subject));
+                if let Some(risk) = change.risk {
+                    risks += 1;
+                    text.push_str(&format!("      {risk}\n"));
+                }
+            }
+            for (why, names) in &objects {
+                touched.extend(names.iter().map(|name| format!("{id} {name}")));
+                text.push_str(&format!("  ! {why}: {}\n", names.join(", ")));
+            }
+            count += found.len();
+        }
+        print(&text);
+        match (count, risks, touched.len()) {
+            (0, _, 0) => {
+                eprintln!("no differences in the graphs");
+                Ok(())
+            }
+            (_, 0, 0) => Ok(()),
+            (_, _, 0) => Err(Error::Refused(format!(
+                "stored objects may lose something by {risks} of {count} changes"
+            ))),
+            (_, _, touched) => Err(Error::Refused(format!(
+                "{touched} {} or asks for a state that the new graph does not have",
+                if touched == 1 {
+                    "object is in"
+                } else {
+                    "objects: each is in"
+                }
+            ))),
+        }
+    }
+}
+
+fn graph(kind: &Kind) -> Result<&'static Graph<'static>, Error> {
+    let graph = kind.graph.as_ref();
+    let graph = graph
+        .map_err(|why| Error::Failed(format!("the graph of {} is not known: {why}", kind.id())))?;
+    Ok(graph)
+}
+
+/// Reads the kinds of the CRDs in a file.
+fn kinds(path: &Path) -> Result<Vec<Kind>, Error> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Error::Failed(format!("cannot read CRDs from {}: {why}", path.display()))
+    };
+    let mut text = String::new();
+    if path == Path::new("-") {
+        stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| cannot(&error))?;
+    } else {
+        text = fs::read_to_string(path).map_err(|error| cannot(&error))?;
+    }
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).map_err(|error| cannot(&error))?;
+    let lists = documents
+        .into_iter()
+        .flat_map(|mut document| match document["items"].take() {
+            Value::Array(items) => items,
+            _ => vec![document],
+        });
+    let mut kinds = Vec::new();
+    for document in lists.filter(|document| document["kind"] == "CustomResourceDefinition") {
+        let crd: CustomResourceDefinition =
+            serde_json::from_value(document).map_err(|error| cannot(&error))?;
+        kinds.extend(Kind::of_crd(&crd));
+    }
+    if kinds.is_empty() {
+        return Err(cannot(&"there are none in it"));
+    }
+    Ok(kinds)
+}
+
+/// Returns the objects that are in a state, or ask for one, that the new graph does not have, by what is missing.
+async fn lost(
+    client: &Client,
+    kind: &Kind,
+    new: &Graph<'_>,
+) -> Result<BTreeMap<String, Vec<String>>, Error> {
+    let mut lost: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let objects = list(client, kind, None, None).await;
+    let objects =
+        objects.map_err(|error| Error::of_request(&format!("list {}", kind.id()), &error))?;
+    for object in objects {
+        let view = View::of(kind, object);
+        let name = match view.namespace() {
+            Some(namespace) => format!("{namespace}/{}", view.name()),
+            None => view.name().to_owned(),
+        };
+        let desired = view.desired.state.as_ref().map(StateName::as_str);
+        let places = [
+            ("in the state", view.state()),
+            ("with the desired state", desired),
+            ("with a visit to", view.pending_visit()),
+        ];
+        for (what, state) in places {
+            if let Some(state) = state.filter(|state| new.named(state).is_none()) {
+                let why = format!("objects {what} {state}, which the new graph does not have");
+                lost.entry(why).or_default().push(name.clone());
+            }
+        }
+    }
+    Ok(lost)
+}

@@ -1,0 +1,250 @@
+//! `kubectl okt get`: one object on its graph.
+
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::list::{coloured, ready};
+use crate::draw::{Marks, draw, legend, way};
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::output::{BOLD, Format, Table, age, print, print_value, styled};
+use crate::select::One;
+use crate::view::{Goal, View};
+
+/// Show one object on its graph: state, route, deadline, work, trail.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  kubectl okt get database orders
+  kubectl okt get orders -o json | jq -r .state")]
+pub(crate) struct Get {
+    #[command(flatten)]
+    object: One,
+    /// The format of the output.
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
+}
+
+impl Get {
+    pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
+        let kinds = Kind::all(client).await?;
+        let view = self.object.read(client, &kinds).await?;
+        match self.output {
+            Some(Format::Json) => print_value(&value(&view), false),
+            Some(Format::Yaml) => print_value(&value(&view), true),
+            Some(Format::Name) => {
+                print(&format!("{}\n", view.id()));
+                Ok(())
+            }
+            Some(Format::Wide) | None => {
+                print(&text(&view, Timestamp::now()));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Returns what `get` shows, for programs: the lifecycle of the status, and what follows from the graph.
+fn value(view: &View<'_>) -> Value {
+    let names = |states: &[okt_core::StateId]| -> Vec<&str> {
+        let graph = view.kind.graph();
+        let name = |id: &okt_core::StateId| graph.map_or("", |graph| graph.name_of(*id));
+        states.iter().map(name).collect()
+    };
+    let deadline = view.deadline();
+    let deadline = deadline.map(|it| json!({ "to": names(&[it.to])[0], "at": it.at.to_string() }));
+    let (ready, reason, message) = ready(view);
+    json!({
+        "apiVersion": view.kind.resource.api_version,
+        "kind": view.kind.resource.kind,
+        "namespace": view.namespace(),
+        "name": view.name(),
+        "uid": view.meta.uid,
+        "generation": view.meta.generation,
+        "observedGeneration": view.status.observed_generation,
+        "state": view.state(),
+        "desired": view.desired(),
+        "visit": view.pending_visit(),
+        "deleting": view.is_deleting(),
+        "paused": view.is_paused(),
+        "route": names(&view.route()),
+        "deadline": deadline,
+        "ready": { "status": ready, "reason": reason, "message": message },
+        "lifecycle": view.position().map(serialized),
+    })
+}
+
+fn serialized(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Returns the text for people.
+fn text(view: &View<'_>, now: Timestamp) -> String {
+    let resource = &view.kind.resource;
+    let generation = view.meta.generation.unwrap_or_default();
+    let observed = match view.status.observed_generation {
+        Some(observed) if observed == generation => String::new(),
+        Some(observed) if observed >= 0 => format!(" (the operator has seen {observed})"),
+        _ => " (no operator has seen it)".to_owned(),
+    };
+    let mut text = format!(
+        "{}   {}, generation {generation}{observed}\n\n",
+        styled(BOLD, &view.title()),
+        resource.api_version
+    );
+    let mut table = Table::untitled();
+    for (title, words) in facts(view, now) {
+        table.row(&[format!("{title}:"), words]);
+    }
+    text.push_str(&table.text());
+    match &view.kind.graph {
+        Ok(graph) if !graph.states.is_empty() => {
+            let marks = Marks {
+                at: view.place().map(|(_, at)| at),
+                route: view.route(),
+            };
+            text.push('\n');
+            text.push_str(&draw(graph, &marks));
+            text.push_str(&legend());
+        }
+        Ok(_) => text.push_str("\nIts operator runs a pass: objects of this kind have no state.\n"),
+        Err(why) => text.push_str(&format!("\nThe graph is left out: {why}\n")),
+    }
+    text
+}
+
+/// A line about an object: a title and words.
+type Fact = (&'static str, String);
+
+/// Returns the lines about an object.
+fn facts(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
+    let mut facts = vec![("State", state(view, now))];
+    if view.is_deleting() {
+        facts.push(("Deletion", "requested".to_owned()));
+    }
+    facts.extend(desired(view));
+    facts.extend(visit(view));
+    facts.extend(route(view));
+    facts.extend(deadline(view, now));
+    facts.extend(work(view, now));
+    if view.is_paused() {
+        facts.push(("Paused", "by the annotation okt.dev/paused".to_owned()));
+    }
+    let (ready, reason, message) = ready(view);
+    let separator = if message.is_empty() { "" } else { ": " };
+    let ready = coloured(view, ready);
+    facts.push(("Ready", format!("{ready}, {reason}{separator}{message}")));
+    facts.extend(trail(view));
+    facts
+}
+
+fn state(view: &View<'_>, now: Timestamp) -> String {
+    let state = match (view.state(), view.place()) {
+        (None, _) => return "none recorded yet".to_owned(),
+        (Some(state), Some(_)) => styled(BOLD, state),
+        (Some(state), None) => {
+            let state = styled(BOLD, state);
+            format!("{state}, which the graph of the CRD does not have")
+        }
+    };
+    match view.time_in_state(now) {
+        Some(time) => format!("{state}, for {}", age(time)),
+        None => state,
+    }
+}
+
+fn desired(view: &View<'_>) -> Option<Fact> {
+    let desired = view.desired()?;
+    let default = match view.desired.state {
+        Some(_) => "",
+        None => " (default)",
+    };
+    let recorded = view
+        .position()
+        .and_then(|position| position.desired.as_ref());
+    let reached = match recorded {
+        Some(recorded) if recorded.state != desired => ", not seen by the operator yet",
+        Some(recorded) if recorded.reached => ", reached",
+        _ => "",
+    };
+    Some(("Desired", format!("{desired}{default}{reached}")))
+}
+
+fn visit(view: &View<'_>) -> Option<Fact> {
+    let visit = view.desired.visit.as_ref()?;
+    let name = visit.state.as_str();
+    let recorded = view.position().and_then(|position| position.visit.as_ref());
+    let recorded = recorded.filter(|it| it.state == name && it.request == visit.request);
+    let outcome = match recorded {
+        Some(recorded) => format!("{:?}", recorded.outcome),
+        None => "not seen by the operator yet".to_owned(),
+    };
+    let request = match visit.request.as_str() {
+        "" => String::new(),
+        request => format!(" (request {request})"),
+    };
+    Some(("Visit", format!("{name}{request}: {outcome}")))
+}
+
+fn route(view: &View<'_>) -> Option<Fact> {
+    let (graph, at) = view.place()?;
+    let route = view.route();
+    let words = match view.goal() {
+        None => "none: the graph does not have the desired state".to_owned(),
+        Some(_) if !route.is_empty() => way(graph, std::iter::once(at).chain(route)),
+        Some(Goal::Desired(to) | Goal::Visit(to)) if to != at => {
+            format!("none from {} to {}", graph.name_of(at), graph.name_of(to))
+        }
+        Some(_) => return None,
+    };
+    Some(("Route", words))
+}
+
+fn deadline(view: &View<'_>, now: Timestamp) -> Option<Fact> {
+    let (graph, _) = view.place()?;
+    let deadline = view.deadline()?;
+    let left = deadline.at.duration_since(now);
+    let when = if left.is_positive() {
+        format!("in {}", age(left))
+    } else {
+        format!("due since {}", age(-left))
+    };
+    Some((
+        "Deadline",
+        format!("{}, {when}", graph.name_of(deadline.to)),
+    ))
+}
+
+fn work(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
+    let Some(action) = view.action() else {
+        return Vec::new();
+    };
+    let mut words = format!("{:?}, attempt {}", action.phase, action.attempt);
+    if let Some(started) = action.started_at {
+        let ago = age(now.duration_since(started));
+        words.push_str(&format!(", recorded {ago} ago"));
+    }
+    if !action.message.is_empty() {
+        words.push_str(&format!(": {}", action.message));
+    }
+    let failure = action.failure.as_ref();
+    let failure = failure.map(|it| ("Last error", format!("{}: {}", it.reason, it.message)));
+    [("Work", words)].into_iter().chain(failure).collect()
+}
+
+fn trail(view: &View<'_>) -> Vec<Fact> {
+    let Some(position) = view.position().filter(|it| !it.trail.is_empty()) else {
+        return Vec::new();
+    };
+    let jumps = match position.jumps {
+        0 => String::new(),
+        1 => ", 1 of them a jump".to_owned(),
+        jumps => format!(", {jumps} of them jumps"),
+    };
+    vec![
+        ("Trail", position.trail.clone()),
+        ("Transitions", format!("{}{jumps}", position.transition)),
+    ]
+}

@@ -1,0 +1,290 @@
+//! `kubectl okt list`: where all objects of all OKT operators are.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use clap::Args;
+use futures::StreamExt;
+use futures::stream::select_all;
+use jiff::Timestamp;
+use kube::Client;
+use kube::runtime::{WatchStreamExt, watcher};
+use serde::Serialize;
+
+use crate::draw::way;
+use crate::error::{Error, chain};
+use crate::kind::Kind;
+use crate::output::{
+    self, BAD, BUSY, Format, GOOD, Table, age, print, print_lines, print_value, styled,
+};
+use crate::select::{Many, called};
+use crate::view::View;
+
+/// Show where all objects of all OKT operators are on their graphs.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  kubectl okt list -A                       all objects
+  kubectl okt list databases -l team=shop   some of one kind
+  kubectl okt list -A --problems            those that do not get on by themselves
+  kubectl okt list -A -o name | xargs -n 1 kubectl okt why")]
+pub(crate) struct List {
+    #[command(flatten)]
+    objects: Many,
+    /// The format of the output.
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
+    /// Print a line for each change, until interrupted.
+    #[arg(short, long)]
+    watch: bool,
+}
+
+/// One object of a list, for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'v> {
+    api_version: &'v str,
+    kind: &'v str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'v str>,
+    name: &'v str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    desired: Option<&'v str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visit: Option<&'v str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    route: Vec<&'v str>,
+    ready: &'v str,
+    reason: &'v str,
+    message: &'v str,
+    transitions: u64,
+    deleting: bool,
+    paused: bool,
+}
+
+impl List {
+    pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
+        let kinds = Kind::all(client).await?;
+        if self.watch {
+            return self.follow(client, &kinds).await;
+        }
+        let (views, errors) = self.objects.read(client, &kinds).await?;
+        let rows = || views.iter().map(row).collect::<Vec<Row<'_>>>();
+        match self.output {
+            Some(Format::Json) => print_value(&rows(), false)?,
+            Some(Format::Yaml) => print_value(&rows(), true)?,
+            Some(Format::Name) => print_lines(views.iter().map(View::id)),
+            Some(Format::Wide) | None if views.is_empty() => {
+                eprintln!("{}", self.nothing(client, &kinds));
+            }
+            Some(Format::Wide) | None => {
+                let mut table = Table::new(&self.titles());
+                for view in &views {
+                    table.row(&self.cells(view));
+                }
+                print(&table.text());
+            }
+        }
+        for error in &errors {
+            eprintln!("warning: {error}");
+        }
+        Ok(())
+    }
+
+    fn nothing(&self, client: &Client, kinds: &[Kind]) -> String {
+        if kinds.is_empty() {
+            "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph"
+                .to_owned()
+        } else if self.objects.shows_namespaces() {
+            "no objects".to_owned()
+        } else {
+            format!(
+                "no objects in the namespace {}; -A shows all namespaces",
+                client.default_namespace()
+            )
+        }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.output == Some(Format::Wide)
+    }
+
+    fn titles(&self) -> Vec<&'static str> {
+        let mut titles = Vec::new();
+        if self.objects.shows_namespaces() {
+            titles.push("NAMESPACE");
+        }
+        titles.extend(["KIND", "NAME", "STATE", "FOR", "DESIRED", "READY", "REASON"]);
+        if self.is_wide() {
+            titles.extend(["ROUTE", "ACTION", "TRANSITIONS", "MESSAGE"]);
+        }
+        titles
+    }
+
+    fn cells(&self, view: &View<'_>) -> Vec<String> {
+        let now = Timestamp::now();
+        let or_none = |text: Option<&str>| text.unwrap_or("<none>").to_owned();
+        let mut cells = Vec::new();
+        if self.objects.shows_namespaces() {
+            cells.push(or_none(view.namespace()));
+        }
+        let time = view.time_in_state(now).map(age);
+        let (ready, reason, message) = ready(view);
+        cells.extend([
+            view.kind.resource.kind.clone(),
+            view.name().to_owned(),
+            or_none(view.state()),
+            or_none(time.as_deref()),
+            or_none(view.pending_visit().or_else(|| view.desired())),
+            coloured(view, ready),
+            reason.to_owned(),
+        ]);
+        if self.is_wide() {
+            let route = match view.place() {
+                Some((graph, _)) => way(graph, view.route()),
+                None => String::new(),
+            };
+            let action = view.action().map(|action| {
+                let phase = output::plain(&format!("{:?}", action.phase));
+                format!("{phase}, attempt {}", action.attempt)
+            });
+            let transitions = view.position().map(|position| position.transition);
+            cells.extend([
+                or_none(Some(route.as_str()).filter(|route| !route.is_empty())),
+                or_none(action.as_deref()),
+                transitions.unwrap_or_default().to_string(),
+                message.to_owned(),
+            ]);
+        }
+        cells
+    }
+
+    /// Prints the objects, and then a line for each change.
+    async fn follow(&self, client: &Client, kinds: &[Kind]) -> Result<(), Error> {
+        if !matches!(self.output, None | Some(Format::Wide)) {
+            return Err(Error::Failed(
+                "-w prints a table: leave out -o, or use -o wide".to_owned(),
+            ));
+        }
+        let kinds = match self.objects.kind() {
+            Some(name) => called(kinds, name)?,
+            None => kinds.iter().collect(),
+        };
+        let namespace = (!self.objects.shows_namespaces()).then(|| client.default_namespace());
+        let config = self
+            .objects
+            .selector()
+            .map_or_else(watcher::Config::default, |labels| {
+                watcher::Config::default().labels(labels)
+            });
+        let streams = kinds.iter().map(|kind| {
+            let events = watcher(kind.objects(client, namespace), config.clone()).default_backoff();
+            events.map(|event| (*kind, event)).boxed()
+        });
+        let mut events = pin!(select_all(streams));
+        let mut table = Table::new(&self.titles());
+        let mut shown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        while let Some((kind, event)) = events.next().await {
+            let object = match event {
+                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => object,
+                Ok(watcher::Event::Delete(object)) => {
+                    let view = View::of(kind, object);
+                    shown.remove(&uid(&view));
+                    let mut cells = self.cells(&view);
+                    if let Some(reason) = cells.get_mut(self.titles().len() - 1) {
+                        "deleted".clone_into(reason);
+                    }
+                    table.row(&cells);
+                    print(&table.text());
+                    continue;
+                }
+                Ok(watcher::Event::Init | watcher::Event::InitDone) => {
+                    print(&table.text());
+                    continue;
+                }
+                Err(error) => {
+                    if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = &error
+                        && status.code == 403
+                    {
+                        let what = format!("list {}", kind.id());
+                        return Err(Error::of_request(&what, &kube::Error::Api(status.clone())));
+                    }
+                    eprintln!("warning: {}: {}; trying again", kind.id(), chain(&error));
+                    continue;
+                }
+            };
+            let view = View::of(kind, object);
+            if !self.objects.has(&view) {
+                continue;
+            }
+            // A write that changes no cell is no line; the time in a state always changes.
+            let mut seen = self.cells(&view);
+            seen.remove(
+                self.titles()
+                    .iter()
+                    .position(|it| *it == "FOR")
+                    .unwrap_or_default(),
+            );
+            if shown.get(&uid(&view)) != Some(&seen) {
+                shown.insert(uid(&view), seen);
+                table.row(&self.cells(&view));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn uid(view: &View<'_>) -> String {
+    view.meta.uid.clone().unwrap_or_default()
+}
+
+fn row<'v>(view: &'v View<'_>) -> Row<'v> {
+    let (ready, reason, message) = ready(view);
+    let route = view.route().into_iter();
+    let names = view
+        .place()
+        .map(|(graph, _)| route.map(|id| graph.name_of(id)).collect());
+    Row {
+        api_version: &view.kind.resource.api_version,
+        kind: &view.kind.resource.kind,
+        namespace: view.namespace(),
+        name: view.name(),
+        state: view.state(),
+        since: view.position().and_then(|position| position.since),
+        desired: view.desired(),
+        visit: view.pending_visit(),
+        route: names.unwrap_or_default(),
+        ready,
+        reason,
+        message,
+        transitions: view.position().map_or(0, |position| position.transition),
+        deleting: view.is_deleting(),
+        paused: view.is_paused(),
+    }
+}
+
+/// Returns the status, the reason and the message of `Ready`.
+pub(crate) fn ready<'v>(view: &'v View<'_>) -> (&'v str, &'v str, &'v str) {
+    match (&view.unreadable, view.condition("Ready")) {
+        (Some(why), _) => ("Unknown", "Unreadable", why),
+        (None, Some(ready)) => (&ready.status, &ready.reason, &ready.message),
+        (None, None) => (
+            "Unknown",
+            "NotReported",
+            "no operator has reported on the object yet",
+        ),
+    }
+}
+
+/// Returns the status of `Ready` in the colour of what a person has to do about it.
+pub(crate) fn coloured(view: &View<'_>, ready: &str) -> String {
+    let style = match ready {
+        "True" => GOOD,
+        _ if view.is_stuck() => BAD,
+        _ => BUSY,
+    };
+    styled(style, ready)
+}

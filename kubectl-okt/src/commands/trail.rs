@@ -1,0 +1,74 @@
+//! `kubectl okt trail`: where an object has been.
+
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::output::{Format, Table, age, print, print_value};
+use crate::select::One;
+
+/// Show the last transitions of an object: from where to where, when, why, and how long it stayed.
+#[derive(Args)]
+pub(crate) struct Trail {
+    #[command(flatten)]
+    object: One,
+    /// The format of the output.
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
+}
+
+impl Trail {
+    pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
+        let kinds = Kind::all(client).await?;
+        let view = self.object.read(client, &kinds).await?;
+        let Some(position) = view.position() else {
+            return Err(Error::Failed(format!(
+                "{} has made no transition yet",
+                view.title()
+            )));
+        };
+        match self.output {
+            Some(Format::Json) => return print_value(&position.history, false),
+            Some(Format::Yaml) => return print_value(&position.history, true),
+            Some(Format::Name) => {
+                print(&format!("{}\n", view.id()));
+                return Ok(());
+            }
+            Some(Format::Wide) | None => {}
+        }
+        let mut table = Table::new(&["NO.", "FROM", "TO", "WHY", "AT", "STAYED"]);
+        let ends = position.history.iter().skip(1).map(|it| it.at);
+        for (transition, end) in position
+            .history
+            .iter()
+            .zip(ends.chain([Some(Timestamp::now())]))
+        {
+            let stayed = transition
+                .at
+                .zip(end)
+                .map(|(at, end)| age(end.duration_since(at)));
+            let at = transition.at.map(|at| at.strftime("%F %TZ").to_string());
+            table.row(&[
+                transition.transition.to_string(),
+                or_none(&transition.from),
+                transition.to.clone(),
+                or_none(&transition.cause),
+                at.unwrap_or_else(|| or_none("")),
+                stayed.unwrap_or_else(|| or_none("")),
+            ]);
+        }
+        print(&table.text());
+        print(&format!("\n{}\n", position.trail));
+        Ok(())
+    }
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() {
+        "<none>".to_owned()
+    } else {
+        text.to_owned()
+    }
+}

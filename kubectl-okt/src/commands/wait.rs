@@ -1,0 +1,154 @@
+//! `kubectl okt wait`: until an object is where it is to go.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use clap::Args;
+use futures::StreamExt;
+use jiff::SignedDuration;
+use kube::Client;
+use kube::runtime::{WatchStreamExt, watcher};
+use okt_core::{Graph, StateId};
+
+use super::list::ready;
+use super::plan::state;
+use crate::error::{Error, chain};
+use crate::kind::Kind;
+use crate::output::print;
+use crate::select::One;
+use crate::view::View;
+
+/// Wait until an object is in its desired state, or has reached a state or a visit; print each transition.
+///
+/// It ends early if the object cannot get on by itself.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  kubectl okt wait database/orders              until it is in its desired state
+  kubectl okt wait database/orders Backup       until it reaches this state
+  kubectl okt wait database/orders --timeout 1h")]
+pub(crate) struct Wait {
+    /// The object: TYPE/NAME, or NAME alone if only one object has it.
+    #[arg(value_name = "TYPE/NAME")]
+    object: String,
+    /// A state or a visit [default: the desired state]
+    #[arg(value_name = "STATE")]
+    state: Option<String>,
+    /// The longest time to wait.
+    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
+    timeout: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time: SignedDuration = text
+        .parse()
+        .map_err(|_| "write a time such as 90s, 10m or 1h30m".to_owned())?;
+    Duration::try_from(time).map_err(|_| "a time is not negative".to_owned())
+}
+
+impl Wait {
+    pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
+        let kinds = Kind::all(client).await?;
+        let view = One::named(&self.object).read(client, &kinds).await?;
+        let target = match (&self.state, view.kind.graph()) {
+            (Some(name), Some(graph)) => Some((graph, state(graph, name)?)),
+            (Some(_), None) => super::plan::place(&view).map(|_| None)?,
+            (None, _) => None,
+        };
+        let mut last = view.title();
+        let waited = tokio::time::timeout(self.timeout, reach(client, view, target, &mut last));
+        match waited.await {
+            Ok(done) => done,
+            Err(_) => Err(Error::TimedOut(format!(
+                "the time to wait is over: {last}; `kubectl okt why {}` says why",
+                self.object
+            ))),
+        }
+    }
+}
+
+/// Follows an object until it is where it is to go; `last` says where it is.
+async fn reach(
+    client: &Client,
+    view: View<'_>,
+    target: Option<(&'static Graph<'static>, StateId)>,
+    last: &mut String,
+) -> Result<(), Error> {
+    let (kind, uid) = (view.kind, view.meta.uid.clone());
+    let first = view.position().map_or(0, |position| position.transition);
+    let mut printed = first;
+    let config = watcher::Config::default().fields(&format!("metadata.name={}", view.name()));
+    let api = kind.objects(client, view.namespace());
+    let gone = || Error::Failed(format!("{} does not exist any more", view.title()));
+    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut is_there = false;
+    while let Some(event) = events.next().await {
+        let object = match event {
+            Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => object,
+            Ok(watcher::Event::Init) => {
+                is_there = false;
+                continue;
+            }
+            Ok(watcher::Event::InitDone) if is_there => continue,
+            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => return Err(gone()),
+            Err(error) => {
+                eprintln!("warning: {}; trying again", chain(&error));
+                continue;
+            }
+        };
+        is_there = true;
+        let view = View::of(kind, object);
+        if view.meta.uid != uid {
+            return Err(gone());
+        }
+        for transition in view
+            .position()
+            .into_iter()
+            .flat_map(|position| &position.history)
+        {
+            if transition.transition > printed {
+                printed = transition.transition;
+                print(&format!(
+                    "{} → {} ({})\n",
+                    transition.from, transition.to, transition.cause
+                ));
+            }
+        }
+        let (status, reason, message) = ready(&view);
+        *last = format!(
+            "{} is in {}, {reason}: {message}",
+            view.title(),
+            view.state().unwrap_or("no state")
+        );
+        let is_reported = view.status.observed_generation == view.meta.generation;
+        let is_done = match target {
+            Some((graph, to)) => has_been(&view, graph, to, first),
+            None => is_reported && status == "True",
+        };
+        if is_done {
+            print(&format!(
+                "{} is in {}\n",
+                view.title(),
+                view.state().unwrap_or("no state")
+            ));
+            return Ok(());
+        }
+        if is_reported && view.is_true("Stalled") {
+            return Err(Error::Refused(format!(
+                "{last}; `kubectl okt why {}` says what to do",
+                view.id()
+            )));
+        }
+    }
+    Err(gone())
+}
+
+/// Returns whether an object is in a state, or has been since a transition.
+fn has_been(view: &View<'_>, graph: &Graph<'_>, to: StateId, since: u64) -> bool {
+    let is_target = |name: &str| graph.named(name) == Some(to);
+    let history = view
+        .position()
+        .into_iter()
+        .flat_map(|position| &position.history);
+    let mut later = history.filter(|transition| transition.transition > since);
+    view.state().is_some_and(is_target) || later.any(|transition| is_target(&transition.to))
+}

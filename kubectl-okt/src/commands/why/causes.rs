@@ -1,0 +1,339 @@
+//! The causes that keep an object where it is, each with its remedies. Pure: from what was read of the cluster.
+
+use jiff::Timestamp;
+use okt_core::{Graph, Mark, StateId};
+use okt_runtime::reasons::{self, resources};
+use okt_runtime::{FINALIZER, Phase};
+use serde::Serialize;
+
+use super::surroundings::Surroundings;
+use crate::commands::list::ready;
+use crate::output::age;
+use crate::view::View;
+
+/// A cause, and what a person may do about it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Cause {
+    /// What keeps the object where it is.
+    pub(crate) what: String,
+    /// What would move it.
+    pub(crate) remedies: Vec<String>,
+}
+
+/// How long an operator may take to see a change before that is a cause, in seconds.
+const PATIENCE: i64 = 30;
+
+/// Returns the causes, the first that must be mended first.
+pub(crate) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if let Some(why) = &view.unreadable {
+        causes.push(cause(
+            format!("The object cannot be read as one of OKT: {why}."),
+            ["compare the version of this program with that of the operator"],
+        ));
+        return causes;
+    }
+    if let Err(why) = &view.kind.graph {
+        causes.push(cause(
+            format!("Its graph is not known, so its route is not shown: {why}."),
+            [],
+        ));
+    }
+    if let Some(foreign) = foreign_finalizers(view) {
+        causes.push(foreign);
+        return causes;
+    }
+    if let Some(idle) = no_operator(view, around, now) {
+        causes.push(idle);
+        return causes;
+    }
+    causes.extend(reported(view, now));
+    causes
+}
+
+fn cause<const N: usize>(what: impl Into<String>, remedies: [&str; N]) -> Cause {
+    Cause {
+        what: what.into(),
+        remedies: remedies.map(str::to_owned).into(),
+    }
+}
+
+/// Returns the cause if the object is deleted and only finalizers of others keep it.
+fn foreign_finalizers(view: &View<'_>) -> Option<Cause> {
+    let finalizers = view.meta.finalizers.as_deref().unwrap_or_default();
+    if !view.is_deleting() || finalizers.is_empty() || finalizers.iter().any(|it| it == FINALIZER) {
+        return None;
+    }
+    let names = finalizers.join(", ");
+    Some(Cause {
+        what: format!(
+            "Its operator is done with the deletion and has removed its finalizer. Finalizers of other controllers keep the object: {names}."
+        ),
+        remedies: vec![
+            format!("find the controller that owns {names}, and see why it does not finish"),
+            "remove the finalizer by hand only if that controller is gone for ever: what it would clean up stays".to_owned(),
+        ],
+    })
+}
+
+/// Returns the cause if no operator has seen the present version of the object.
+fn no_operator(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Option<Cause> {
+    let generation = view.meta.generation.unwrap_or_default();
+    let observed = view.status.observed_generation.unwrap_or(-1);
+    let has_reported = view.condition("Ready").is_some();
+    let is_new = view
+        .meta
+        .creation_timestamp
+        .as_ref()
+        .is_some_and(|created| now.duration_since(created.0).as_secs() < PATIENCE);
+    if (has_reported && observed >= generation) || is_new {
+        return None;
+    }
+    let what = if has_reported {
+        format!(
+            "Its operator has not seen generation {generation} of the object: the status is about generation {observed}."
+        )
+    } else {
+        "No operator has reported on the object.".to_owned()
+    };
+    let mut remedies = Vec::new();
+    match around.groups.as_deref() {
+        Some([]) => remedies.push(
+            "no OKT operator with leader election has a lease in the cluster: start its operator"
+                .to_owned(),
+        ),
+        Some(groups) => {
+            for group in groups {
+                let (namespace, name) = (&group.namespace, &group.name);
+                match (group.alive, group.ready) {
+                    (0, _) => remedies.push(format!(
+                        "no replica of {name} in the namespace {namespace} renews its lease: kubectl -n {namespace} get pods"
+                    )),
+                    (alive, 0) => remedies.push(format!(
+                        "none of the {alive} replicas of {name} in the namespace {namespace} is ready: its CRD may be older than the operator (apply the output of its subcommand `crd`), or its roles too few (`rbac`); its log says which: kubectl -n {namespace} logs -l app.kubernetes.io/name={name}"
+                    )),
+                    (alive, ready) => remedies.push(format!(
+                        "{ready} of {alive} replicas of {name} in the namespace {namespace} act: if this is its operator, see its log"
+                    )),
+                }
+            }
+        }
+        None => remedies.push("see whether its operator runs, and its log".to_owned()),
+    }
+    for webhook in &around.webhooks {
+        remedies.push(format!(
+            "the webhook {webhook} may change the status: if it drops fields, the operator can record nothing; exclude the status subresource in its rules"
+        ));
+    }
+    Some(Cause { what, remedies })
+}
+
+/// Returns the causes that the operator reports in the conditions.
+fn reported(view: &View<'_>, now: Timestamp) -> Vec<Cause> {
+    let (status, reason, message) = ready(view);
+    let id = view.id();
+    if status == "True" {
+        return vec![cause(format!("Nothing is wrong: {message}."), [])];
+    }
+    let mut causes = Vec::new();
+    let retry = format!("kubectl okt retry {id}");
+    let sentence = |text: &str| format!("{text}: {message}");
+    let found = match reason {
+        reasons::PAUSED => Cause {
+            what: "It is paused by the annotation okt.dev/paused.".to_owned(),
+            remedies: vec![format!("kubectl okt resume {id}")],
+        },
+        reasons::UNREACHABLE => Cause {
+            what: sentence("Its operator cannot reach the application"),
+            remedies: vec![
+                "see whether the pods of the application run and whether a network policy lets the operator in; the operator tries again by itself".to_owned(),
+            ],
+        },
+        reasons::OBSERVATION_FAILED => Cause {
+            what: sentence("Its operator cannot observe the application"),
+            remedies: vec!["mend what the message names; the operator tries again by itself".to_owned()],
+        },
+        reasons::UNFORESEEN_STATE | reasons::UNKNOWN_STATE => Cause {
+            what: sentence("The graph does not have the state that the object is in"),
+            remedies: vec![
+                "run a release of the operator whose graph has the state, by that name or by `#[was(..)]`".to_owned(),
+                format!("kubectl okt graph {} shows the states of the CRD", view.kind.id()),
+            ],
+        },
+        reasons::OBSERVED_ELSEWHERE | reasons::ABSENT => Cause {
+            what: sentence("The application is not what the status says"),
+            remedies: vec![retry],
+        },
+        reasons::UNKNOWN_DESIRED_STATE => Cause {
+            what: sentence("The graph does not have the desired state"),
+            remedies: vec![format!("kubectl okt go {id} STATE, with one of: {}", desirable(view))],
+        },
+        reasons::NO_ROUTE => Cause {
+            what: sentence("No route leads to the desired state"),
+            remedies: vec![match reachable(view) {
+                Some(states) => format!("kubectl okt go {id} STATE, with one that a route leads to: {states}"),
+                None => "no route leads anywhere from here; only a deletion does".to_owned(),
+            }],
+        },
+        reasons::LOOP_DETECTED => Cause {
+            what: sentence("It goes round without coming to rest"),
+            remedies: vec![
+                format!("kubectl okt trail {id} shows the round"),
+                retry,
+            ],
+        },
+        reasons::REFUSED => Cause {
+            what: sentence("The API server refuses what the operator writes"),
+            remedies: vec!["apply the CRD of the operator's release: the output of its subcommand `crd`".to_owned()],
+        },
+        reasons::FORBIDDEN => Cause {
+            what: sentence("The operator lacks a role"),
+            remedies: vec!["apply the output of the operator's subcommand `rbac`".to_owned()],
+        },
+        reasons::UNDECODABLE => Cause {
+            what: sentence("The operator cannot read the object"),
+            remedies: vec![format!("correct the object: kubectl edit {id}")],
+        },
+        resources::NOT_OWNED => Cause {
+            what: sentence("An object that it needs belongs to another owner"),
+            remedies: vec![
+                "delete or rename the object that the message names, or change the spec so that another name is used".to_owned(),
+            ],
+        },
+        resources::FORBIDDEN if message.contains("exceeded quota") => Cause {
+            what: sentence("A quota is exhausted"),
+            remedies: vec![
+                "kubectl describe resourcequota shows the quota; raise it, or free some of it; the operator tries again by itself".to_owned(),
+            ],
+        },
+        resources::FORBIDDEN => Cause {
+            what: sentence("The operator lacks a role for a resource, or an admission plugin refuses it"),
+            remedies: vec!["apply the output of the operator's subcommand `rbac`, or mend what the message names".to_owned()],
+        },
+        resources::REFUSED | resources::BAD_RESOURCE | resources::BAD_TEMPLATE | resources::IMMUTABLE => Cause {
+            what: sentence("A resource that it needs cannot be applied"),
+            remedies: vec!["change the spec that leads to this resource, or delete the resource if it may be made anew".to_owned()],
+        },
+        resources::NOT_READY => Cause {
+            what: sentence("A resource that it needs has failed"),
+            remedies: vec![
+                "kubectl describe the resource that the message names, and read its logs; after mending the cause:".to_owned(),
+                retry,
+            ],
+        },
+        resources::WAITING => Cause {
+            what: sentence("It waits for a resource"),
+            remedies: vec!["kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)".to_owned()],
+        },
+        _ => return vec![of_work(view, now)],
+    };
+    causes.push(found);
+    causes
+}
+
+/// Returns the cause that the work of the state is, or that the state is.
+fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
+    let (_, reason, message) = ready(view);
+    let id = view.id();
+    let retry = format!("kubectl okt retry {id}");
+    let action = view.action();
+    if let Some(action) = action.filter(|action| action.phase == Phase::Failed) {
+        let why = action
+            .failure
+            .as_ref()
+            .map(|it| format!("{}: {}", it.reason, it.message));
+        let mut remedies = vec![format!("mend the cause, then: {retry}")];
+        if view.is_deleting() {
+            remedies.push(format!(
+                "or give the application up: kubectl okt abandon {id}"
+            ));
+        }
+        return Cause {
+            what: format!(
+                "The work of {} failed for good: {}",
+                view.state().unwrap_or_default(),
+                why.unwrap_or_else(|| format!("{reason}: {message}"))
+            ),
+            remedies,
+        };
+    }
+    let is_holding = view
+        .place()
+        .and_then(|(graph, at)| graph.get(at))
+        .is_some_and(|it| it.is(Mark::Hold));
+    if is_holding && view.is_true("Stalled") {
+        let led = view
+            .position()
+            .and_then(|position| position.failure.as_ref());
+        let led = led.map(|it| format!(" What led there: {}: {}.", it.reason, it.message));
+        return Cause {
+            what: format!(
+                "{} is a holding state: the object stays until a person decides.{}",
+                view.state().unwrap_or_default(),
+                led.unwrap_or_default()
+            ),
+            remedies: vec![
+                retry,
+                format!(
+                    "or choose another state: kubectl okt go {id} STATE ({})",
+                    desirable(view)
+                ),
+            ],
+        };
+    }
+    if let Some(action) = action {
+        let since = action
+            .started_at
+            .map(|at| format!(" since {} ago", age(now.duration_since(at))));
+        let failed = action
+            .failure
+            .as_ref()
+            .map(|it| format!("; the last error was {}: {}", it.reason, it.message));
+        let progress = if action.message.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", action.message)
+        };
+        return Cause {
+            what: format!(
+                "The work of {} is under way{}, attempt {}{progress}{}.",
+                view.state().unwrap_or_default(),
+                since.unwrap_or_default(),
+                action.attempt,
+                failed.unwrap_or_default()
+            ),
+            remedies: Vec::new(),
+        };
+    }
+    Cause {
+        what: format!("{reason}: {message}"),
+        remedies: if view.is_true("Stalled") {
+            vec![retry]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+fn names(graph: &Graph<'_>, states: impl Iterator<Item = StateId>) -> Option<String> {
+    let names: Vec<&str> = states.map(|id| graph.name_of(id)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Returns the states that a spec may ask for.
+fn desirable(view: &View<'_>) -> String {
+    let graph = view.kind.graph();
+    let names = graph.and_then(|graph| names(graph, graph.desirable_states()));
+    names.unwrap_or_else(|| "those of its graph".to_owned())
+}
+
+/// Returns the states that a spec may ask for and that a route leads to.
+fn reachable(view: &View<'_>) -> Option<String> {
+    let (graph, at) = view.place()?;
+    names(
+        graph,
+        graph
+            .desirable_states()
+            .filter(|to| *to == at || graph.hop(at, *to).is_some()),
+    )
+}

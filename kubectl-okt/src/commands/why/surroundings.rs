@@ -1,0 +1,220 @@
+//! What else in the cluster may keep an object where it is: the replicas of operators, webhooks, events.
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, RuleWithOperations,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+use crate::output::plain;
+use crate::view::View;
+
+/// The label of the leases of all replicas of OKT operators; its value is the name of the group.
+const GROUP_LABEL: &str = "okt.dev/ranges";
+
+/// Whether a replica has read the CRDs and filled its caches.
+const READY: &str = "okt.dev/ready";
+
+/// How many events are shown.
+const EVENTS: usize = 5;
+
+/// What surrounds an object.
+#[derive(Default, Debug)]
+pub(crate) struct Surroundings {
+    /// The groups of replicas; none if they cannot be listed.
+    pub(crate) groups: Option<Vec<Group>>,
+    /// The webhooks that may change the status of the object.
+    pub(crate) webhooks: Vec<String>,
+    /// The last warnings about the object, oldest first.
+    pub(crate) events: Vec<String>,
+    /// What could not be read, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+/// The replicas of one operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Group {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// How many replicas have a valid lease.
+    pub(crate) alive: usize,
+    /// How many of these have read their CRDs and filled their caches.
+    pub(crate) ready: usize,
+}
+
+impl Surroundings {
+    pub(crate) async fn read(client: &Client, view: &View<'_>) -> Self {
+        let mut all = Self::default();
+        let (groups, webhooks, events) =
+            futures::join!(groups(client), webhooks(client, view), events(client, view));
+        match groups {
+            Ok(groups) => all.groups = Some(groups),
+            Err(error) => all.note("the leases of operators", &error),
+        }
+        match webhooks {
+            Ok(webhooks) => all.webhooks = webhooks,
+            Err(error) => all.note("webhooks", &error),
+        }
+        match events {
+            Ok(events) => all.events = events,
+            Err(error) => all.note("events", &error),
+        }
+        all
+    }
+
+    fn note(&mut self, what: &str, error: &kube::Error) {
+        let why = match error {
+            kube::Error::Api(status) => status.message.clone(),
+            error => error.to_string(),
+        };
+        self.unread.push(format!("{what} ({})", plain(&why)));
+    }
+}
+
+async fn groups(client: &Client) -> Result<Vec<Group>, kube::Error> {
+    let leases: Api<Lease> = Api::all(client.clone());
+    let leases = leases
+        .list(&ListParams::default().labels(GROUP_LABEL))
+        .await?;
+    Ok(grouped(&leases.items, Timestamp::now()))
+}
+
+/// Returns the groups of these leases; the lease of a table has no duration.
+fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for lease in leases {
+        let labels = lease.metadata.labels.as_ref();
+        let Some(name) = labels.and_then(|labels| labels.get(GROUP_LABEL)) else {
+            continue;
+        };
+        let namespace = lease.metadata.namespace.as_deref().unwrap_or_default();
+        let known = groups
+            .iter()
+            .position(|it| it.name == *name && it.namespace == namespace);
+        let known = known.unwrap_or_else(|| {
+            groups.push(Group {
+                namespace: namespace.to_owned(),
+                name: name.clone(),
+                alive: 0,
+                ready: 0,
+            });
+            groups.len() - 1
+        });
+        let spec = lease.spec.clone().unwrap_or_default();
+        let (Some(renewed), Some(length)) = (spec.renew_time, spec.lease_duration_seconds) else {
+            continue;
+        };
+        // The clocks of two machines differ; a lease that is valid for seconds more changes nothing here.
+        if now.duration_since(renewed.0).as_secs() > 2 * i64::from(length) {
+            continue;
+        }
+        groups[known].alive += 1;
+        let annotations = lease.metadata.annotations.as_ref();
+        if annotations
+            .and_then(|all| all.get(READY))
+            .is_some_and(|ready| ready == "true")
+        {
+            groups[known].ready += 1;
+        }
+    }
+    groups
+}
+
+async fn webhooks(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
+    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let configurations = api.list(&ListParams::default()).await?.items;
+    let resource = &view.kind.resource;
+    let matches = |rule: &RuleWithOperations| {
+        let has = |list: &Option<Vec<String>>, wanted: &[&str]| {
+            list.iter()
+                .flatten()
+                .any(|it| it == "*" || wanted.contains(&it.as_str()))
+        };
+        let status = format!("{}/status", resource.plural);
+        has(&rule.api_groups, &[&resource.group])
+            && has(&rule.resources, &[&status, "*/*", "*/status"])
+    };
+    let hooks = configurations.into_iter().flat_map(|configuration| {
+        let of = configuration.metadata.name.unwrap_or_default();
+        let hooks = configuration.webhooks.unwrap_or_default().into_iter();
+        hooks.map(move |hook| (of.clone(), hook))
+    });
+    let hooks = hooks.filter(|(_, hook)| hook.rules.iter().flatten().any(matches));
+    Ok(hooks
+        .map(|(of, hook)| format!("{} in mutatingwebhookconfiguration/{of}", hook.name))
+        .collect())
+}
+
+async fn events(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
+    // The events about cluster-scoped objects are in this namespace.
+    let namespace = view.namespace().unwrap_or("default");
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+    let uid = view.meta.uid.as_deref().unwrap_or_default();
+    let fields = format!("involvedObject.uid={uid},type=Warning");
+    let mut events = api
+        .list(&ListParams::default().fields(&fields))
+        .await?
+        .items;
+    let time = |event: &Event| {
+        let series = event
+            .series
+            .as_ref()
+            .and_then(|series| series.last_observed_time.as_ref());
+        let micro = series.or(event.event_time.as_ref()).map(|time| time.0);
+        micro.or(event.last_timestamp.as_ref().map(|time| time.0))
+    };
+    events.sort_by_key(time);
+    let last = events.iter().skip(events.len().saturating_sub(EVENTS));
+    let line = |event: &Event| {
+        let at = time(event)
+            .map(|at| at.strftime("%F %TZ").to_string())
+            .unwrap_or_default();
+        let reason = event.reason.as_deref().unwrap_or_default();
+        let message = event.message.as_deref().unwrap_or_default();
+        plain(&format!("{at} {reason}: {message}"))
+    };
+    Ok(last.map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn replicas_are_counted_by_their_leases() {
+        let now: Timestamp = "2026-11-25T12:00:00Z".parse().expect("a time");
+        let member = |name: &str, renewed: &str, ready: &str| -> Lease {
+            serde_json::from_value(json!({
+                "metadata": {
+                    "name": name, "namespace": "system",
+                    "labels": { "okt.dev/ranges": "app" }, "annotations": { "okt.dev/ready": ready },
+                },
+                "spec": { "renewTime": renewed, "leaseDurationSeconds": 15 },
+            }))
+            .expect("a lease")
+        };
+        let table: Lease = serde_json::from_value(json!({
+            "metadata": { "name": "app-ranges", "namespace": "system", "labels": { "okt.dev/ranges": "app" } },
+            "spec": {},
+        }))
+        .expect("a lease");
+        let leases = [
+            table,
+            member("a", "2026-11-25T11:59:50.000000Z", "true"),
+            member("b", "2026-11-25T11:59:50.000000Z", "false"),
+            member("c", "2026-11-25T11:00:00.000000Z", "true"),
+        ];
+        let group = Group {
+            namespace: "system".to_owned(),
+            name: "app".to_owned(),
+            alive: 2,
+            ready: 1,
+        };
+        assert_eq!(grouped(&leases, now), [group]);
+    }
+}

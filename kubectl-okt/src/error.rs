@@ -1,0 +1,64 @@
+//! The errors of a command, each with its exit code.
+
+/// An error of a command: what happened, to what, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The cluster does not answer, does not permit the request, or does not have the object.
+    #[error("{0}")]
+    Failed(String),
+    /// The graph, or another owner of a field, does not permit the change; or a check found something.
+    #[error("{0}")]
+    Refused(String),
+    /// The time to wait is over.
+    #[error("{0}")]
+    TimedOut(String),
+}
+
+/// What the exit codes mean, for the help and the man page.
+pub(crate) const EXIT_CODES: &str = "Exit codes:
+  0  done
+  1  the cluster does not answer, does not permit it, or does not have the object
+  2  the command line is wrong
+  3  refused: the graph has no such way, another manager owns the field, or a check found something
+  4  the time to wait is over";
+
+impl Error {
+    /// Returns the exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Failed(_) => 1,
+            Self::Refused(_) => 3,
+            Self::TimedOut(_) => 4,
+        }
+    }
+
+    /// Returns the error of a request; `what` is what the command wanted to do (e.g. `list databases.demo.okt.dev`).
+    pub(crate) fn of_request(what: &str, error: &kube::Error) -> Self {
+        let why = match error {
+            kube::Error::Api(status) if status.code == 401 => {
+                "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()
+            }
+            kube::Error::Api(status) if status.code == 403 => {
+                format!("you may not: {}; ask an administrator for the cluster role `<plural>.<group>:view`, which the subcommand `rbac` of the operator prints", status.message)
+            }
+            kube::Error::Api(status) => status.message.clone(),
+            error => chain(error),
+        };
+        Self::Failed(format!("cannot {what}: {why}"))
+    }
+}
+
+/// Returns the text of an error with its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,257 @@
+//! The kinds of objects that OKT operators manage, found in the cluster by the graph of their CRDs.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::api::{DynamicObject, ListParams};
+use kube::discovery::ApiResource;
+use kube::{Api, Client};
+use okt_core::Graph;
+use okt_core::stored::StoredGraph;
+use okt_runtime::GRAPH_ANNOTATION;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::output::clean;
+
+/// The category of all kinds of OKT operators (`kubectl get okt`).
+const CATEGORY: &str = "okt";
+
+/// The field of a spec that has the desired state, unless the schema says otherwise.
+const FIELD: &str = "lifecycle";
+
+/// How many CRDs are read at once.
+const CONCURRENT: usize = 8;
+
+/// A kind of objects that an OKT operator manages.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) resource: ApiResource,
+    pub(crate) is_namespaced: bool,
+    /// The graph, or why it cannot be read.
+    pub(crate) graph: Result<&'static Graph<'static>, String>,
+    /// The field of the spec with the desired state.
+    pub(crate) field: String,
+    /// The names by which kubectl knows the kind, in lower case.
+    names: Vec<String>,
+}
+
+impl Kind {
+    /// Returns every kind of an OKT operator, by group and name.
+    ///
+    /// Without the right to list CRDs it finds the kinds by their category, without their graphs.
+    pub(crate) async fn all(client: &Client) -> Result<Vec<Self>, Error> {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let failed = |error: &kube::Error| {
+            Error::of_request("list customresourcedefinitions.apiextensions.k8s.io", error)
+        };
+        // Most CRDs of a cluster are not of OKT, and the schema is the larger part of a CRD.
+        let mut kinds = match api.list_metadata(&ListParams::default()).await {
+            Ok(crds) => {
+                let names = crds.items.into_iter().filter_map(|crd| {
+                    let annotations = crd.metadata.annotations.unwrap_or_default();
+                    let name = crd.metadata.name?;
+                    annotations.contains_key(GRAPH_ANNOTATION).then_some(name)
+                });
+                let crds = stream::iter(names.map(|name| {
+                    let api = &api;
+                    async move { api.get_opt(&name).await }
+                }));
+                let crds: Vec<_> = (crds.buffered(CONCURRENT).try_collect().await)
+                    .map_err(|error| failed(&error))?;
+                crds.iter().flatten().filter_map(Self::of_crd).collect()
+            }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                Self::by_category(client, &status.message).await?
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        kinds.sort_by_key(Self::id);
+        Ok(kinds)
+    }
+
+    /// Returns the kind of a CRD; none if it serves no version.
+    pub(crate) fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
+        let spec = &crd.spec;
+        let served = |version: &&CustomResourceDefinitionVersion| version.served;
+        let version = (spec.versions.iter().filter(served))
+            .find(|version| version.storage)
+            .or_else(|| spec.versions.iter().find(served))?;
+        let annotations = crd.metadata.annotations.as_ref();
+        let text = annotations.and_then(|all| all.get(GRAPH_ANNOTATION));
+        let graph = match text.map(|text| read(text)) {
+            Some(Ok(graph)) => Ok(graph),
+            Some(Err(why)) => Err(format!(
+                "the annotation {GRAPH_ANNOTATION} of the CRD cannot be read: {why}"
+            )),
+            None => Err(format!("the CRD has no annotation {GRAPH_ANNOTATION}")),
+        };
+        let names = &spec.names;
+        let mut known = vec![names.plural.clone(), names.kind.clone()];
+        known.extend(names.singular.clone());
+        known.extend(names.short_names.iter().flatten().cloned());
+        Some(Self {
+            resource: ApiResource {
+                group: spec.group.clone(),
+                version: version.name.clone(),
+                api_version: format!("{}/{}", spec.group, version.name),
+                kind: names.kind.clone(),
+                plural: names.plural.clone(),
+            },
+            is_namespaced: spec.scope == "Namespaced",
+            field: desired_field(version, graph.as_deref().ok()),
+            graph,
+            names: known.iter().map(|name| name.to_lowercase()).collect(),
+        })
+    }
+
+    /// Finds the kinds of the category `okt` by discovery, which every user may read.
+    async fn by_category(client: &Client, why: &str) -> Result<Vec<Self>, Error> {
+        let mut kinds = Self::served(client).await?;
+        kinds.retain(|(resource, _)| {
+            resource
+                .categories
+                .iter()
+                .flatten()
+                .any(|it| it == CATEGORY)
+        });
+        let why = format!("its CRD cannot be read: {why}");
+        let kinds = kinds.into_iter().map(|(_, kind)| Self {
+            graph: Err(why.clone()),
+            ..kind
+        });
+        Ok(kinds.collect())
+    }
+
+    /// Returns the kinds of any operator, or of Kubernetes itself, that a user means; without their graphs.
+    pub(crate) async fn any(client: &Client, name: &str) -> Result<Vec<Self>, Error> {
+        let kinds = Self::served(client)
+            .await?
+            .into_iter()
+            .map(|(_, kind)| kind);
+        Ok(kinds.filter(|kind| kind.is_called(name)).collect())
+    }
+
+    /// Returns every kind that the API server serves, by discovery.
+    async fn served(client: &Client) -> Result<Vec<(APIResource, Self)>, Error> {
+        let failed = |error: kube::Error| Error::of_request("read the API groups", &error);
+        let groups = client.list_api_groups().await.map_err(failed)?;
+        let versions = groups.groups.into_iter().filter_map(|group| {
+            let preferred = group
+                .preferred_version
+                .or_else(|| group.versions.first().cloned())?;
+            Some((group.name, preferred.version))
+        });
+        let core = (String::new(), "v1".to_owned());
+        let lists = stream::iter(std::iter::once(core).chain(versions).map(
+            |(group, version)| async move {
+                let list = if group.is_empty() {
+                    client.list_core_api_resources(&version).await
+                } else {
+                    client
+                        .list_api_group_resources(&format!("{group}/{version}"))
+                        .await
+                };
+                // One group whose server does not answer must not hide the others.
+                let resources = list.map(|list| list.resources).unwrap_or_default();
+                (group, version, resources)
+            },
+        ));
+        let lists: Vec<_> = lists.buffered(CONCURRENT).collect().await;
+        let kinds = lists.into_iter().flat_map(|(group, version, resources)| {
+            let whole = resources
+                .into_iter()
+                .filter(|resource| !resource.name.contains('/'));
+            whole.map(move |resource| {
+                let kind = Self::discovered(&group, &version, &resource);
+                (resource, kind)
+            })
+        });
+        Ok(kinds.collect())
+    }
+
+    fn discovered(group: &str, version: &str, resource: &APIResource) -> Self {
+        let mut names = vec![&resource.name, &resource.kind, &resource.singular_name];
+        names.extend(resource.short_names.iter().flatten());
+        let api_version = match group {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        };
+        Self {
+            resource: ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version,
+                kind: resource.kind.clone(),
+                plural: resource.name.clone(),
+            },
+            is_namespaced: resource.namespaced,
+            graph: Err("its CRD was not read".to_owned()),
+            field: FIELD.to_owned(),
+            names: names.into_iter().map(|name| name.to_lowercase()).collect(),
+        }
+    }
+
+    /// Returns the full name (e.g. `databases.demo.okt.dev`).
+    pub(crate) fn id(&self) -> String {
+        match self.resource.group.as_str() {
+            "" => self.resource.plural.clone(),
+            group => format!("{}.{group}", self.resource.plural),
+        }
+    }
+
+    /// Returns whether a user means this kind: plural, singular, short name or kind, with or without the group.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        let (name, group) = name.split_once('.').unwrap_or((&name, ""));
+        let is_group = group.is_empty()
+            || group == self.resource.group
+            || group == format!("{}.{}", self.resource.version, self.resource.group);
+        is_group && self.names.iter().any(|own| own == name)
+    }
+
+    /// Returns the graph if there is one that can be read and that has states.
+    pub(crate) fn graph(&self) -> Option<&'static Graph<'static>> {
+        let graph = *self.graph.as_ref().ok()?;
+        (!graph.states.is_empty()).then_some(graph)
+    }
+
+    /// Returns the objects of a namespace, or of all.
+    pub(crate) fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) if self.is_namespaced => {
+                Api::namespaced_with(client.clone(), namespace, &self.resource)
+            }
+            _ => Api::all_with(client.clone(), &self.resource),
+        }
+    }
+}
+
+/// Reads a graph; its texts control no terminal.
+fn read(text: &str) -> Result<&'static Graph<'static>, String> {
+    let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    clean(&mut value);
+    let graph = StoredGraph::read(&value.to_string()).map_err(|error| error.to_string())?;
+    Ok(graph.leak())
+}
+
+/// Returns the field of the spec that has the desired state: the one whose schema lists states of the graph.
+fn desired_field(version: &CustomResourceDefinitionVersion, graph: Option<&Graph<'_>>) -> String {
+    let schema = version.schema.as_ref();
+    let schema = schema.and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
+    let fields = spec.and_then(|spec| spec.properties.as_ref());
+    let lists_states = |field: &&JSONSchemaProps| {
+        let state = field.properties.as_ref().and_then(|it| it.get("state"));
+        let mut values = state.and_then(|it| it.enum_.as_ref()).into_iter().flatten();
+        let graph = graph.filter(|graph| !graph.states.is_empty());
+        graph.is_some_and(|graph| {
+            values.any(|value| value.0.as_str().is_some_and(|it| graph.named(it).is_some()))
+        })
+    };
+    let mut fields = fields.into_iter().flatten();
+    let found = fields.find(|(_, field)| lists_states(field));
+    found.map_or_else(|| FIELD.to_owned(), |(name, _)| name.clone())
+}

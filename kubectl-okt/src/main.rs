@@ -1,0 +1,119 @@
+//! `kubectl okt`: where the objects of all OKT operators are on their graphs, why, and what would move them.
+//!
+//! It knows no operator in advance: the graph is an annotation of each CRD, and the position is in the status.
+
+mod cluster;
+mod commands;
+mod draw;
+mod error;
+mod kind;
+mod output;
+mod select;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::cluster::Connection;
+use crate::commands::conditions::Conditions;
+use crate::commands::diff::Diff;
+use crate::commands::get::Get;
+use crate::commands::go::{Go, Retry};
+use crate::commands::graph::ShowGraph;
+use crate::commands::list::List;
+use crate::commands::plan::Plan;
+use crate::commands::steer::{Abandon, Pause, Resume};
+use crate::commands::trail::Trail;
+use crate::commands::wait::Wait;
+use crate::commands::why::Why;
+use crate::error::{EXIT_CODES, Error};
+use crate::output::print;
+
+/// See where the objects of OKT operators are on their lifecycle graphs, why, and move them.
+#[derive(Parser)]
+#[command(name = "kubectl-okt", bin_name = "kubectl okt", version, after_help = EXIT_CODES)]
+struct Line {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(List),
+    Get(Get),
+    Why(Why),
+    Plan(Plan),
+    Go(Go),
+    Retry(Retry),
+    Pause(Pause),
+    Resume(Resume),
+    Abandon(Abandon),
+    Wait(Wait),
+    Trail(Trail),
+    Graph(ShowGraph),
+    Diff(Diff),
+    Conditions(Conditions),
+    /// Print a script that completes the commands in a shell.
+    Completion {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the man page.
+    Man,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(Line::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", output::plain(&error.to_string()));
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+async fn run(line: Line) -> Result<(), Error> {
+    let connection = &line.connection;
+    match line.command {
+        Command::List(list) => list.run(&connection.client().await?).await,
+        Command::Get(get) => get.run(&connection.client().await?).await,
+        Command::Why(why) => why.run(&connection.client().await?).await,
+        Command::Plan(plan) => plan.run(&connection.client().await?).await,
+        Command::Go(go) => go.run(&connection.client().await?).await,
+        Command::Retry(retry) => retry.run(&connection.client().await?).await,
+        Command::Pause(pause) => pause.run(&connection.client().await?).await,
+        Command::Resume(resume) => resume.run(&connection.client().await?).await,
+        Command::Abandon(abandon) => abandon.run(&connection.client().await?).await,
+        Command::Wait(wait) => wait.run(&connection.client().await?).await,
+        Command::Trail(trail) => trail.run(&connection.client().await?).await,
+        Command::Graph(graph) => graph.run(&connection.client().await?).await,
+        Command::Diff(diff) if diff.needs_cluster() => {
+            diff.run(Some(&connection.client().await?)).await
+        }
+        Command::Diff(diff) => diff.run(None).await,
+        Command::Conditions(conditions) if conditions.needs_cluster() => {
+            conditions.run(&connection.client().await?).await
+        }
+        Command::Conditions(conditions) => conditions.read(),
+        Command::Completion { shell } => {
+            // kubectl calls a plugin's completion by its own name.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Line::command(), "kubectl-okt", &mut script);
+            print(&String::from_utf8_lossy(&script));
+            Ok(())
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(Line::command()).render(&mut page);
+            rendered
+                .map_err(|error| Error::Failed(format!("cannot print the man page: {error}")))?;
+            print(&String::from_utf8_lossy(&page));
+            Ok(())
+        }
+    }
+}

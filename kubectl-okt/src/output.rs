@@ -1,0 +1,221 @@
+//! What commands print: tables and texts for people, JSON and YAML for programs.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use jiff::SignedDuration;
+use serde::Serialize;
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+use crate::error::Error;
+
+/// The format of the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// A table with more columns.
+    Wide,
+    /// Names alone, as arguments for kubectl.
+    Name,
+}
+
+/// Prints a text; colours are left out where the output is no terminal, or where `NO_COLOR` is set.
+///
+/// An error is ignored: the reader may have seen enough (`| head`).
+pub(crate) fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// Prints a line for each item.
+pub(crate) fn print_lines<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) {
+    let lines: Vec<String> = items.into_iter().map(|item| format!("{item}\n")).collect();
+    print(&lines.concat());
+}
+
+/// Prints a value for programs.
+pub(crate) fn print_value(value: &impl Serialize, is_yaml: bool) -> Result<(), Error> {
+    let cannot = |error: &dyn std::fmt::Display| Error::Failed(format!("cannot print it: {error}"));
+    let text = if is_yaml {
+        serde_saphyr::to_string(value).map_err(|error| cannot(&error))?
+    } else {
+        let text = serde_json::to_string_pretty(value).map_err(|error| cannot(&error))?;
+        format!("{text}\n")
+    };
+    print(&text);
+    Ok(())
+}
+
+/// A table as kubectl prints it: the columns are as wide as their longest cell.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    widths: Vec<usize>,
+}
+
+/// The space between two columns.
+const GAP: usize = 3;
+
+impl Table {
+    /// Creates a table with a line of titles.
+    pub(crate) fn new(titles: &[&str]) -> Self {
+        let mut table = Self::untitled();
+        table.row(titles);
+        table
+    }
+
+    pub(crate) fn untitled() -> Self {
+        Self {
+            rows: Vec::new(),
+            widths: Vec::new(),
+        }
+    }
+
+    pub(crate) fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.as_ref().to_owned()).collect();
+        self.widths.resize(self.widths.len().max(cells.len()), 0);
+        for (width, cell) in self.widths.iter_mut().zip(&cells) {
+            *width = (*width).max(columns(cell));
+        }
+        self.rows.push(cells);
+    }
+
+    /// Returns the rows since the last call, with the columns aligned with all rows so far.
+    pub(crate) fn text(&mut self) -> String {
+        let mut text = String::new();
+        for row in self.rows.drain(..) {
+            let mut line = String::new();
+            let mut missing = 0;
+            for (cell, width) in row.iter().zip(&self.widths) {
+                if cell.is_empty() {
+                    missing += width + GAP;
+                    continue;
+                }
+                line.extend(std::iter::repeat_n(' ', missing));
+                line.push_str(cell);
+                missing = width + GAP - columns(cell);
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Returns how many columns of a terminal a text takes; colours take none.
+fn columns(text: &str) -> usize {
+    anstream::adapter::strip_str(text)
+        .map(UnicodeWidthStr::width)
+        .sum()
+}
+
+/// Replaces the characters of all texts in a value that control a terminal.
+///
+/// Everybody who may write an object chooses its texts.
+pub(crate) fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.contains(char::is_control) {
+                *text = plain(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Returns a text on one line, without characters that control a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// The colours; each goes with a word or a sign that says the same.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const BUSY: Style = AnsiColor::Yellow.on_default();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+
+/// Returns a text in a style.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Returns a duration as kubectl prints an age: two units at most.
+pub(crate) fn age(time: SignedDuration) -> String {
+    let seconds = time.as_secs().max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if minutes < 2 => format!("{seconds}s"),
+        () if hours < 3 => match seconds % 60 {
+            left if minutes < 10 && left > 0 => format!("{minutes}m{left}s"),
+            _ => format!("{minutes}m"),
+        },
+        () if days < 2 => match minutes % 60 {
+            left if hours < 8 && left > 0 => format!("{hours}h{left}m"),
+            _ => format!("{hours}h"),
+        },
+        () => match hours % 24 {
+            left if days < 8 && left > 0 => format!("{days}d{left}h"),
+            _ => format!("{days}d"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_age_has_two_units_at_most() {
+        let ages = [
+            0, 119, 120, 125, 3600, 10_800, 11_100, 172_800, 180_000, 10_000_000,
+        ];
+        let texts: Vec<String> = ages
+            .into_iter()
+            .map(|it| age(SignedDuration::from_secs(it)))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "0s", "119s", "2m", "2m5s", "60m", "3h", "3h5m", "2d", "2d2h", "115d"
+            ]
+        );
+        assert_eq!(
+            age(SignedDuration::from_secs(-5)),
+            "0s",
+            "a clock that is ahead"
+        );
+    }
+
+    #[test]
+    fn a_text_of_an_object_controls_no_terminal() {
+        let mut value = json!({ "a": ["\u{1b}[31mred\n\u{7}"], "b": { "c": "\u{9b}2J" }, "d": 1 });
+        clean(&mut value);
+        assert_eq!(
+            value,
+            json!({ "a": [" [31mred  "], "b": { "c": " 2J" }, "d": 1 })
+        );
+    }
+
+    #[test]
+    fn columns_are_aligned_whatever_their_colours() {
+        let mut table = Table::new(&["NAME", "READY", "STATE"]);
+        table.row(&["a", &styled(GOOD, "True"), "Running"]);
+        table.row(&["longer", "Unknown", ""]);
+        let text = anstream::adapter::strip_str(&table.text()).to_string();
+        assert_eq!(table.text(), "", "each row is printed once");
+        assert_eq!(
+            text,
+            "NAME     READY     STATE\na        True      Running\nlonger   Unknown\n"
+        );
+    }
+}

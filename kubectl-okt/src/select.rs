@@ -1,0 +1,224 @@
+//! Which objects a command is about: a kind, a name, or both, as kubectl takes them.
+
+use clap::Args;
+use futures::future::join_all;
+use kube::Client;
+use kube::api::{DynamicObject, ListParams};
+
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::view::View;
+
+/// One object.
+#[derive(Args)]
+pub(crate) struct One {
+    /// The object: TYPE NAME, TYPE/NAME, or NAME alone if only one object has it.
+    #[arg(required = true, num_args = 1..=2, value_name = "TYPE/NAME")]
+    words: Vec<String>,
+}
+
+/// The objects of a list.
+#[derive(Args)]
+pub(crate) struct Many {
+    /// Only objects of this type: plural, singular or short name, with or without the group.
+    #[arg(value_name = "TYPE")]
+    kind: Option<String>,
+    /// Objects of all namespaces.
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Only objects with these labels.
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+    /// Only objects in this state.
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// Only objects that do not get on by themselves.
+    #[arg(long)]
+    problems: bool,
+}
+
+impl One {
+    /// Returns the object that one word names: TYPE/NAME or NAME.
+    pub(crate) fn named(word: &str) -> Self {
+        Self {
+            words: vec![word.to_owned()],
+        }
+    }
+
+    /// Reads the object.
+    pub(crate) async fn read<'k>(
+        &self,
+        client: &Client,
+        kinds: &'k [Kind],
+    ) -> Result<View<'k>, Error> {
+        let (kind, name) = self.split()?;
+        let kinds = match kind {
+            Some(kind) => called(kinds, kind)?,
+            None => kinds.iter().collect(),
+        };
+        let namespace = client.default_namespace();
+        let found = join_all(kinds.iter().map(|kind| async move {
+            let object = kind.objects(client, Some(namespace)).get_opt(name).await;
+            (*kind, object)
+        }));
+        let mut views = Vec::new();
+        let mut failed = None;
+        for (kind, object) in found.await {
+            match object {
+                Ok(Some(object)) => views.push(View::of(kind, object)),
+                Ok(None) => {}
+                Err(error) => {
+                    let what = format!("get {}/{name}", kind.id());
+                    failed.get_or_insert_with(|| Error::of_request(&what, &error));
+                }
+            }
+        }
+        match (views.len(), failed) {
+            (1, _) => Ok(views.remove(0)),
+            (0, Some(error)) => Err(error),
+            (0, None) => Err(Error::Failed(format!(
+                "there is no {} {name} in the namespace {namespace}; `kubectl okt list -A` shows all objects",
+                kind.unwrap_or("object"),
+            ))),
+            (_, _) => {
+                let ids: Vec<String> = views.iter().map(View::id).collect();
+                Err(Error::Failed(format!(
+                    "several objects are called {name}; name one: {}",
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Returns the kind, if there is one, and the name.
+    fn split(&self) -> Result<(Option<&str>, &str), Error> {
+        let (kind, name) = match &self.words[..] {
+            [kind, name] if !kind.contains('/') && !name.contains('/') => (Some(&**kind), &**name),
+            [word] => match word.split_once('/') {
+                Some((kind, name)) => (Some(kind), name),
+                None => (None, &**word),
+            },
+            words => {
+                return Err(Error::Failed(format!(
+                    "`{}` is no object; write TYPE NAME, TYPE/NAME or NAME",
+                    words.join(" ")
+                )));
+            }
+        };
+        // A name becomes part of a path.
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '%', '?', '#']);
+        if !is_name(name) || name == "." || name == ".." {
+            return Err(Error::Failed(format!("`{name}` is no name of an object")));
+        }
+        Ok((kind, name))
+    }
+}
+
+impl Many {
+    /// Reads the objects, and the errors of the kinds that cannot be listed.
+    pub(crate) async fn read<'k>(
+        &self,
+        client: &Client,
+        kinds: &'k [Kind],
+    ) -> Result<(Vec<View<'k>>, Vec<Error>), Error> {
+        let kinds = match &self.kind {
+            Some(kind) => called(kinds, kind)?,
+            None => kinds.iter().collect(),
+        };
+        let namespace = (!self.all_namespaces).then(|| client.default_namespace());
+        let lists = join_all(kinds.iter().map(|kind| async move {
+            (
+                *kind,
+                list(client, kind, namespace, self.selector.as_deref()).await,
+            )
+        }));
+        let (mut views, mut errors) = (Vec::new(), Vec::new());
+        for (kind, list) in lists.await {
+            match list {
+                Ok(objects) => views.extend(objects.into_iter().map(|it| View::of(kind, it))),
+                Err(error) => {
+                    errors.push(Error::of_request(&format!("list {}", kind.id()), &error));
+                }
+            }
+        }
+        views.retain(|view| self.has(view));
+        views.sort_by(|a, b| key(a).cmp(&key(b)));
+        if views.is_empty()
+            && errors.len() == kinds.len()
+            && let Some(error) = errors.pop()
+        {
+            return Err(error);
+        }
+        Ok((views, errors))
+    }
+
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.kind.as_deref()
+    }
+
+    pub(crate) fn selector(&self) -> Option<&str> {
+        self.selector.as_deref()
+    }
+
+    /// Returns whether a list shows the namespaces.
+    pub(crate) fn shows_namespaces(&self) -> bool {
+        self.all_namespaces
+    }
+
+    /// Returns whether an object is of the list.
+    pub(crate) fn has(&self, view: &View<'_>) -> bool {
+        let is_there = self
+            .state
+            .as_deref()
+            .is_none_or(|state| view.state() == Some(state));
+        is_there && (!self.problems || view.is_stuck())
+    }
+}
+
+fn key<'v>(view: &'v View<'_>) -> (Option<&'v str>, &'v str, &'v str) {
+    (view.namespace(), &view.kind.resource.plural, view.name())
+}
+
+/// How many objects a request lists.
+const PAGE: u32 = 500;
+
+/// Lists all objects of a kind, page by page.
+pub(crate) async fn list(
+    client: &Client,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+) -> Result<Vec<DynamicObject>, kube::Error> {
+    let api = kind.objects(client, namespace);
+    let mut parameters = ListParams::default().limit(PAGE);
+    if let Some(selector) = selector {
+        parameters = parameters.labels(selector);
+    }
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&parameters).await?;
+        objects.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+/// Returns the kinds that a user means.
+pub(crate) fn called<'k>(kinds: &'k [Kind], name: &str) -> Result<Vec<&'k Kind>, Error> {
+    let found: Vec<&Kind> = kinds.iter().filter(|kind| kind.is_called(name)).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let known: Vec<String> = kinds.iter().map(Kind::id).collect();
+    Err(Error::Failed(if known.is_empty() {
+        "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph"
+            .to_owned()
+    } else {
+        format!(
+            "no OKT operator has the kind `{name}`; there are {}",
+            known.join(", ")
+        )
+    }))
+}

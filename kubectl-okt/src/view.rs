@@ -1,0 +1,241 @@
+//! One object on its graph, as the cluster has it.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::api::DynamicObject;
+use okt_core::{Cause, Graph, StateId};
+use okt_runtime::{
+    Desired, NoLifecycle, PAUSED_ANNOTATION, Phase, Position, RecordedAction, StateName, Status,
+    VisitOutcome,
+};
+use serde_json::{Map, Value};
+
+use crate::kind::Kind;
+use crate::output::clean;
+
+/// One object, with what its status says about its lifecycle.
+#[derive(Clone, Debug)]
+pub(crate) struct View<'k> {
+    pub(crate) kind: &'k Kind,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) desired: Desired<NoLifecycle>,
+    pub(crate) status: Status<NoLifecycle, Map<String, Value>>,
+    /// Why the spec or the status cannot be read.
+    pub(crate) unreadable: Option<String>,
+}
+
+/// Where an object is to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Goal {
+    /// To a leaf, because it is being deleted.
+    Deletion,
+    /// To a state that it is to visit once.
+    Visit(StateId),
+    /// To the desired state.
+    Desired(StateId),
+}
+
+/// The next trigger that time raises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Deadline {
+    /// The state that the trigger leads to.
+    pub(crate) to: StateId,
+    /// When the trigger is raised.
+    pub(crate) at: Timestamp,
+}
+
+impl<'k> View<'k> {
+    /// Reads an object; what cannot be read is left out, and said.
+    pub(crate) fn of(kind: &'k Kind, object: DynamicObject) -> Self {
+        let mut unreadable = None;
+        let mut note = |field: String, error: serde_json::Error| {
+            unreadable.get_or_insert_with(|| format!("{field} cannot be read: {error}"));
+        };
+        let DynamicObject {
+            metadata, mut data, ..
+        } = object;
+        let mut data = Value::Object(Map::from_iter([
+            ("spec".to_owned(), data["spec"][&kind.field].take()),
+            ("status".to_owned(), data["status"].take()),
+        ]));
+        clean(&mut data);
+        let desired = match data["spec"].take() {
+            Value::Null => Desired::default(),
+            value => serde_json::from_value(value).unwrap_or_else(|error| {
+                note(format!("spec.{}", kind.field), error);
+                Desired::default()
+            }),
+        };
+        let status = match data["status"].take() {
+            Value::Null => Status::default(),
+            value => serde_json::from_value(value).unwrap_or_else(|error| {
+                note("status".to_owned(), error);
+                Status::default()
+            }),
+        };
+        Self {
+            kind,
+            meta: metadata,
+            desired,
+            status,
+            unreadable,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.meta.name.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.meta.namespace.as_deref()
+    }
+
+    /// Returns the name for people (e.g. `Database demo/orders`).
+    pub(crate) fn title(&self) -> String {
+        let kind = &self.kind.resource.kind;
+        match self.namespace() {
+            Some(namespace) => format!("{kind} {namespace}/{}", self.name()),
+            None => format!("{kind} {}", self.name()),
+        }
+    }
+
+    /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", self.kind.id(), self.name())
+    }
+
+    pub(crate) fn position(&self) -> Option<&Position<NoLifecycle>> {
+        self.status.lifecycle.as_ref()
+    }
+
+    /// Returns the name of the state; none before the first reconciliation.
+    pub(crate) fn state(&self) -> Option<&str> {
+        Some(self.position()?.state.as_str())
+    }
+
+    /// Returns the graph and the state in it.
+    pub(crate) fn place(&self) -> Option<(&'static Graph<'static>, StateId)> {
+        let graph = self.kind.graph()?;
+        Some((graph, graph.named(self.state()?)?))
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.meta.deletion_timestamp.is_some()
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        let annotations = self.meta.annotations.as_ref();
+        let paused = annotations.and_then(|all| all.get(PAUSED_ANNOTATION));
+        paused.is_some_and(|paused| paused == "true")
+    }
+
+    /// Returns the desired state, from the spec or the default of the graph.
+    pub(crate) fn desired(&self) -> Option<&str> {
+        let named = self.desired.state.as_ref().map(StateName::as_str);
+        let home = || {
+            self.kind
+                .graph()
+                .and_then(|graph| Some(graph.name_of(graph.home()?)))
+        };
+        named.or_else(home)
+    }
+
+    /// Returns the visit that the spec asks for and that is not over.
+    pub(crate) fn pending_visit(&self) -> Option<&str> {
+        let visit = self.desired.visit.as_ref()?;
+        let recorded = self.position().and_then(|position| position.visit.as_ref());
+        let is_over = recorded.is_some_and(|recorded| {
+            recorded.state == visit.state.as_str()
+                && recorded.request == visit.request
+                && recorded.outcome != VisitOutcome::Pending
+        });
+        (!is_over).then(|| visit.state.as_str())
+    }
+
+    /// Returns where the object is to go; none if the graph does not have that state.
+    pub(crate) fn goal(&self) -> Option<Goal> {
+        let graph = self.kind.graph()?;
+        if self.is_deleting() {
+            return Some(Goal::Deletion);
+        }
+        let at = self.place().map(|(_, at)| at);
+        let visit = self.pending_visit().and_then(|to| graph.named(to));
+        // From where no route leads to the visit, the desired state counts.
+        let visit =
+            visit.filter(|to| at.is_none_or(|at| at == *to || graph.hop(at, *to).is_some()));
+        visit
+            .map(Goal::Visit)
+            .or_else(|| Some(Goal::Desired(graph.named(self.desired()?)?)))
+    }
+
+    /// Returns the states from the present one to the goal, without the present one; empty where it is reached or where
+    /// there is no route.
+    pub(crate) fn route(&self) -> Vec<StateId> {
+        match (self.place(), self.goal()) {
+            (Some((graph, at)), Some(goal)) => route(graph, at, goal),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns how long the object has been in its state.
+    pub(crate) fn time_in_state(&self, now: Timestamp) -> Option<SignedDuration> {
+        Some(now.duration_since(self.position()?.since?))
+    }
+
+    /// Returns the trigger that time raises first.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let (graph, at) = self.place()?;
+        let position = self.position()?;
+        let state = graph.get(at)?;
+        let raised = state.triggers.iter().filter_map(|trigger| {
+            let (since, after) = match trigger.cause {
+                Cause::After(after) => (position.since?, after),
+                Cause::Deadline(after) => (position.deadline_since.or(position.since)?, after),
+                Cause::Named
+                | Cause::OnError { .. }
+                | Cause::OnDelete
+                | Cause::OnChange
+                | Cause::OnGiveUp => return None,
+            };
+            let at = since.checked_add(after).ok()?;
+            Some(Deadline { to: trigger.to, at })
+        });
+        raised.min_by_key(|deadline| deadline.at)
+    }
+
+    /// Returns the work of the state, unless it succeeded.
+    pub(crate) fn action(&self) -> Option<&RecordedAction> {
+        let action = self.position()?.action.as_ref();
+        action.filter(|action| action.phase != Phase::Done)
+    }
+
+    pub(crate) fn condition(&self, name: &str) -> Option<&Condition> {
+        let mut conditions = self.status.conditions.iter();
+        conditions.find(|condition| condition.type_ == name)
+    }
+
+    pub(crate) fn is_true(&self, condition: &str) -> bool {
+        self.condition(condition)
+            .is_some_and(|it| it.status == "True")
+    }
+
+    /// Returns whether a person should look: the object does not get on by itself, or nothing is known of it.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let is_lost = self
+            .condition("Ready")
+            .is_none_or(|it| it.status == "Unknown");
+        self.unreadable.is_some() || self.is_true("Stalled") || is_lost
+    }
+}
+
+/// Returns the states on the way to a goal, without the first.
+pub(crate) fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
+    let hop = |at: &StateId| match goal {
+        Goal::Deletion => graph.out(*at),
+        Goal::Visit(to) | Goal::Desired(to) => graph.hop(*at, to),
+    };
+    std::iter::successors(hop(&from), hop)
+        // A graph of another source may lead in a circle.
+        .take(graph.states.len())
+        .collect()
+}

@@ -1,0 +1,5 @@
+//! The commands, against the double of the Kubernetes API: what they print, what they write, and their exit codes.
+
+mod moving;
+mod seeing;
+mod world;

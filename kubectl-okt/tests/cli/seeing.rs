@@ -1,0 +1,276 @@
+//! The commands that read.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::world::{World, long_ago, status};
+
+async fn world() -> World {
+    let world = World::start().await;
+    let running = json!({
+        "state": "Running", "since": long_ago(), "transition": 3, "jumps": 1,
+        "desired": { "state": "Running", "transition": 0, "reached": true },
+        "trail": ">Start>Servicing>Running>",
+        "history": [
+            { "transition": 1, "to": "Start", "at": "2026-11-21T08:58:00Z", "cause": "Created" },
+            { "transition": 2, "from": "Start", "to": "Servicing", "at": "2026-11-21T08:59:00Z", "cause": "Jump:Observed" },
+            { "transition": 3, "from": "Servicing", "to": "Running", "at": long_ago(), "cause": "Next" },
+        ],
+    });
+    let ready = ("True", "Running", "in Running, as desired");
+    world
+        .database("good", json!({}), status(running, ready, false))
+        .await;
+    let held = json!({
+        "state": "Failed", "since": long_ago(), "transition": 2, "jumps": 1,
+        "failure": { "reason": "DiskFull", "message": "no space left on /data" },
+        "desired": { "state": "Running", "transition": 0, "reached": false },
+        "trail": ">Start>Failed>", "history": [],
+    });
+    let why = "Failed holds: set spec.lifecycle.request to a new text to go to Running";
+    world
+        .database(
+            "held",
+            json!({ "state": "Running" }),
+            status(held, ("False", "Failed", why), true),
+        )
+        .await;
+    world
+        .database(
+            "new",
+            json!({ "visit": { "state": "Servicing", "request": "a" } }),
+            Value::Null,
+        )
+        .await;
+    world
+}
+
+#[tokio::test]
+async fn a_list_shows_where_every_object_is() {
+    let world = world().await;
+    let list = world.says(&["list", "-A"]).await;
+    expect![[r"
+        NAMESPACE   KIND       NAME   STATE     FOR      DESIRED     READY     REASON
+        default     Database   good   Running   9d       Running     True      Running
+        default     Database   held   Failed    9d       Running     False     Failed
+        default     Database   new    <none>    <none>   Servicing   Unknown   NotReported
+    "]]
+    .assert_eq(&list);
+    let problems = world
+        .says(&["list", "databases", "--problems", "-o", "name"])
+        .await;
+    expect![[r"
+        databases.demo.okt.dev/held
+        databases.demo.okt.dev/new
+    "]]
+    .assert_eq(&problems);
+}
+
+#[tokio::test]
+async fn one_object_is_shown_on_its_graph() {
+    let world = world().await;
+    expect![[r"
+        Database default/held   demo.okt.dev/v1, generation 1
+
+        State:         Failed, for 9d
+        Desired:       Running
+        Route:         Failed → Running
+        Ready:         False, Failed: Failed holds: set spec.lifecycle.request to a new text to go to Running
+        Trail:         >Start>Failed>
+        Transitions:   2, 1 of them a jump
+
+          Start       entry              → Running                                ⇢ Failed (on 5 errors)
+        ◎ Running     rest               → Servicing, ReadOnly, Stopping (Next)   ⇢ Failed (on 3 errors)
+          Servicing   visit              → Running                                ⇢ Failed (after 30m)
+          ReadOnly    rest, idle         → Stopping
+          Stopping                       → End
+        ▶ Failed      rest, hold, idle   → Running, Stopping (Next)
+          End         leaf, idle
+        ▶ here   ┊ on the way   ◎ goal   → children   ⇢ triggers   (Next) where the work ends without another answer
+    "]].assert_eq(&world.says(&["get", "held"]).await);
+    expect![[r"
+        Database default/new   demo.okt.dev/v1, generation 1 (no operator has seen it)
+
+        State:     none recorded yet
+        Desired:   Running (default)
+        Visit:     Servicing (request a): not seen by the operator yet
+        Ready:     Unknown, NotReported: no operator has reported on the object yet
+
+          Start       entry              → Running                                ⇢ Failed (on 5 errors)
+          Running     rest               → Servicing, ReadOnly, Stopping (Next)   ⇢ Failed (on 3 errors)
+          Servicing   visit              → Running                                ⇢ Failed (after 30m)
+          ReadOnly    rest, idle         → Stopping
+          Stopping                       → End
+          Failed      rest, hold, idle   → Running, Stopping (Next)
+          End         leaf, idle
+        ▶ here   ┊ on the way   ◎ goal   → children   ⇢ triggers   (Next) where the work ends without another answer
+    "]].assert_eq(&world.says(&["get", "db/new"]).await);
+}
+
+#[tokio::test]
+async fn why_says_what_keeps_an_object_and_what_would_move_it() {
+    let world = world().await;
+    expect![[r"
+        Database default/held is in Failed, for 9d, and is to be in Running.
+        The route: Failed → Running
+
+        Failed is a holding state: the object stays until a person decides. What led there: DiskFull: no space left on /data.
+          → kubectl okt retry databases.demo.okt.dev/held
+          → or choose another state: kubectl okt go databases.demo.okt.dev/held STATE (Running, Servicing, ReadOnly, End)
+
+        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
+    "]].assert_eq(&world.says(&["why", "held"]).await);
+    expect![[r"
+        Database default/good is in Running, for 9d, and is to be in Running.
+
+        Nothing is wrong: in Running, as desired.
+
+        Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
+    "]].assert_eq(&world.says(&["why", "good"]).await);
+}
+
+#[tokio::test]
+async fn a_plan_is_the_route_with_the_times_that_it_took_before() {
+    let world = world().await;
+    expect![[r"
+        Database default/good is in Running, for 9d.
+
+            STATE      USUALLY   LONGEST   OF   WHAT IT DOES                  OR ELSE
+        ▶   Running    ?         ?         0    Clients may connect.          Failed (on 3 errors)
+        1   Stopping   ?         ?         0    Clients are asked to leave.
+        2   End                                 The server is gone.
+    "]]
+    .assert_eq(&world.says(&["plan", "good", "--deletion"]).await);
+    expect![[r"
+        Database default/good is in Running, for 9d.
+
+            STATE      USUALLY   LONGEST   OF   WHAT IT DOES           OR ELSE
+        ▶   Running    ?         ?         0    Clients may connect.   Failed (on 3 errors)
+        1   ReadOnly                            Clients may read.
+    "]]
+    .assert_eq(&world.says(&["plan", "good", "--to", "ReadOnly"]).await);
+    expect![[r"
+        error: no route leads from Running to Start: nobody may ask for Start; you may ask for Running, Servicing, ReadOnly, End
+    "]].assert_eq(&world.refuses(3, &["plan", "good", "--to", "Start"]).await);
+}
+
+#[tokio::test]
+async fn a_trail_is_the_history_and_the_folded_path() {
+    let world = world().await;
+    let trail = world.says(&["trail", "good"]).await;
+    let lines: Vec<&str> = trail
+        .lines()
+        // How long the object stayed in the others depends on the present time.
+        .filter(|line| !line.starts_with(['2', '3']))
+        .collect();
+    expect![[r"
+        NO.   FROM        TO          WHY             AT                     STAYED
+        1     <none>      Start       Created         2026-11-21 08:58:00Z   60s
+
+        >Start>Servicing>Running>"]]
+    .assert_eq(&lines.join("\n"));
+    let history = world.says(&["trail", "good", "-o", "json"]).await;
+    let history: Value = serde_json::from_str(&history).expect("JSON");
+    assert_eq!(history[1]["cause"], "Jump:Observed");
+}
+
+#[tokio::test]
+async fn a_graph_is_drawn_in_each_language() {
+    let world = world().await;
+    expect![[r"
+          Start       entry              → Running                                ⇢ Failed (on 5 errors)
+          Running     rest               → Servicing, ReadOnly, Stopping (Next)   ⇢ Failed (on 3 errors)
+          Servicing   visit              → Running                                ⇢ Failed (after 30m)
+          ReadOnly    rest, idle         → Stopping
+          Stopping                       → End
+          Failed      rest, hold, idle   → Running, Stopping (Next)
+          End         leaf, idle
+    "]].assert_eq(&world.says(&["graph", "databases"]).await);
+    for (language, start) in [
+        ("mermaid", "stateDiagram-v2\n"),
+        ("dot", "digraph "),
+        ("svg", "<?xml"),
+        ("json", "{\"format\":1,"),
+    ] {
+        let drawn = world
+            .says(&["graph", "Database.demo.okt.dev", "-o", language])
+            .await;
+        assert!(drawn.starts_with(start), "{drawn}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_name_is_answered_by_the_right_ones() {
+    let world = world().await;
+    expect![[r"
+        error: no OKT operator has the kind `lamps`; there are databases.demo.okt.dev
+    "]]
+    .assert_eq(&world.refuses(1, &["list", "lamps"]).await);
+    expect![[r"
+        error: there is no db nobody in the namespace default; `kubectl okt list -A` shows all objects
+    "]].assert_eq(&world.refuses(1, &["get", "db/nobody"]).await);
+    expect![[r"
+        error: `b/c` is no name of an object
+    "]]
+    .assert_eq(&world.refuses(1, &["get", "a/b/c"]).await);
+    expect![[r"
+        error: `..` is no name of an object
+    "]]
+    .assert_eq(&world.refuses(1, &["get", "db/.."]).await);
+    expect![[r"
+        error: cannot find a cluster: failed to load current context: elsewhere; `kubectl config get-contexts` shows those of your kubeconfig
+    "]]
+    .assert_eq(&world.refuses(1, &["list", "--context", "elsewhere"]).await);
+}
+
+#[tokio::test]
+async fn a_hostile_object_controls_no_terminal() {
+    let world = World::start().await;
+    let lifecycle = json!({ "state": "Running", "transition": 2, "jumps": 1, "trail": ">\u{1b}[2J>", "history": [] });
+    let message = "\u{1b}]0;title\u{7}\r\n\u{9b}31m";
+    world
+        .database(
+            "a",
+            json!({ "request": "\u{1b}[1m" }),
+            status(lifecycle, ("False", "Bad", message), true),
+        )
+        .await;
+    for command in ["get", "why"] {
+        let said = world.says(&[command, "a"]).await;
+        let controls: Vec<char> = said
+            .chars()
+            .filter(|c| c.is_control() && *c != '\n')
+            .collect();
+        assert!(controls.is_empty(), "{controls:?} in {said}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_of_any_operator_are_checked_live_in_a_file_and_in_a_stream() {
+    let world = world().await;
+    expect![[r"
+        3 objects, no rule broken
+    "]]
+    .assert_eq(&world.says(&["conditions", "databases"]).await);
+    let object = world.databases().get("good").await.expect("a database");
+    let mut before = serde_json::to_value(object).expect("JSON");
+    let mut after = before.clone();
+    before["status"]["conditions"][0]["status"] = "False".into();
+    after["status"]["observedGeneration"] = 0.into();
+    let stream = world.file("stream.json", &format!("{before}\n{after}\n"));
+    expect![[r"
+        Database default/good
+          D05 Ready: is False with neither Reconciling nor Stalled
+        Database default/good
+          D03 observedGeneration: decreases
+        error: 2 objects, 2 broken rules
+    "]]
+    .assert_eq(&world.refuses(3, &["conditions", "-f", &stream]).await);
+    let empty = world.file("empty.yaml", "---\n---\n");
+    assert_eq!(
+        world.says(&["conditions", "-f", &empty]).await,
+        "0 objects, no rule broken\n"
+    );
+    let said = world.refuses(1, &["conditions", "lamps"]).await;
+    assert!(said.contains("no kind `lamps`"), "{said}");
+}

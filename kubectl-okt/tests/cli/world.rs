@@ -1,0 +1,192 @@
+//! A cluster for the commands: the double of the API with kinds of OKT operators, and the program that talks to it.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::discovery::ApiResource;
+use kube::{Api, CustomResource};
+use okt::{Desired, LifecycleSpec, Status, lifecycle_graph};
+use okt_testing::{ApiServer, Served};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// The life of a database server.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DatabaseState {
+    /// The data directory is made.
+    #[entry]
+    #[trigger(Failed, on_error(attempts = 5))]
+    #[child(Running)]
+    Start,
+
+    /// Clients may connect.
+    #[rest]
+    #[trigger(Failed, on_error(attempts = 3))]
+    #[child(Servicing)]
+    #[child(ReadOnly)]
+    #[child(Stopping)]
+    Running,
+
+    /// A backup is under way.
+    #[visit]
+    #[trigger(Failed, after = "30m")]
+    #[child(Running)]
+    Servicing,
+
+    /// Clients may read.
+    #[rest(idle)]
+    #[no_route(Running, reason = "the data may be older")]
+    #[no_route(Servicing, reason = "only a running database is backed up")]
+    #[child(Stopping)]
+    ReadOnly,
+
+    /// Clients are asked to leave.
+    #[child(End)]
+    Stopping,
+
+    /// A person has to look.
+    #[rest(hold, idle)]
+    #[child(Running)]
+    #[child(Stopping)]
+    Failed,
+
+    /// The server is gone.
+    #[leaf(idle)]
+    End,
+}
+
+/// The spec of a database.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Database",
+    namespaced,
+    shortname = "db",
+    status = "Status<DatabaseState>"
+)]
+pub(crate) struct DatabaseSpec {
+    /// The desired state.
+    #[serde(default)]
+    pub(crate) lifecycle: Desired<DatabaseState>,
+}
+
+/// A cluster.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    served: Served,
+    folder: TempDir,
+}
+
+impl World {
+    /// Starts a cluster with the CRD of databases.
+    pub(crate) async fn start() -> Self {
+        let server = ApiServer::new();
+        let served = server.serve().await.expect("it listens");
+        let folder = tempfile::tempdir().expect("a folder");
+        let world = Self {
+            server,
+            served,
+            folder,
+        };
+        std::fs::write(world.kubeconfig(), world.served.kubeconfig()).expect("a file");
+        let crds: Api<CustomResourceDefinition> = Api::all(world.server.client());
+        let crd = okt::crd::<Database>().expect("a CRD");
+        crds.create(&PostParams::default(), &crd)
+            .await
+            .expect("a CRD");
+        world
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
+    pub(crate) fn databases(&self) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<Database>(&());
+        Api::default_namespaced_with(self.server.client(), &resource)
+    }
+
+    /// Creates a database whose status is as an operator left it; `lifecycle` is that of the status.
+    pub(crate) async fn database(&self, name: &str, spec: Value, status: Value) {
+        let resource = ApiResource::erase::<Database>(&());
+        let object =
+            DynamicObject::new(name, &resource).data(json!({ "spec": { "lifecycle": spec } }));
+        let api = self.databases();
+        api.create(&PostParams::default(), &object)
+            .await
+            .expect("a database");
+        if status.is_null() {
+            return;
+        }
+        let patch = json!({
+            "apiVersion": resource.api_version, "kind": resource.kind, "status": status,
+        });
+        let operator = PatchParams::apply("okt").force();
+        api.patch_status(name, &operator, &Patch::Apply(&patch))
+            .await
+            .expect("a status");
+    }
+
+    /// Runs the program.
+    pub(crate) async fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .args(args);
+        command.output().await.expect("it runs")
+    }
+
+    /// Runs a command that succeeds, and returns what it prints; times of today are left out.
+    pub(crate) async fn says(&self, args: &[&str]) -> String {
+        let output = self.run(args).await;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &errors
+    }
+
+    /// Runs a command that fails with an exit code, and returns what it prints.
+    pub(crate) async fn refuses(&self, code: i32, args: &[&str]) -> String {
+        let output = self.run(args).await;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &errors
+    }
+}
+
+/// The status of an object that has been in a state for a long time.
+#[allow(clippy::needless_pass_by_value, reason = "as `json!` gives it")]
+pub(crate) fn status(lifecycle: Value, ready: (&str, &str, &str), stalled: bool) -> Value {
+    let (status, reason, message) = ready;
+    let condition = |name: &str, status: &str| {
+        json!({
+            "type": name, "status": status, "reason": reason, "message": message,
+            "observedGeneration": 1, "lastTransitionTime": "2026-11-21T09:00:00Z",
+        })
+    };
+    let mut conditions = vec![condition("Ready", status)];
+    if stalled {
+        conditions.push(condition("Stalled", "True"));
+    }
+    json!({ "observedGeneration": 1, "lifecycle": lifecycle, "conditions": conditions })
+}
+
+/// Returns a time nine days ago, which is printed as `9d` for a day.
+pub(crate) fn long_ago() -> String {
+    let ago = jiff::SignedDuration::from_hours(9 * 24 + 1);
+    (jiff::Timestamp::now() - ago).to_string()
+}
