@@ -1,5 +1,7 @@
 //! The errors of a command, each with its exit code.
 
+use kube::runtime::watcher;
+
 /// An error of a command: what happened, to what, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -61,4 +63,15 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Returns the text of an error of a watch; of an answer of the API only the message.
+pub(crate) fn said_by_watch(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.message.clone(),
+        error => chain(error),
+    }
 }

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::time::Duration;
 
+use kube::runtime::watcher;
 use serde_json::error::Category;
 
 /// Returns an error with all its causes, without repetitions.
@@ -27,6 +28,17 @@ pub(crate) fn said_by_api(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.message),
         error => chain(error),
+    }
+}
+
+/// Returns the text of an error of a watch; of an answer of the API only the code and the message.
+pub(crate) fn said_by_watch(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => said_by_api(error),
+        watcher::Error::WatchError(status) => format!("{} {}", status.code, status.message),
+        error @ watcher::Error::NoResourceVersion => chain(error),
     }
 }
 

@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use okt_testing::conditions::{Checker, Context};
 use serde_json::Value;
 
-use crate::error::{Error, chain};
+use crate::error::{Error, said_by_watch};
 use crate::kind::Kind;
 use crate::output::{plain, print};
 use crate::select::list;
@@ -148,7 +148,7 @@ impl Conditions {
                 Err(error) => eprintln!(
                     "warning: {}: {}; trying again",
                     kind.id(),
-                    plain(&chain(&error))
+                    plain(&said_by_watch(&error))
                 ),
             }
         }

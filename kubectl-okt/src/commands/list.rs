@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use serde::Serialize;
 
 use crate::draw::way;
-use crate::error::{Error, chain};
+use crate::error::{Error, said_by_watch};
 use crate::kind::Kind;
 use crate::output::{
     self, BAD, BUSY, Format, GOOD, Table, age, print, print_lines, print_value, styled,
@@ -212,7 +212,11 @@ impl List {
                         let what = format!("list {}", kind.id());
                         return Err(Error::of_request(&what, &kube::Error::Api(status.clone())));
                     }
-                    eprintln!("warning: {}: {}; trying again", kind.id(), chain(&error));
+                    eprintln!(
+                        "warning: {}: {}; trying again",
+                        kind.id(),
+                        said_by_watch(&error)
+                    );
                     continue;
                 }
             };

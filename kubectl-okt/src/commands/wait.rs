@@ -12,7 +12,7 @@ use okt_core::{Graph, StateId};
 
 use super::list::ready;
 use super::plan::state;
-use crate::error::{Error, chain};
+use crate::error::{Error, said_by_watch};
 use crate::kind::Kind;
 use crate::output::print;
 use crate::select::One;
@@ -91,7 +91,7 @@ async fn reach(
             Ok(watcher::Event::InitDone) if is_there => continue,
             Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => return Err(gone()),
             Err(error) => {
-                eprintln!("warning: {}; trying again", chain(&error));
+                eprintln!("warning: {}; trying again", said_by_watch(&error));
                 continue;
             }
         };

@@ -2,4 +2,5 @@
 
 mod moving;
 mod seeing;
+mod stuck;
 mod world;

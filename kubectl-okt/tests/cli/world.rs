@@ -1,6 +1,6 @@
 //! A cluster for the commands: the double of the API with kinds of OKT operators, and the program that talks to it.
 
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::Output;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -77,35 +77,20 @@ pub(crate) struct DatabaseSpec {
     pub(crate) lifecycle: Desired<DatabaseState>,
 }
 
-/// A cluster.
-pub(crate) struct World {
-    pub(crate) server: ApiServer,
+/// The program, and the kubeconfig with which it finds an API.
+pub(crate) struct Shell {
     served: Served,
     folder: TempDir,
 }
 
-impl World {
-    /// Starts a cluster with the CRD of databases.
-    pub(crate) async fn start() -> Self {
-        let server = ApiServer::new();
+impl Shell {
+    /// Serves an API on this machine.
+    pub(crate) async fn of(server: &ApiServer) -> Self {
         let served = server.serve().await.expect("it listens");
         let folder = tempfile::tempdir().expect("a folder");
-        let world = Self {
-            server,
-            served,
-            folder,
-        };
-        std::fs::write(world.kubeconfig(), world.served.kubeconfig()).expect("a file");
-        let crds: Api<CustomResourceDefinition> = Api::all(world.server.client());
-        let crd = okt::crd::<Database>().expect("a CRD");
-        crds.create(&PostParams::default(), &crd)
-            .await
-            .expect("a CRD");
-        world
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        let shell = Self { served, folder };
+        shell.file("kubeconfig", &shell.served.kubeconfig());
+        shell
     }
 
     /// Writes a file and returns its path.
@@ -113,6 +98,55 @@ impl World {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).expect("a file");
         path.display().to_string()
+    }
+
+    /// Runs the program.
+    pub(crate) async fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+        let kubeconfig = self.folder.path().join("kubeconfig");
+        command.arg("--kubeconfig").arg(kubeconfig).args(args);
+        command.output().await.expect("it runs")
+    }
+
+    /// Runs a command that succeeds, and returns what it prints.
+    pub(crate) async fn says(&self, args: &[&str]) -> String {
+        self.refuses(0, args).await
+    }
+
+    /// Runs a command that ends with an exit code, and returns what it prints.
+    pub(crate) async fn refuses(&self, code: i32, args: &[&str]) -> String {
+        let output = self.run(args).await;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &errors
+    }
+}
+
+/// A cluster, and the program that talks to it.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    shell: Shell,
+}
+
+impl Deref for World {
+    type Target = Shell;
+
+    fn deref(&self) -> &Shell {
+        &self.shell
+    }
+}
+
+impl World {
+    /// Starts a cluster with the CRD of databases.
+    pub(crate) async fn start() -> Self {
+        let server = ApiServer::new();
+        let shell = Shell::of(&server).await;
+        let crds: Api<CustomResourceDefinition> = Api::all(server.client());
+        let crd = okt::crd::<Database>().expect("a CRD");
+        crds.create(&PostParams::default(), &crd)
+            .await
+            .expect("a CRD");
+        Self { server, shell }
     }
 
     pub(crate) fn databases(&self) -> Api<DynamicObject> {
@@ -139,32 +173,6 @@ impl World {
         api.patch_status(name, &operator, &Patch::Apply(&patch))
             .await
             .expect("a status");
-    }
-
-    /// Runs the program.
-    pub(crate) async fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        command
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig())
-            .args(args);
-        command.output().await.expect("it runs")
-    }
-
-    /// Runs a command that succeeds, and returns what it prints; times of today are left out.
-    pub(crate) async fn says(&self, args: &[&str]) -> String {
-        let output = self.run(args).await;
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{args:?}: {errors}");
-        String::from_utf8_lossy(&output.stdout).into_owned() + &errors
-    }
-
-    /// Runs a command that fails with an exit code, and returns what it prints.
-    pub(crate) async fn refuses(&self, code: i32, args: &[&str]) -> String {
-        let output = self.run(args).await;
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
-        String::from_utf8_lossy(&output.stdout).into_owned() + &errors
     }
 }
 

@@ -21,7 +21,7 @@ use super::watches::{Mapped, Referred, Watches};
 use crate::clock::{after, until};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
-use crate::texts::{LastError, chain};
+use crate::texts::{LastError, said_by_watch};
 use crate::wire::object::LifecycleObject;
 
 /// The page size of a list, in objects.
@@ -422,7 +422,7 @@ impl<K: LifecycleObject> Cluster<K> {
         }
         if let Side::Owned(number) = side {
             let unlisted = Unlisted {
-                why: chain(error),
+                why: said_by_watch(error),
                 may_have_objects: is_forbidden(error),
             };
             self.index().unlisted.insert(number, unlisted);

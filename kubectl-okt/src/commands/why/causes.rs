@@ -20,9 +20,6 @@ pub(crate) struct Cause {
     pub(crate) remedies: Vec<String>,
 }
 
-/// How long an operator may take to see a change before that is a cause, in seconds.
-const PATIENCE: i64 = 30;
-
 /// Returns the causes, the first that must be mended first.
 pub(crate) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -43,11 +40,11 @@ pub(crate) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> 
         causes.push(foreign);
         return causes;
     }
-    if let Some(idle) = no_operator(view, around, now) {
+    if let Some(idle) = no_operator(view, around) {
         causes.push(idle);
         return causes;
     }
-    causes.extend(reported(view, now));
+    causes.extend(reported(view, around, now));
     causes
 }
 
@@ -77,16 +74,11 @@ fn foreign_finalizers(view: &View<'_>) -> Option<Cause> {
 }
 
 /// Returns the cause if no operator has seen the present version of the object.
-fn no_operator(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Option<Cause> {
+fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     let generation = view.meta.generation.unwrap_or_default();
     let observed = view.status.observed_generation.unwrap_or(-1);
     let has_reported = view.condition("Ready").is_some();
-    let is_new = view
-        .meta
-        .creation_timestamp
-        .as_ref()
-        .is_some_and(|created| now.duration_since(created.0).as_secs() < PATIENCE);
-    if (has_reported && observed >= generation) || is_new {
+    if has_reported && observed >= generation {
         return None;
     }
     let what = if has_reported {
@@ -129,7 +121,7 @@ fn no_operator(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Option
 }
 
 /// Returns the causes that the operator reports in the conditions.
-fn reported(view: &View<'_>, now: Timestamp) -> Vec<Cause> {
+fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
     let (status, reason, message) = ready(view);
     let id = view.id();
     if status == "True" {
@@ -228,6 +220,10 @@ fn reported(view: &View<'_>, now: Timestamp) -> Vec<Cause> {
         _ => return vec![of_work(view, now)],
     };
     causes.push(found);
+    causes.extend(around.pods.iter().map(|pod| Cause {
+        what: pod.clone(),
+        remedies: Vec::new(),
+    }));
     causes
 }
 

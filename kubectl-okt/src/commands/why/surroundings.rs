@@ -5,10 +5,13 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations,
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
+use kube::discovery::ApiResource;
 use kube::{Api, Client};
+use okt_runtime::reasons::resources;
 
+use crate::commands::list::ready;
 use crate::output::plain;
 use crate::view::View;
 
@@ -18,8 +21,8 @@ const GROUP_LABEL: &str = "okt.dev/ranges";
 /// Whether a replica has read the CRDs and filled its caches.
 const READY: &str = "okt.dev/ready";
 
-/// How many events are shown.
-const EVENTS: usize = 5;
+/// How many events, and how many pods, are shown.
+const SHOWN: usize = 5;
 
 /// What surrounds an object.
 #[derive(Default, Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Surroundings {
     pub(crate) groups: Option<Vec<Group>>,
     /// The webhooks that may change the status of the object.
     pub(crate) webhooks: Vec<String>,
+    /// The pods of the resources that the object waits for, each with what it waits for.
+    pub(crate) pods: Vec<String>,
     /// The last warnings about the object, oldest first.
     pub(crate) events: Vec<String>,
     /// What could not be read, and why.
@@ -48,8 +53,12 @@ pub(crate) struct Group {
 impl Surroundings {
     pub(crate) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
-        let (groups, webhooks, events) =
-            futures::join!(groups(client), webhooks(client, view), events(client, view));
+        let (groups, webhooks, pods, events) = futures::join!(
+            groups(client),
+            webhooks(client, view),
+            pods(client, view),
+            events(client, view)
+        );
         match groups {
             Ok(groups) => all.groups = Some(groups),
             Err(error) => all.note("the leases of operators", &error),
@@ -57,6 +66,10 @@ impl Surroundings {
         match webhooks {
             Ok(webhooks) => all.webhooks = webhooks,
             Err(error) => all.note("webhooks", &error),
+        }
+        match pods {
+            Ok(pods) => all.pods = pods,
+            Err(error) => all.note("pods", &error),
         }
         match events {
             Ok(events) => all.events = events,
@@ -126,26 +139,91 @@ fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
 async fn webhooks(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
     let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let configurations = api.list(&ListParams::default()).await?.items;
-    let resource = &view.kind.resource;
-    let matches = |rule: &RuleWithOperations| {
-        let has = |list: &Option<Vec<String>>, wanted: &[&str]| {
-            list.iter()
-                .flatten()
-                .any(|it| it == "*" || wanted.contains(&it.as_str()))
-        };
-        let status = format!("{}/status", resource.plural);
-        has(&rule.api_groups, &[&resource.group])
-            && has(&rule.resources, &[&status, "*/*", "*/status"])
+    Ok(of_status(&configurations, &view.kind.resource))
+}
+
+/// Returns the webhooks that may change the status of objects of a kind.
+fn of_status(
+    configurations: &[MutatingWebhookConfiguration],
+    resource: &ApiResource,
+) -> Vec<String> {
+    let status = format!("{}/status", resource.plural);
+    let has = |list: &Option<Vec<String>>, wanted: &[&str]| {
+        let mut list = list.iter().flatten();
+        list.any(|it| wanted.contains(&it.as_str()))
     };
-    let hooks = configurations.into_iter().flat_map(|configuration| {
-        let of = configuration.metadata.name.unwrap_or_default();
-        let hooks = configuration.webhooks.unwrap_or_default().into_iter();
-        hooks.map(move |hook| (of.clone(), hook))
+    let matches = |rule: &RuleWithOperations| {
+        has(&rule.api_groups, &["*", &resource.group])
+            && has(&rule.resources, &["*/*", "*/status", &status])
+    };
+    let hooks = configurations.iter().flat_map(|configuration| {
+        let of = configuration.metadata.name.as_deref().unwrap_or_default();
+        let hooks = configuration.webhooks.iter().flatten();
+        hooks.map(move |hook| (of, hook))
     });
     let hooks = hooks.filter(|(_, hook)| hook.rules.iter().flatten().any(matches));
-    Ok(hooks
+    hooks
         .map(|(of, hook)| format!("{} in mutatingwebhookconfiguration/{of}", hook.name))
-        .collect())
+        .collect()
+}
+
+/// The kinds that make pods.
+const WORKLOADS: [&str; 6] = [
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "ReplicaSet",
+    "StatefulSet",
+];
+
+async fn pods(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
+    let (_, reason, message) = ready(view);
+    let waits = [resources::WAITING, resources::NOT_READY].contains(&reason);
+    let (Some(namespace), true) = (view.namespace(), waits) else {
+        return Ok(Vec::new());
+    };
+    // Messages name a resource as `Deployment web`.
+    let words: Vec<&str> = message.split([' ', ':', ',', ';']).collect();
+    let names = words.windows(2).filter(|pair| WORKLOADS.contains(&pair[0]));
+    let names: Vec<&str> = names.map(|pair| pair[1]).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let mut pods = api.list(&ListParams::default()).await?.items;
+    pods.retain(|pod| {
+        let pod = pod.metadata.name.as_deref().unwrap_or_default();
+        let is_of = |name: &&str| {
+            let rest = pod.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        names.iter().any(is_of)
+    });
+    Ok(pods.iter().filter_map(waits_for).take(SHOWN).collect())
+}
+
+/// Returns what a pod waits for; none if it runs.
+fn waits_for(pod: &Pod) -> Option<String> {
+    let name = pod.metadata.name.as_deref()?;
+    let status = pod.status.as_ref()?;
+    let containers = status.init_container_statuses.iter().flatten();
+    let mut containers = containers.chain(status.container_statuses.iter().flatten());
+    let waiting = containers.find_map(|container| container.state.as_ref()?.waiting.as_ref());
+    let conditions = status.conditions.iter().flatten();
+    let mut unscheduled =
+        conditions.filter(|it| it.type_ == "PodScheduled" && it.status == "False");
+    let (reason, message) = match (waiting, unscheduled.next()) {
+        (Some(waiting), _) => (&waiting.reason, &waiting.message),
+        (None, Some(condition)) => (&condition.reason, &condition.message),
+        (None, None) => return None,
+    };
+    let reason = reason.as_deref().unwrap_or("Waiting");
+    let message = message.as_deref().unwrap_or_default();
+    let separator = if message.is_empty() { "" } else { ": " };
+    Some(plain(&format!(
+        "Pod {name} waits: {reason}{separator}{message}"
+    )))
 }
 
 async fn events(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
@@ -167,7 +245,7 @@ async fn events(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::E
         micro.or(event.last_timestamp.as_ref().map(|time| time.0))
     };
     events.sort_by_key(time);
-    let last = events.iter().skip(events.len().saturating_sub(EVENTS));
+    let last = events.iter().skip(events.len().saturating_sub(SHOWN));
     let line = |event: &Event| {
         let at = time(event)
             .map(|at| at.strftime("%F %TZ").to_string())
@@ -184,6 +262,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_webhooks_that_see_the_status_are_named() {
+        let hook = |name: &str, group: &str, resource: &str| {
+            json!({
+                "name": name, "admissionReviewVersions": ["v1"], "clientConfig": {}, "sideEffects": "None",
+                "rules": [{ "apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": [resource] }],
+            })
+        };
+        let configuration: MutatingWebhookConfiguration = serde_json::from_value(json!({
+            "metadata": { "name": "policy" },
+            "webhooks": [
+                hook("a", "demo.okt.dev", "databases/status"),
+                hook("b", "*", "*/*"),
+                hook("c", "demo.okt.dev", "*"),
+                hook("d", "apps", "*/*"),
+            ],
+        }))
+        .expect("a configuration");
+        let resource = ApiResource {
+            group: "demo.okt.dev".to_owned(),
+            version: "v1".to_owned(),
+            api_version: "demo.okt.dev/v1".to_owned(),
+            kind: "Database".to_owned(),
+            plural: "databases".to_owned(),
+        };
+        let named = of_status(&[configuration], &resource);
+        let of = "in mutatingwebhookconfiguration/policy";
+        assert_eq!(named, [format!("a {of}"), format!("b {of}")]);
+    }
 
     #[test]
     fn replicas_are_counted_by_their_leases() {

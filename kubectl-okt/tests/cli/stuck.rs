@@ -1,0 +1,403 @@
+//! Objects that real operators left where they are: `why` names the cause and the remedy.
+//!
+//! Each operator runs under paused time until it reports, and is then killed, so that nothing changes any more.
+
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use okt::{Answer, Lifecycle, Resources};
+use okt_testing::Fault;
+use okt_tests::DatabaseState::{Running, Servicing, Stopping};
+use okt_tests::{Reply, Rig, RunnerState, Runners, Served, Sight, Stalls};
+use serde_json::json;
+
+use crate::world::Shell;
+
+/// Kills the operator, and compares what `why` says about an object.
+async fn why<A: Served>(rig: &Rig<A>, object: &str, expected: Expect) {
+    rig.kill().await;
+    let shell = Shell::of(&rig.server).await;
+    let said = shell.says(&["why", object]).await;
+    let lines = said
+        .lines()
+        .filter(|line| !line.starts_with("Not looked at: webhooks"));
+    let lines: Vec<String> = lines.map(timeless).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+/// Removes the times from a line: the one in a state, and the one of an event.
+fn timeless(line: &str) -> String {
+    if line.starts_with("  20") {
+        return line
+            .split_once("Z ")
+            .map_or(line, |(_, event)| event)
+            .to_owned();
+    }
+    let parts = line.split_once(", for ").and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(',')?;
+        Some(format!("{before},{after}"))
+    });
+    parts.unwrap_or_else(|| line.to_owned())
+}
+
+fn map(name: &str, value: &str) -> ConfigMap {
+    let map = json!({ "metadata": { "name": name }, "data": { "a": value } });
+    serde_json::from_value(map).expect("a map")
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_route() {
+    let rig = Rig::<Runners>::of().await;
+    rig.create("a", json!({})).await;
+    rig.until_in("a", RunnerState::Idle).await;
+    rig.ask_for("a", json!({ "state": "Resting" })).await;
+    rig.until_reason("a", "Ready", "NoRoute").await;
+    why(
+        &rig,
+        "runner/a",
+        expect![[r"
+        Runner default/a is in Idle, and is to be in Resting.
+
+        No route leads to the desired state: no route from Idle to Resting: nobody runs twice
+          → kubectl okt go runners.demo.okt.dev/a STATE, with one that a route leads to: Idle, Gone
+
+        The last warnings about the object:
+        NoRoute: no route from Idle to Resting: nobody runs twice
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn held() {
+    let rig = Rig::new().await;
+    for _ in 0..5 {
+        rig.app.next_time(
+            okt_tests::DatabaseState::Start,
+            Reply::Fail("no space left on /data"),
+        );
+    }
+    rig.create("a", json!({})).await;
+    rig.until_in("a", okt_tests::DatabaseState::Failed).await;
+    rig.until_reason("a", "Stalled", "Failed").await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in Failed, and is to be in Running.
+        The route: Failed → Running
+
+        Failed is a holding state: the object stays until a person decides. What led there: Refused: no space left on /data.
+          → kubectl okt retry databases.demo.okt.dev/a
+          → or choose another state: kubectl okt go databases.demo.okt.dev/a STATE (Running, Servicing, End)
+
+        The last warnings about the object:
+        Refused: no space left on /data
+        Failed: Refused: no space left on /data; Failed holds: set spec.lifecycle.request to a new text to go to Running
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused() {
+    let rig = Rig::new().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Running).await;
+    rig.annotate("a", "okt.dev/paused", Some("true")).await;
+    rig.ask_for("a", json!({ "state": "End" })).await;
+    rig.until_reason("a", "Ready", "Paused").await;
+    why(
+        &rig,
+        "database/a",
+        expect![[r"
+            Database default/a is in Running, and is to be in End.
+            The route: Running → Stopping → End
+
+            It is paused by the annotation okt.dev/paused.
+              → kubectl okt resume databases.demo.okt.dev/a
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_unreachable() {
+    let rig = Rig::new().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Running).await;
+    rig.app.sees("a", Sight::Unreachable);
+    rig.until_reason("a", "Ready", "Unreachable").await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in Running, and is to be in Running.
+
+        Its operator cannot reach the application: the application cannot be reached: connection refused
+          → see whether the pods of the application run and whether a network policy lets the operator in; the operator tries again by itself
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_for_good() {
+    let rig = Rig::new().await;
+    rig.app
+        .next_time(Stopping, Reply::FailPermanently("the disk is read-only"));
+    rig.create("a", json!({ "state": "End" })).await;
+    rig.until_in("a", Stopping).await;
+    rig.until("a", "it is stalled", |it| {
+        it.status
+            .iter()
+            .flat_map(|it| &it.conditions)
+            .any(|it| it.type_ == "Stalled")
+    })
+    .await;
+    why(
+        &rig,
+        "database/a",
+        expect![[r"
+        Database default/a is in Stopping, and is to be in End.
+        The route: Stopping → End
+
+        The work of Stopping failed for good: Impossible: the disk is read-only
+          → mend the cause, then: kubectl okt retry databases.demo.okt.dev/a
+
+        The last warnings about the object:
+        Impossible: the disk is read-only; it is retried when the spec changes
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_state() {
+    let rig = Rig::new().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Running).await;
+    rig.app.sees("a", Sight::Named("Upgrading"));
+    rig.until_reason("a", "Ready", "UnforeseenState").await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in Running, and is to be in Running.
+
+        The graph does not have the state that the object is in: the application says it is in `Upgrading`, which the graph does not know; declare the state, or map it in `observe`
+          → run a release of the operator whose graph has the state, by that name or by `#[was(..)]`
+          → kubectl okt graph databases.demo.okt.dev shows the states of the CRD
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_round() {
+    let rig = Rig::new().await;
+    for _ in 0..1000 {
+        rig.app
+            .next_time(Running, Reply::Say(Answer::To(Servicing.id())));
+    }
+    rig.create("a", json!({})).await;
+    rig.until_reason("a", "Ready", "LoopDetected").await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in Servicing, and is to be in Running.
+        The route: Servicing → Running
+
+        It goes round without coming to rest: the object makes transitions without coming to rest, so each next one waits longer, at most 6m; status.lifecycle.rounds counts them. Compare what the handlers and `observe` answer with the trail; another spec, or a new text in spec.lifecycle.request, ends the delay
+          → kubectl okt trail databases.demo.okt.dev/a shows the round
+          → kubectl okt retry databases.demo.okt.dev/a
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_owner() {
+    let rig = Rig::<Stalls>::without_operator_of().await;
+    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    maps.create(&PostParams::default(), &map("settings", "mine"))
+        .await
+        .expect("a map");
+    rig.app
+        .declare(Resources::new().apply(map("settings", "theirs")));
+    rig.start();
+    rig.create("a", json!({})).await;
+    rig.until_reason("a", "Ready", "NotOwned").await;
+    why(&rig, "stall/a", expect![[r"
+        Stall default/a is in Building, and is to be in Open.
+        The route: Building → Open
+
+        An object that it needs belongs to another owner: ConfigMap settings exists and was not made for this object: delete or rename one of them
+          → delete or rename the object that the message names, or change the spec so that another name is used
+
+        The last warnings about the object:
+        NotOwned: ConfigMap settings exists and was not made for this object: delete or rename one of them
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_secret() {
+    let rig = Rig::<Stalls>::without_operator_of().await;
+    let web = json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "web", "image": "web" }] },
+            },
+        },
+    });
+    let web: Deployment = serde_json::from_value(web).expect("a deployment");
+    rig.app.declare(Resources::new().apply_ready(web));
+    rig.start();
+    rig.create("a", json!({})).await;
+    rig.until_reason("a", "Ready", "WaitingForResources").await;
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "web-7c9d-x2" },
+        "spec": { "containers": [{ "name": "web", "image": "web" }] },
+    }))
+    .expect("a pod");
+    let pods: Api<Pod> = Api::namespaced(rig.client.clone(), "default");
+    pods.create(&PostParams::default(), &pod)
+        .await
+        .expect("a pod");
+    let waiting = json!({ "status": { "containerStatuses": [{
+        "name": "web", "image": "web", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "waiting": { "reason": "CreateContainerConfigError", "message": "secret \"permit\" not found" } },
+    }] } });
+    let merge = Patch::Merge(&waiting);
+    pods.patch_status("web-7c9d-x2", &PatchParams::default(), &merge)
+        .await
+        .expect("a status");
+    why(&rig, "stall/a", expect![[r#"
+        Stall default/a is in Building, and is to be in Open.
+        The route: Building → Open
+
+        It waits for a resource: Deployment web: its controller has not observed it yet
+          → kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)
+
+        Pod web-7c9d-x2 waits: CreateContainerConfigError: secret "permit" not found
+    "#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_that_fails() {
+    let rig = Rig::<Stalls>::without_operator_of().await;
+    let job = json!({
+        "metadata": { "name": "load" },
+        "spec": { "template": { "spec": { "restartPolicy": "Never", "containers": [{ "name": "a", "image": "a" }] } } },
+    });
+    let job: Job = serde_json::from_value(job).expect("a job");
+    rig.app.declare(Resources::new().apply_ready(job));
+    rig.start();
+    rig.create("a", json!({})).await;
+    rig.until_reason("a", "Ready", "WaitingForResources").await;
+    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
+    let failed = json!({ "status": { "conditions": [{
+        "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded",
+        "message": "Job has reached the specified backoff limit",
+    }] } });
+    jobs.patch_status("load", &PatchParams::default(), &Patch::Merge(&failed))
+        .await
+        .expect("a status");
+    rig.until_reason("a", "Ready", "ResourceNotReady").await;
+    why(&rig, "stall/a", expect![[r"
+        Stall default/a is in Building, and is to be in Open.
+        The route: Building → Open
+
+        A resource that it needs has failed: Job load: BackoffLimitExceeded: Job has reached the specified backoff limit
+          → kubectl describe the resource that the message names, and read its logs; after mending the cause:
+          → kubectl okt retry stalls.demo.okt.dev/a
+
+        The last warnings about the object:
+        ResourceNotReady: Job load: BackoffLimitExceeded: Job has reached the specified backoff limit
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn quota() {
+    let rig = Rig::<Stalls>::without_operator_of().await;
+    let message = "configmaps \"settings\" is forbidden: exceeded quota: team, requested: configmaps=1, used: configmaps=5, limited: configmaps=5";
+    rig.server.inject(
+        Fault::answer(403, "Forbidden", message)
+            .resource("configmaps")
+            .matching(|request| !["get", "list", "watch"].contains(&request.verb.as_str())),
+    );
+    rig.app
+        .declare(Resources::new().apply(map("settings", "mine")));
+    rig.start();
+    rig.create("a", json!({})).await;
+    rig.until_reason("a", "Ready", "ResourceForbidden").await;
+    why(&rig, "stall/a", expect![[r#"
+        Stall default/a is in Building, and is to be in Open.
+        The route: Building → Open
+
+        A quota is exhausted: ConfigMap settings: 403 configmaps "settings" is forbidden: exceeded quota: team, requested: configmaps=1, used: configmaps=5, limited: configmaps=5
+          → kubectl describe resourcequota shows the quota; raise it, or free some of it; the operator tries again by itself
+    "#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizer_of_another_controller() {
+    let rig = Rig::new().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Running).await;
+    let object = rig.raw().get("a").await.expect("a database");
+    let mut finalizers = object.metadata.finalizers.unwrap_or_default();
+    finalizers.push("backup.example.com/keep".to_owned());
+    rig.patch("a", json!({ "metadata": { "finalizers": finalizers } }))
+        .await;
+    rig.delete("a").await;
+    rig.until("a", "the operator is done", |it| {
+        it.metadata
+            .finalizers
+            .as_ref()
+            .is_some_and(|it| it.len() == 1)
+    })
+    .await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in End, and is to be in its end, because it is being deleted.
+
+        Its operator is done with the deletion and has removed its finalizer. Finalizers of other controllers keep the object: backup.example.com/keep.
+          → find the controller that owns backup.example.com/keep, and see why it does not finish
+          → remove the finalizer by hand only if that controller is gone for ever: what it would clean up stays
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_leader() {
+    let rig = Rig::new().await;
+    rig.kill().await;
+    lease(&rig, "2026-11-21T09:00:00.000000Z", "true").await;
+    rig.create("a", json!({})).await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in no state yet.
+
+        No operator has reported on the object.
+          → no replica of databases in the namespace default renews its lease: kubectl -n default get pods
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn crd_too_old() {
+    let rig = Rig::new().await;
+    rig.kill().await;
+    let now = jiff::Timestamp::now() + Duration::from_mins(1);
+    lease(&rig, &format!("{now:.6}"), "false").await;
+    rig.create("a", json!({})).await;
+    why(&rig, "database/a", expect![[r"
+        Database default/a is in no state yet.
+
+        No operator has reported on the object.
+          → none of the 1 replicas of databases in the namespace default is ready: its CRD may be older than the operator (apply the output of its subcommand `crd`), or its roles too few (`rbac`); its log says which: kubectl -n default logs -l app.kubernetes.io/name=databases
+    "]]).await;
+}
+
+/// Creates the lease of a replica.
+async fn lease<A: Served>(rig: &Rig<A>, renewed: &str, ready: &str) {
+    let lease: Lease = serde_json::from_value(json!({
+        "metadata": {
+            "name": "databases-a", "labels": { "okt.dev/ranges": "databases" }, "annotations": { "okt.dev/ready": ready },
+        },
+        "spec": { "renewTime": renewed, "leaseDurationSeconds": 15 },
+    }))
+    .expect("a lease");
+    let leases: Api<Lease> = Api::namespaced(rig.client.clone(), "default");
+    leases
+        .create(&PostParams::default(), &lease)
+        .await
+        .expect("a lease");
+}
