@@ -122,12 +122,20 @@ fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
 
 /// Returns the causes that the operator reports in the conditions.
 fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
-    let (status, reason, message) = ready(view);
-    let id = view.id();
+    let (status, _, message) = ready(view);
     if status == "True" {
         return vec![cause(format!("Nothing is wrong: {message}."), [])];
     }
-    let mut causes = Vec::new();
+    let found = of_lifecycle(view).or_else(|| of_resource(view));
+    let found = found.unwrap_or_else(|| of_work(view, now));
+    let pods = around.pods.iter().map(|pod| cause(pod, []));
+    std::iter::once(found).chain(pods).collect()
+}
+
+/// Returns the cause if it is in the lifecycle, the operator or its writes.
+fn of_lifecycle(view: &View<'_>) -> Option<Cause> {
+    let (_, reason, message) = ready(view);
+    let id = view.id();
     let retry = format!("kubectl okt retry {id}");
     let sentence = |text: &str| format!("{text}: {message}");
     let found = match reason {
@@ -186,6 +194,17 @@ fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause
             what: sentence("The operator cannot read the object"),
             remedies: vec![format!("correct the object: kubectl edit {id}")],
         },
+        _ => return None,
+    };
+    Some(found)
+}
+
+/// Returns the cause if it is an owned resource.
+fn of_resource(view: &View<'_>) -> Option<Cause> {
+    let (_, reason, message) = ready(view);
+    let retry = format!("kubectl okt retry {}", view.id());
+    let sentence = |text: &str| format!("{text}: {message}");
+    let found = match reason {
         resources::NOT_OWNED => Cause {
             what: sentence("An object that it needs belongs to another owner"),
             remedies: vec![
@@ -217,14 +236,9 @@ fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause
             what: sentence("It waits for a resource"),
             remedies: vec!["kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)".to_owned()],
         },
-        _ => return vec![of_work(view, now)],
+        _ => return None,
     };
-    causes.push(found);
-    causes.extend(around.pods.iter().map(|pod| Cause {
-        what: pod.clone(),
-        remedies: Vec::new(),
-    }));
-    causes
+    Some(found)
 }
 
 /// Returns the cause that the work of the state is, or that the state is.
