@@ -65,6 +65,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+impl Error {
+    /// Returns the error of a watch that no retry mends; none if one may.
+    pub(crate) fn of_watch(what: &str, error: &watcher::Error) -> Option<Self> {
+        match error {
+            watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(error @ kube::Error::Api(status)) => {
+                let is_lasting = [400, 401, 403, 404].contains(&status.code);
+                is_lasting.then(|| Self::of_request(what, error))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Returns the text of an error of a watch; of an answer of the API only the message.
 pub(crate) fn said_by_watch(error: &watcher::Error) -> String {
     match error {

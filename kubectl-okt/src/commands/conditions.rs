@@ -145,11 +145,14 @@ impl Conditions {
                 }
                 Ok(watcher::Event::Init | watcher::Event::InitDone | watcher::Event::Delete(_)) => {
                 }
-                Err(error) => eprintln!(
-                    "warning: {}: {}; trying again",
-                    kind.id(),
-                    plain(&said_by_watch(&error))
-                ),
+                Err(error) => {
+                    let what = format!("watch {}", kind.id());
+                    if let Some(error) = Error::of_watch(&what, &error) {
+                        return Err(error);
+                    }
+                    let why = plain(&said_by_watch(&error));
+                    eprintln!("warning: {}: {why}; trying again", kind.id());
+                }
             }
         }
         Ok(())

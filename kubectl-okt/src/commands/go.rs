@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
 use okt_core::{Mark, StateId};
 use serde_json::{Map, Value, json};
@@ -124,6 +124,12 @@ impl Retry {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
+        if matches!(&view.kind.graph, Ok(graph) if graph.states.is_empty()) {
+            return Err(Error::Refused(format!(
+                "{} has no states: its operator runs a pass, and tries again by itself",
+                view.kind.id()
+            )));
+        }
         apply(client, &view, json!({ "request": now() }), self.dry_run).await?;
         print(&format!("{} is asked to try again\n", view.title()));
         Ok(())
@@ -150,6 +156,8 @@ async fn apply(
     let parameters = PatchParams {
         dry_run,
         field_manager: Some(MANAGER.to_owned()),
+        // A CRD without the field would drop it and say nothing.
+        field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::default()
     };
     let api = view.kind.objects(client, view.namespace());

@@ -206,11 +206,9 @@ impl List {
                     continue;
                 }
                 Err(error) => {
-                    if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = &error
-                        && status.code == 403
-                    {
-                        let what = format!("list {}", kind.id());
-                        return Err(Error::of_request(&what, &kube::Error::Api(status.clone())));
+                    let what = format!("watch {}", kind.id());
+                    if let Some(error) = Error::of_watch(&what, &error) {
+                        return Err(error);
                     }
                     eprintln!(
                         "warning: {}: {}; trying again",

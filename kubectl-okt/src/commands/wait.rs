@@ -91,6 +91,10 @@ async fn reach(
             Ok(watcher::Event::InitDone) if is_there => continue,
             Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => return Err(gone()),
             Err(error) => {
+                let what = format!("watch {}", kind.id());
+                if let Some(error) = Error::of_watch(&what, &error) {
+                    return Err(error);
+                }
                 eprintln!("warning: {}; trying again", said_by_watch(&error));
                 continue;
             }
