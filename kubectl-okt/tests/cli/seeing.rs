@@ -177,7 +177,10 @@ async fn a_trail_is_the_history_and_the_folded_path() {
 #[tokio::test]
 async fn a_graph_is_drawn_in_each_language() {
     let world = world().await;
+    let drawn = world.says(&["graph", "databases"]).await;
+    // Without a line at the margin, the indentation would not count.
     expect![[r"
+        graph
           Start       entry              → Running                                ⇢ Failed (on 5 errors)
           Running     rest               → Servicing, ReadOnly, Stopping (Next)   ⇢ Failed (on 3 errors)
           Servicing   visit              → Running                                ⇢ Failed (after 30m)
@@ -185,7 +188,8 @@ async fn a_graph_is_drawn_in_each_language() {
           Stopping                       → End
           Failed      rest, hold, idle   → Running, Stopping (Next)
           End         leaf, idle
-    "]].assert_eq(&world.says(&["graph", "databases"]).await);
+    "]]
+    .assert_eq(&format!("graph\n{drawn}"));
     for (language, start) in [
         ("mermaid", "stateDiagram-v2\n"),
         ("dot", "digraph "),
