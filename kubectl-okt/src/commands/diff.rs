@@ -19,10 +19,10 @@ use crate::output::print;
 use crate::select::list;
 use crate::view::View;
 
-/// Compare the CRDs of another release with those in the cluster: what changes in each graph, and which live objects
-/// have a state, or ask for one, that the new graph does not have.
+/// Compare the graphs of another release with those in the cluster.
 ///
-/// It writes nothing. It exits with 3 if objects lose something.
+/// It prints what changes in each graph, and which live objects have a state, or ask for one, that the new graph does
+/// not have. It writes nothing. It exits with 3 if objects lose something.
 #[derive(Args)]
 #[command(after_help = "Examples:
   my-operator crd | kubectl okt diff -

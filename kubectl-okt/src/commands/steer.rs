@@ -29,8 +29,9 @@ pub(crate) struct Resume {
     object: One,
 }
 
-/// Give up the application of an object that is being deleted: the operator removes its finalizer and does nothing
-/// more, so what is left of the application stays for ever.
+/// Give up the application of an object that is being deleted.
+///
+/// The operator removes its finalizer and does nothing more, so what is left of the application stays for ever.
 #[derive(Args)]
 pub(crate) struct Abandon {
     #[command(flatten)]
