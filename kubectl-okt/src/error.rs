@@ -48,6 +48,18 @@ impl Error {
         };
         Self::Failed(format!("cannot {what}: {why}"))
     }
+
+    /// Returns the error of a watch that no retry mends; none if one may.
+    pub(crate) fn of_watch(what: &str, error: &watcher::Error) -> Option<Self> {
+        match error {
+            watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(error @ kube::Error::Api(status)) => {
+                let is_lasting = [400, 401, 403, 404].contains(&status.code);
+                is_lasting.then(|| Self::of_request(what, error))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Returns the text of an error with its causes.
@@ -63,20 +75,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-impl Error {
-    /// Returns the error of a watch that no retry mends; none if one may.
-    pub(crate) fn of_watch(what: &str, error: &watcher::Error) -> Option<Self> {
-        match error {
-            watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
-            | watcher::Error::WatchStartFailed(error @ kube::Error::Api(status)) => {
-                let is_lasting = [400, 401, 403, 404].contains(&status.code);
-                is_lasting.then(|| Self::of_request(what, error))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// Returns the text of an error of a watch; of an answer of the API only the message.

@@ -218,6 +218,13 @@ impl Kind {
         (!graph.states.is_empty()).then_some(graph)
     }
 
+    /// Returns the graph, which may have no states, or the error that it is not known.
+    pub(crate) fn known_graph(&self) -> Result<&'static Graph<'static>, Error> {
+        let unknown =
+            |why: &String| Error::Failed(format!("the graph of {} is not known: {why}", self.id()));
+        self.graph.as_ref().copied().map_err(unknown)
+    }
+
     /// Returns the objects of a namespace, or of all.
     pub(crate) fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {

@@ -1,12 +1,16 @@
 //! Which objects a command is about: a kind, a name, or both, as kubectl takes them.
 
 use clap::Args;
-use futures::future::join_all;
+use futures::future::{join_all, ready};
+use futures::stream::select_all;
+use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
+use kube::runtime::{WatchStreamExt, watcher};
 
-use crate::error::Error;
+use crate::error::{Error, said_by_watch};
 use crate::kind::Kind;
+use crate::output::plain;
 use crate::view::View;
 
 /// One object.
@@ -205,6 +209,39 @@ pub(crate) async fn list(
     }
 }
 
+/// Watches the objects of kinds; ends with an error that no retry mends, and tells the others.
+pub(crate) fn watch<'k>(
+    client: &Client,
+    kinds: impl IntoIterator<Item = &'k Kind>,
+    namespace: Option<&str>,
+    config: &watcher::Config,
+) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
+    select_all(kinds.into_iter().map(|kind| {
+        let events = watcher(kind.objects(client, namespace), config.clone()).default_backoff();
+        let events = events.filter_map(move |event| {
+            ready(match event {
+                Ok(event) => Some(Ok((kind, event))),
+                Err(error) => told(kind, &error).map(Err),
+            })
+        });
+        events.boxed()
+    }))
+}
+
+/// Returns the error of a watch if no retry mends it; otherwise prints it.
+fn told(kind: &Kind, error: &watcher::Error) -> Option<Error> {
+    let lasting = Error::of_watch(&format!("watch {}", kind.id()), error);
+    if lasting.is_none() {
+        let why = plain(&said_by_watch(error));
+        eprintln!("warning: {}: {why}; trying again", kind.id());
+    }
+    lasting
+}
+
+/// What a command says where there is no kind of an OKT operator.
+pub(crate) const NO_KINDS: &str =
+    "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph";
+
 /// Returns the kinds that a user means.
 pub(crate) fn called<'k>(kinds: &'k [Kind], name: &str) -> Result<Vec<&'k Kind>, Error> {
     let found: Vec<&Kind> = kinds.iter().filter(|kind| kind.is_called(name)).collect();
@@ -213,8 +250,7 @@ pub(crate) fn called<'k>(kinds: &'k [Kind], name: &str) -> Result<Vec<&'k Kind>,
     }
     let known: Vec<String> = kinds.iter().map(Kind::id).collect();
     Err(Error::Failed(if known.is_empty() {
-        "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph"
-            .to_owned()
+        NO_KINDS.to_owned()
     } else {
         format!(
             "no OKT operator has the kind `{name}`; there are {}",

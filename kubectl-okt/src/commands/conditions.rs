@@ -3,22 +3,20 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 
 use clap::Args;
 use futures::StreamExt;
-use futures::stream::select_all;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::DynamicObject;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use okt_testing::conditions::{Checker, Context};
 use serde_json::Value;
 
-use crate::error::{Error, said_by_watch};
+use crate::error::Error;
 use crate::kind::Kind;
 use crate::output::{plain, print};
-use crate::select::list;
+use crate::select::{list, watch};
 
 /// Check the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
 ///
@@ -130,29 +128,12 @@ impl Conditions {
         if let Some(name) = &self.name {
             config = config.fields(&format!("metadata.name={name}"));
         }
-        let streams = kinds.iter().map(|kind| {
-            let events = watcher(kind.objects(client, namespace), config.clone());
-            events
-                .default_backoff()
-                .map(move |event| (kind, event))
-                .boxed()
-        });
-        let mut events = pin!(select_all(streams));
-        while let Some((kind, event)) = events.next().await {
-            match event {
-                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
-                    check.object(kind, object);
-                }
-                Ok(watcher::Event::Init | watcher::Event::InitDone | watcher::Event::Delete(_)) => {
-                }
-                Err(error) => {
-                    let what = format!("watch {}", kind.id());
-                    if let Some(error) = Error::of_watch(&what, &error) {
-                        return Err(error);
-                    }
-                    let why = plain(&said_by_watch(&error));
-                    eprintln!("warning: {}: {why}; trying again", kind.id());
-                }
+        let mut events = watch(client, kinds, namespace, &config);
+        while let Some(event) = events.next().await {
+            if let (kind, watcher::Event::Apply(object) | watcher::Event::InitApply(object)) =
+                event?
+            {
+                check.object(kind, object);
             }
         }
         Ok(())

@@ -55,12 +55,12 @@ impl Diff {
         let mut touched = BTreeSet::new();
         for kind in &new {
             let id = kind.id();
-            let graph = graph(kind)?;
+            let graph = kind.known_graph()?;
             let Some(before) = old.iter().find(|old| old.id() == id) else {
                 text.push_str(&format!("{id}\n  + the kind is new\n"));
                 continue;
             };
-            let found = changes(self::graph(before)?, graph);
+            let found = changes(before.known_graph()?, graph);
             let objects = match client {
                 Some(client) => lost(client, before, graph).await?,
                 None => BTreeMap::new(),
@@ -107,13 +107,6 @@ impl Diff {
             ))),
         }
     }
-}
-
-fn graph(kind: &Kind) -> Result<&'static Graph<'static>, Error> {
-    let graph = kind.graph.as_ref();
-    let graph = graph
-        .map_err(|why| Error::Failed(format!("the graph of {} is not known: {why}", kind.id())))?;
-    Ok(graph)
 }
 
 /// Reads the kinds of the CRDs in a file.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
-use okt_core::{Mark, StateId};
+use okt_core::{Graph, Mark, StateId};
 use serde_json::{Map, Value, json};
 
 use super::plan::{no_route, place, state};
@@ -70,7 +70,7 @@ impl Go {
             view.title(),
             way(graph, std::iter::once(at).chain(states))
         ));
-        let wanted = self.wanted(&view, at, to, is_visit);
+        let wanted = self.wanted(graph, at, to, is_visit);
         apply(client, &view, wanted, self.dry_run).await?;
         let done = if self.dry_run {
             "may be asked for"
@@ -87,16 +87,15 @@ impl Go {
     }
 
     /// Returns the lifecycle field that asks for the state.
-    fn wanted(&self, view: &View<'_>, at: StateId, to: StateId, is_visit: bool) -> Value {
-        let graph = view.kind.graph();
-        let name = graph.map_or("", |graph| graph.name_of(to));
+    fn wanted(&self, graph: &Graph<'_>, at: StateId, to: StateId, is_visit: bool) -> Value {
+        let name = graph.name_of(to);
         let request = || self.request.clone().unwrap_or_else(now);
         if is_visit {
             return json!({ "visit": { "state": name, "request": request() } });
         }
         // A holding state, or a leaf, is left for a new request only.
         let holds = graph
-            .and_then(|graph| graph.get(at))
+            .get(at)
             .is_some_and(|state| state.is(Mark::Hold) || state.is(Mark::Leaf));
         match &self.request {
             Some(request) => json!({ "state": name, "request": request }),

@@ -1,23 +1,19 @@
 //! `kubectl okt list`: where all objects of all OKT operators are.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 
 use clap::Args;
 use futures::StreamExt;
-use futures::stream::select_all;
 use jiff::Timestamp;
 use kube::Client;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use serde::Serialize;
 
 use crate::draw::way;
-use crate::error::{Error, said_by_watch};
+use crate::error::Error;
 use crate::kind::Kind;
-use crate::output::{
-    self, BAD, BUSY, Format, GOOD, Table, age, print, print_lines, print_value, styled,
-};
-use crate::select::{Many, called};
+use crate::output::{BAD, BUSY, Format, GOOD, Table, age, print, print_lines, print_value, styled};
+use crate::select::{Many, NO_KINDS, called, watch};
 use crate::view::View;
 
 /// Show where all objects of all OKT operators are on their graphs.
@@ -96,8 +92,7 @@ impl List {
 
     fn nothing(&self, client: &Client, kinds: &[Kind]) -> String {
         if kinds.is_empty() {
-            "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph"
-                .to_owned()
+            NO_KINDS.to_owned()
         } else if self.objects.shows_namespaces() {
             "no objects".to_owned()
         } else {
@@ -147,10 +142,9 @@ impl List {
                 Some((graph, _)) => way(graph, view.route()),
                 None => String::new(),
             };
-            let action = view.action().map(|action| {
-                let phase = output::plain(&format!("{:?}", action.phase));
-                format!("{phase}, attempt {}", action.attempt)
-            });
+            let action = view
+                .action()
+                .map(|action| format!("{:?}, attempt {}", action.phase, action.attempt));
             let transitions = view.position().map(|position| position.transition);
             cells.extend([
                 or_none(Some(route.as_str()).filter(|route| !route.is_empty())),
@@ -180,41 +174,29 @@ impl List {
             .map_or_else(watcher::Config::default, |labels| {
                 watcher::Config::default().labels(labels)
             });
-        let streams = kinds.iter().map(|kind| {
-            let events = watcher(kind.objects(client, namespace), config.clone()).default_backoff();
-            events.map(|event| (*kind, event)).boxed()
-        });
-        let mut events = pin!(select_all(streams));
-        let mut table = Table::new(&self.titles());
+        let mut events = watch(client, kinds, namespace, &config);
+        let titles = self.titles();
+        let age = titles.iter().position(|it| *it == "FOR");
+        let age = age.unwrap_or_default();
+        let mut table = Table::new(&titles);
         let mut shown: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        while let Some((kind, event)) = events.next().await {
+        while let Some(event) = events.next().await {
+            let (kind, event) = event?;
             let object = match event {
-                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => object,
-                Ok(watcher::Event::Delete(object)) => {
+                watcher::Event::Apply(object) | watcher::Event::InitApply(object) => object,
+                watcher::Event::Delete(object) => {
                     let view = View::of(kind, object);
                     shown.remove(&uid(&view));
                     let mut cells = self.cells(&view);
-                    if let Some(reason) = cells.get_mut(self.titles().len() - 1) {
+                    if let Some(reason) = cells.get_mut(titles.len() - 1) {
                         "deleted".clone_into(reason);
                     }
                     table.row(&cells);
                     print(&table.text());
                     continue;
                 }
-                Ok(watcher::Event::Init | watcher::Event::InitDone) => {
+                watcher::Event::Init | watcher::Event::InitDone => {
                     print(&table.text());
-                    continue;
-                }
-                Err(error) => {
-                    let what = format!("watch {}", kind.id());
-                    if let Some(error) = Error::of_watch(&what, &error) {
-                        return Err(error);
-                    }
-                    eprintln!(
-                        "warning: {}: {}; trying again",
-                        kind.id(),
-                        said_by_watch(&error)
-                    );
                     continue;
                 }
             };
@@ -223,16 +205,12 @@ impl List {
                 continue;
             }
             // A write that changes no cell is no line; the time in a state always changes.
-            let mut seen = self.cells(&view);
-            seen.remove(
-                self.titles()
-                    .iter()
-                    .position(|it| *it == "FOR")
-                    .unwrap_or_default(),
-            );
+            let cells = self.cells(&view);
+            let mut seen = cells.clone();
+            seen.remove(age);
             if shown.get(&uid(&view)) != Some(&seen) {
                 shown.insert(uid(&view), seen);
-                table.row(&self.cells(&view));
+                table.row(&cells);
             }
         }
         Ok(())

@@ -134,12 +134,7 @@ impl Plan {
 
 /// Returns the graph and the state of an object, or why there is none.
 pub(crate) fn place(view: &View<'_>) -> Result<(&'static Graph<'static>, StateId), Error> {
-    if let Err(why) = &view.kind.graph {
-        return Err(Error::Failed(format!(
-            "the graph of {} is not known: {why}",
-            view.kind.id()
-        )));
-    }
+    view.kind.known_graph()?;
     if view.kind.graph().is_none() {
         return Err(Error::Refused(format!(
             "{} has no states: its operator runs a pass",

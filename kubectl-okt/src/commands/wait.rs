@@ -1,21 +1,20 @@
 //! `kubectl okt wait`: until an object is where it is to go.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
 use futures::StreamExt;
 use jiff::SignedDuration;
 use kube::Client;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use okt_core::{Graph, StateId};
 
 use super::list::ready;
 use super::plan::state;
-use crate::error::{Error, said_by_watch};
+use crate::error::Error;
 use crate::kind::Kind;
 use crate::output::print;
-use crate::select::One;
+use crate::select::{One, watch};
 use crate::view::View;
 
 /// Wait until an object is in its desired state, or has reached a state or a visit; print each transition.
@@ -77,27 +76,18 @@ async fn reach(
     let first = view.position().map_or(0, |position| position.transition);
     let mut printed = first;
     let config = watcher::Config::default().fields(&format!("metadata.name={}", view.name()));
-    let api = kind.objects(client, view.namespace());
     let gone = || Error::Failed(format!("{} does not exist any more", view.title()));
-    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut events = watch(client, [kind], view.namespace(), &config);
     let mut is_there = false;
     while let Some(event) = events.next().await {
-        let object = match event {
-            Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => object,
-            Ok(watcher::Event::Init) => {
+        let object = match event?.1 {
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => object,
+            watcher::Event::Init => {
                 is_there = false;
                 continue;
             }
-            Ok(watcher::Event::InitDone) if is_there => continue,
-            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => return Err(gone()),
-            Err(error) => {
-                let what = format!("watch {}", kind.id());
-                if let Some(error) = Error::of_watch(&what, &error) {
-                    return Err(error);
-                }
-                eprintln!("warning: {}; trying again", said_by_watch(&error));
-                continue;
-            }
+            watcher::Event::InitDone if is_there => continue,
+            watcher::Event::InitDone | watcher::Event::Delete(_) => return Err(gone()),
         };
         is_there = true;
         let view = View::of(kind, object);
