@@ -34,6 +34,7 @@
 //!
 //! If a run fails, the report names it. `OKT_REHEARSAL='crash after write 5' cargo test` repeats that run alone and
 //! prints its log; `OKT_REHEARSAL=undisturbed` does so for the run without faults, and lists its writes.
+//! `OKT_REHEARSAL=1/4` runs every fourth plan, where all take too long.
 //!
 //! Each run has its own Kubernetes API and its own paused tokio runtime, so hours of waiting pass at once. The
 //! application must keep its state in memory, in the value that `fresh` returns. The operators of one run use clones

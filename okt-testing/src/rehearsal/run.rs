@@ -31,7 +31,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     ///
     /// If `OKT_REHEARSAL` is set in the environment, it runs only the plan of this name (`undisturbed` is one) and
     /// prints the log of the run with its virtual time. If there is no such plan, it runs the plans whose names contain
-    /// the text.
+    /// the text. `1/4` is the first of four parts of all plans.
     ///
     /// # Panics
     ///
@@ -185,11 +185,41 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 }
 
-/// Returns the plan with this name, or the plans whose names contain it.
+/// Returns a part of the plans (`2/4` is every fourth from the second on), the plan with this name, or the plans whose
+/// names contain it.
 fn named(all: Vec<Plan>, chosen: &str) -> Vec<Plan> {
+    if let Some((first, every)) = part(chosen) {
+        return all.into_iter().skip(first).step_by(every).collect();
+    }
     if let Some(plan) = all.iter().find(|plan| plan.to_string() == chosen) {
         return vec![plan.clone()];
     }
     let contains = |plan: &Plan| plan.to_string().contains(chosen);
     all.into_iter().filter(contains).collect()
+}
+
+/// Returns the index of the first plan of a part, and the step from each to the next.
+fn part(chosen: &str) -> Option<(usize, usize)> {
+    let (part, of) = chosen.split_once('/')?;
+    let (part, of): (usize, usize) = (part.parse().ok()?, of.parse().ok()?);
+    (1..=of).contains(&part).then(|| (part - 1, of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_rehearsal_are_all_of_it() {
+        let all: Vec<Plan> = (1..=10).map(|at| Plan::Deletion { at }).collect();
+        let parts: Vec<Plan> = ["1/3", "2/3", "3/3"]
+            .into_iter()
+            .flat_map(|part| named(all.clone(), part))
+            .collect();
+        assert_eq!(parts.len(), all.len());
+        assert!(all.iter().all(|plan| parts.contains(plan)));
+        for text in ["0/3", "4/3", "1/0", "a/3", "/"] {
+            assert_eq!(part(text), None, "{text}");
+        }
+    }
 }
