@@ -71,9 +71,3 @@ fn edges(graph: &Graph<'_>, id: StateId, state: &State<'_>) -> (String, String) 
     };
     (list("→", children), list("⇢", triggers))
 }
-
-/// Returns names of states as a way (e.g. `Running → Stopping → End`).
-pub(crate) fn way(graph: &Graph<'_>, states: impl IntoIterator<Item = StateId>) -> String {
-    let names: Vec<&str> = states.into_iter().map(|id| graph.name_of(id)).collect();
-    names.join(" → ")
-}

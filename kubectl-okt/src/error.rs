@@ -1,6 +1,7 @@
 //! The errors of a command, each with its exit code.
 
 use kube::runtime::watcher;
+use okt_runtime::view::RequestError;
 
 /// An error of a command: what happened, to what, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +9,9 @@ pub(crate) enum Error {
     /// The cluster does not answer, does not permit the request, or does not have the object.
     #[error("{0}")]
     Failed(String),
+    /// The API server does not answer, or does not permit the request.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// The graph, or another owner of a field, does not permit the change; or a check found something.
     #[error("{0}")]
     Refused(String),
@@ -28,25 +32,10 @@ impl Error {
     /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Failed(_) => 1,
+            Self::Failed(_) | Self::Request(_) => 1,
             Self::Refused(_) => 3,
             Self::TimedOut(_) => 4,
         }
-    }
-
-    /// Returns the error of a request; `what` is what the command wanted to do (e.g. `list databases.demo.okt.dev`).
-    pub(crate) fn of_request(what: &str, error: &kube::Error) -> Self {
-        let why = match error {
-            kube::Error::Api(status) if status.code == 401 => {
-                "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()
-            }
-            kube::Error::Api(status) if status.code == 403 => {
-                format!("you may not: {}; ask an administrator for the cluster role `<plural>.<group>:view`, which the subcommand `rbac` of the operator prints", status.message)
-            }
-            kube::Error::Api(status) => status.message.clone(),
-            error => chain(error),
-        };
-        Self::Failed(format!("cannot {what}: {why}"))
     }
 
     /// Returns the error of a watch that no retry mends; none if one may.
@@ -55,7 +44,7 @@ impl Error {
             watcher::Error::InitialListFailed(error @ kube::Error::Api(status))
             | watcher::Error::WatchStartFailed(error @ kube::Error::Api(status)) => {
                 let is_lasting = [400, 401, 403, 404].contains(&status.code);
-                is_lasting.then(|| Self::of_request(what, error))
+                is_lasting.then(|| RequestError::new(what, error).into())
             }
             _ => None,
         }

@@ -6,10 +6,8 @@ mod cluster;
 mod commands;
 mod draw;
 mod error;
-mod kind;
 mod output;
 mod select;
-mod view;
 
 use std::process::ExitCode;
 
@@ -71,7 +69,7 @@ async fn main() -> ExitCode {
     match run(Line::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", output::plain(&error.to_string()));
+            eprintln!("error: {}", okt_runtime::view::plain(&error.to_string()));
             ExitCode::from(error.code())
         }
     }

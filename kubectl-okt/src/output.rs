@@ -4,9 +4,7 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use jiff::SignedDuration;
 use serde::Serialize;
-use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::error::Error;
@@ -114,27 +112,6 @@ fn columns(text: &str) -> usize {
         .sum()
 }
 
-/// Replaces the characters of all texts in a value that control a terminal.
-///
-/// Everybody who may write an object chooses its texts.
-pub(crate) fn clean(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if text.contains(char::is_control) {
-                *text = plain(text);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(clean),
-        Value::Object(fields) => fields.values_mut().for_each(clean),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Returns a text on one line, without characters that control a terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
 /// The colours; each goes with a word or a sign that says the same.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -147,64 +124,9 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Returns a duration as kubectl prints an age: two units at most.
-pub(crate) fn age(time: SignedDuration) -> String {
-    let seconds = time.as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match () {
-        () if minutes < 2 => format!("{seconds}s"),
-        () if hours < 3 => match seconds % 60 {
-            left if minutes < 10 && left > 0 => format!("{minutes}m{left}s"),
-            _ => format!("{minutes}m"),
-        },
-        () if days < 2 => match minutes % 60 {
-            left if hours < 8 && left > 0 => format!("{hours}h{left}m"),
-            _ => format!("{hours}h"),
-        },
-        () => match hours % 24 {
-            left if days < 8 && left > 0 => format!("{days}d{left}h"),
-            _ => format!("{days}d"),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn an_age_has_two_units_at_most() {
-        let ages = [
-            0, 119, 120, 125, 3600, 10_800, 11_100, 172_800, 180_000, 10_000_000,
-        ];
-        let texts: Vec<String> = ages
-            .into_iter()
-            .map(|it| age(SignedDuration::from_secs(it)))
-            .collect();
-        assert_eq!(
-            texts,
-            [
-                "0s", "119s", "2m", "2m5s", "60m", "3h", "3h5m", "2d", "2d2h", "115d"
-            ]
-        );
-        assert_eq!(
-            age(SignedDuration::from_secs(-5)),
-            "0s",
-            "a clock that is ahead"
-        );
-    }
-
-    #[test]
-    fn a_text_of_an_object_controls_no_terminal() {
-        let mut value = json!({ "a": ["\u{1b}[31mred\n\u{7}"], "b": { "c": "\u{9b}2J" }, "d": 1 });
-        clean(&mut value);
-        assert_eq!(
-            value,
-            json!({ "a": [" [31mred  "], "b": { "c": " 2J" }, "d": 1 })
-        );
-    }
 
     #[test]
     fn columns_are_aligned_whatever_their_colours() {

@@ -7,11 +7,10 @@ use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::runtime::{WatchStreamExt, watcher};
+use okt_core::Graph;
+use okt_runtime::view::{Kind, RequestError, View, plain};
 
 use crate::error::{Error, said_by_watch};
-use crate::kind::Kind;
-use crate::output::plain;
-use crate::view::View;
 
 /// One object.
 #[derive(Args)]
@@ -73,13 +72,13 @@ impl One {
                 Ok(None) => {}
                 Err(error) => {
                     let what = format!("get {}/{name}", kind.id());
-                    failed.get_or_insert_with(|| Error::of_request(&what, &error));
+                    failed.get_or_insert_with(|| RequestError::new(what, &error));
                 }
             }
         }
         match (views.len(), failed) {
             (1, _) => Ok(views.remove(0)),
-            (0, Some(error)) => Err(error),
+            (0, Some(error)) => Err(error.into()),
             (0, None) => Err(Error::Failed(format!(
                 "there is no {} {name} in the namespace {namespace}; `kubectl okt list -A` shows all objects",
                 kind.unwrap_or("object"),
@@ -124,7 +123,7 @@ impl Many {
         &self,
         client: &Client,
         kinds: &'k [Kind],
-    ) -> Result<(Vec<View<'k>>, Vec<Error>), Error> {
+    ) -> Result<(Vec<View<'k>>, Vec<RequestError>), Error> {
         let kinds = match &self.kind {
             Some(kind) => called(kinds, kind)?,
             None => kinds.iter().collect(),
@@ -141,7 +140,7 @@ impl Many {
             match list {
                 Ok(objects) => views.extend(objects.into_iter().map(|it| View::of(kind, it))),
                 Err(error) => {
-                    errors.push(Error::of_request(&format!("list {}", kind.id()), &error));
+                    errors.push(RequestError::new(format!("list {}", kind.id()), &error));
                 }
             }
         }
@@ -151,7 +150,7 @@ impl Many {
             && errors.len() == kinds.len()
             && let Some(error) = errors.pop()
         {
-            return Err(error);
+            return Err(error.into());
         }
         Ok((views, errors))
     }
@@ -236,6 +235,13 @@ fn told(kind: &Kind, error: &watcher::Error) -> Option<Error> {
         eprintln!("warning: {}: {why}; trying again", kind.id());
     }
     lasting
+}
+
+/// Returns the graph of a kind, which may have no states.
+pub(crate) fn known_graph(kind: &Kind) -> Result<&'static Graph<'static>, Error> {
+    let unknown =
+        |why: &String| Error::Failed(format!("the graph of {} is not known: {why}", kind.id()));
+    kind.graph.as_ref().copied().map_err(unknown)
 }
 
 /// What a command says where there is no kind of an OKT operator.

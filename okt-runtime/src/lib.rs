@@ -19,9 +19,11 @@
 //! | `sidecar` | applications whose agents do the work | `author` |
 //! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
 //! | `lifecycle` | the lifecycle of an object for a controller of your own | `reconcile` and below |
+//! | `view` | the objects of all OKT operators, read without their Rust types: where they are, and why | `crd`, `reconcile` |
 //! | `operator` | all objects of a kind: watches, queue, start and stop | `reconcile` and below |
 //! | `install` | the roles, and the manifests that install an operator | `operator` and below |
-//! | `program` | the command line: `run`, `crd`, `rbac`, `manifests`, `graph`, `health` | everything |
+//! | `preview` | what a release would do to the objects of a cluster | `install` and below |
+//! | `program` | the command line: `run`, `preview`, `crd`, `rbac`, `manifests`, `graph`, `health` | everything |
 
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -54,6 +56,8 @@ mod limit;
 mod operator;
 mod patience;
 #[cfg(feature = "cli")]
+mod preview;
+#[cfg(feature = "cli")]
 mod program;
 #[cfg(any(feature = "reach", feature = "secure-metrics"))]
 mod provider;
@@ -68,6 +72,7 @@ mod sharding;
 pub mod sidecar;
 mod telemetry;
 mod texts;
+pub mod view;
 mod wire;
 
 pub use author::application::{Application, ExtraOf, PassGraph, StateOf};

@@ -583,6 +583,12 @@ impl<A: Application> Operator<A> {
 }
 
 impl<A: Application> Operator<A> {
+    /// Returns what a preview needs: the client, the application, and the selection of the objects.
+    #[cfg(feature = "cli")]
+    pub(crate) fn parts(self) -> (Client, A, watcher::Config) {
+        (self.client, self.application, self.watch)
+    }
+
     /// Returns the metrics of this operator, which has so many queues.
     fn measured(&self, queues: usize) -> Option<Measured> {
         let workers = usize::from(self.concurrency).saturating_mul(queues);

@@ -5,6 +5,7 @@ mod config;
 #[cfg(feature = "logs")]
 mod logs;
 mod part;
+mod preview;
 mod run;
 
 use std::error::Error;
@@ -46,7 +47,7 @@ use crate::wire::object::has_lifecycle;
 /// # use okt::Application;
 /// # use std::process::ExitCode;
 /// # async fn example<A: Application>(connect: fn(kube::Client) -> std::future::Ready<std::io::Result<A>>) -> ExitCode {
-/// okt::main(connect).await // run | crd | rbac | manifests | graph | health
+/// okt::main(connect).await // run | preview | crd | rbac | manifests | graph | dashboards | health
 /// # }
 /// ```
 pub async fn main<O, C, F, E>(connect: C) -> ExitCode
@@ -195,7 +196,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             definition: definition::<O::Application>,
             roles: roles::<O::Application>,
             graphs: graphs::<O::Application>,
-            run: Box::new(|surroundings| part::run(connect, surroundings).boxed_local()),
+            begin: Box::new(|task| part::begin(connect, task).boxed_local()),
         });
         self
     }
@@ -226,7 +227,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
         match self.execute(std::env::args_os().collect()).await {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => code,
             Err(why) => {
                 eprintln!("error: {why}");
                 ExitCode::FAILURE
@@ -234,8 +235,10 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         }
     }
 
-    async fn execute(mut self, arguments: Vec<OsString>) -> Result<(), String> {
-        let mut command = CommandLine::command().mut_subcommand("run", Options::augment_args);
+    async fn execute(mut self, arguments: Vec<OsString>) -> Result<ExitCode, String> {
+        let mut command = CommandLine::command()
+            .mut_subcommand("run", Options::augment_args)
+            .mut_subcommand("preview", Options::augment_args);
         command = command.subcommands(self.commands.iter().map(|own| own.command.clone()));
         // So that options from a file and those of the command line are read in the same way.
         command.build();
@@ -244,20 +247,36 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         if let Some((name, given)) = matches.subcommand() {
             let own = (self.commands.iter()).position(|own| own.command.get_name() == name);
             if let Some(own) = own {
-                return (self.commands.swap_remove(own).run)(given).await;
+                (self.commands.swap_remove(own).run)(given).await?;
+                return Ok(ExitCode::SUCCESS);
             }
         }
         let line = CommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        let own = || {
+            let given = matches.subcommand().map_or(&matches, |(_, given)| given);
+            Options::from_arg_matches(given).map_err(|error| error.to_string())
+        };
         match line.command {
             Command::Run(run) => {
-                let given = matches.subcommand_matches("run").unwrap_or(&matches);
-                let own = Options::from_arg_matches(given).map_err(|error| error.to_string())?;
+                let own = own()?;
                 let limit = self.limit(&run.namespace);
                 let parts = self.parts.into_iter().map(|part| {
                     let namespaces = limit(&part).to_vec();
                     (part, namespaces)
                 });
                 run::run(parts.collect(), &run, log_file, own, own_name()).await
+            }
+            Command::Preview(asked) => {
+                let own = own()?;
+                let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
+                let limit = self.limit(&asked.namespace);
+                let parts = self.parts.into_iter().map(|part| {
+                    let namespaces = limit(&part).to_vec();
+                    (part, namespaces)
+                });
+                let found = preview::preview(parts.collect(), account, own, &own_name()).await?;
+                print(&preview::printed(&found, &asked)?)?;
+                return Ok(preview::code(&found));
             }
             Command::Crd { union } => print(&self.definitions(union.as_deref())?),
             Command::Rbac {
@@ -272,7 +291,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
                 let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
                 print(&yaml(&health::config_map(&kinds))?)
             }
-        }
+        }?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Returns the CRDs as one YAML stream, each merged with the CRD in use.

@@ -47,6 +47,8 @@ pub(crate) use self::names::{Name, is_label, is_name, placed};
 pub(crate) use self::ready::{Lack, lack};
 pub(crate) use self::report::{ApplyReport, OwnedStatus};
 pub(crate) use self::site::{Site, listed};
+#[cfg(feature = "cli")]
+pub(crate) use self::stamp::APPLIED_ANNOTATION;
 pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};

@@ -10,6 +10,7 @@ mod https;
 mod in_time;
 mod kiosk;
 mod ladder;
+pub mod lamps;
 pub mod measured;
 mod queue;
 mod quiet;

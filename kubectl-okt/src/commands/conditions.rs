@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::DynamicObject;
 use kube::runtime::watcher;
+use okt_runtime::view::{Kind, RequestError, plain};
 use okt_testing::conditions::{Checker, Context};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{plain, print};
+use crate::output::print;
 use crate::select::{list, watch};
 
 /// Check the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
@@ -106,7 +106,7 @@ impl Conditions {
                 None => list(client, kind, namespace, self.selector.as_deref()).await,
             };
             let failed =
-                |error: kube::Error| Error::of_request(&format!("read {}", kind.id()), &error);
+                |error: kube::Error| RequestError::new(format!("read {}", kind.id()), &error);
             for object in objects.map_err(failed)? {
                 check.object(kind, object);
             }

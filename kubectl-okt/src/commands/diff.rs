@@ -11,13 +11,12 @@ use kube::Client;
 use okt_core::Graph;
 use okt_core::evolution::{ChangeKind, changes};
 use okt_runtime::StateName;
+use okt_runtime::view::{Kind, RequestError, View};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::output::print;
-use crate::select::list;
-use crate::view::View;
+use crate::select::{known_graph, list};
 
 /// Compare the graphs of another release with those in the cluster.
 ///
@@ -55,12 +54,12 @@ impl Diff {
         let mut touched = BTreeSet::new();
         for kind in &new {
             let id = kind.id();
-            let graph = kind.known_graph()?;
+            let graph = known_graph(kind)?;
             let Some(before) = old.iter().find(|old| old.id() == id) else {
                 text.push_str(&format!("{id}\n  + the kind is new\n"));
                 continue;
             };
-            let found = changes(before.known_graph()?, graph);
+            let found = changes(known_graph(before)?, graph);
             let objects = match client {
                 Some(client) => lost(client, before, graph).await?,
                 None => BTreeMap::new(),
@@ -151,7 +150,7 @@ async fn lost(
     let mut lost: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let objects = list(client, kind, None, None).await;
     let objects =
-        objects.map_err(|error| Error::of_request(&format!("list {}", kind.id()), &error))?;
+        objects.map_err(|error| RequestError::new(format!("list {}", kind.id()), &error))?;
     for object in objects {
         let view = View::of(kind, object);
         let name = match view.namespace() {

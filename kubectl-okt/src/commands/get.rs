@@ -3,16 +3,13 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use serde::Serialize;
-use serde_json::{Value, json};
+use okt_runtime::view::{Goal, Kind, View, age, way};
 
-use super::list::{coloured, ready};
-use crate::draw::{Marks, draw, legend, way};
+use super::list::coloured;
+use crate::draw::{Marks, draw, legend};
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{BOLD, Format, Table, age, print, print_value, styled};
+use crate::output::{BOLD, Format, Table, print, print_value, styled};
 use crate::select::One;
-use crate::view::{Goal, View};
 
 /// Show one object on its graph: state, route, deadline, work, trail.
 #[derive(Args)]
@@ -32,8 +29,8 @@ impl Get {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         match self.output {
-            Some(Format::Json) => print_value(&value(&view), false),
-            Some(Format::Yaml) => print_value(&value(&view), true),
+            Some(Format::Json) => print_value(&view.details(), false),
+            Some(Format::Yaml) => print_value(&view.details(), true),
             Some(Format::Name) => {
                 print(&format!("{}\n", view.id()));
                 Ok(())
@@ -44,40 +41,6 @@ impl Get {
             }
         }
     }
-}
-
-/// Returns what `get` shows, for programs: the lifecycle of the status, and what follows from the graph.
-fn value(view: &View<'_>) -> Value {
-    let names = |states: &[okt_core::StateId]| -> Vec<&str> {
-        let graph = view.kind.graph();
-        let name = |id: &okt_core::StateId| graph.map_or("", |graph| graph.name_of(*id));
-        states.iter().map(name).collect()
-    };
-    let deadline = view.deadline();
-    let deadline = deadline.map(|it| json!({ "to": names(&[it.to])[0], "at": it.at.to_string() }));
-    let (ready, reason, message) = ready(view);
-    json!({
-        "apiVersion": view.kind.resource.api_version,
-        "kind": view.kind.resource.kind,
-        "namespace": view.namespace(),
-        "name": view.name(),
-        "uid": view.meta.uid,
-        "generation": view.meta.generation,
-        "observedGeneration": view.status.observed_generation,
-        "state": view.state(),
-        "desired": view.desired(),
-        "visit": view.pending_visit(),
-        "deleting": view.is_deleting(),
-        "paused": view.is_paused(),
-        "route": names(&view.route()),
-        "deadline": deadline,
-        "ready": { "status": ready, "reason": reason, "message": message },
-        "lifecycle": view.position().map(serialized),
-    })
-}
-
-fn serialized(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Returns the text for people.
@@ -132,7 +95,7 @@ fn facts(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
     if view.is_paused() {
         facts.push(("Paused", "by the annotation okt.dev/paused".to_owned()));
     }
-    let (ready, reason, message) = ready(view);
+    let (ready, reason, message) = view.ready();
     let separator = if message.is_empty() { "" } else { ": " };
     let ready = coloured(view, ready);
     facts.push(("Ready", format!("{ready}, {reason}{separator}{message}")));

@@ -6,15 +6,13 @@ use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
 use okt_core::{Graph, Mark, StateId};
+use okt_runtime::view::{Goal, Kind, RequestError, View, route, way};
 use serde_json::{Map, Value, json};
 
 use super::plan::{no_route, place, state};
-use crate::draw::way;
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::output::print;
 use crate::select::One;
-use crate::view::{Goal, View, route};
 
 /// The field manager of the desired state. It is the same for every user, so that the last one wins.
 pub(super) const MANAGER: &str = "okt-go";
@@ -171,7 +169,7 @@ async fn apply(
                 status.message
             )))
         }
-        Err(error) => Err(Error::of_request(&format!("change {}", view.id()), &error)),
+        Err(error) => Err(RequestError::new(format!("change {}", view.id()), &error).into()),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use kube::Client;
+use okt_runtime::view::Kind;
 
 use crate::draw::{Marks, draw};
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::output::print;
 use crate::select::called;
 

@@ -7,14 +7,11 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
-use serde::Serialize;
+use okt_runtime::view::{Kind, View, age, way};
 
-use crate::draw::way;
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{BAD, BUSY, Format, GOOD, Table, age, print, print_lines, print_value, styled};
+use crate::output::{BAD, BUSY, Format, GOOD, Table, print, print_lines, print_value, styled};
 use crate::select::{Many, NO_KINDS, called, watch};
-use crate::view::View;
 
 /// Show where all objects of all OKT operators are on their graphs.
 #[derive(Args)]
@@ -34,33 +31,6 @@ pub(crate) struct List {
     watch: bool,
 }
 
-/// One object of a list, for programs.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row<'v> {
-    api_version: &'v str,
-    kind: &'v str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<&'v str>,
-    name: &'v str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'v str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    desired: Option<&'v str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    visit: Option<&'v str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    route: Vec<&'v str>,
-    ready: &'v str,
-    reason: &'v str,
-    message: &'v str,
-    transitions: u64,
-    deleting: bool,
-    paused: bool,
-}
-
 impl List {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
@@ -68,7 +38,7 @@ impl List {
             return self.follow(client, &kinds).await;
         }
         let (views, errors) = self.objects.read(client, &kinds).await?;
-        let rows = || views.iter().map(row).collect::<Vec<Row<'_>>>();
+        let rows = || views.iter().map(View::summary).collect::<Vec<_>>();
         match self.output {
             Some(Format::Json) => print_value(&rows(), false)?,
             Some(Format::Yaml) => print_value(&rows(), true)?,
@@ -127,7 +97,7 @@ impl List {
             cells.push(or_none(view.namespace()));
         }
         let time = view.time_in_state(now).map(age);
-        let (ready, reason, message) = ready(view);
+        let (ready, reason, message) = view.ready();
         cells.extend([
             view.kind.resource.kind.clone(),
             view.name().to_owned(),
@@ -219,44 +189,6 @@ impl List {
 
 fn uid(view: &View<'_>) -> String {
     view.meta.uid.clone().unwrap_or_default()
-}
-
-fn row<'v>(view: &'v View<'_>) -> Row<'v> {
-    let (ready, reason, message) = ready(view);
-    let route = view.route().into_iter();
-    let names = view
-        .place()
-        .map(|(graph, _)| route.map(|id| graph.name_of(id)).collect());
-    Row {
-        api_version: &view.kind.resource.api_version,
-        kind: &view.kind.resource.kind,
-        namespace: view.namespace(),
-        name: view.name(),
-        state: view.state(),
-        since: view.position().and_then(|position| position.since),
-        desired: view.desired(),
-        visit: view.pending_visit(),
-        route: names.unwrap_or_default(),
-        ready,
-        reason,
-        message,
-        transitions: view.position().map_or(0, |position| position.transition),
-        deleting: view.is_deleting(),
-        paused: view.is_paused(),
-    }
-}
-
-/// Returns the status, the reason and the message of `Ready`.
-pub(crate) fn ready<'v>(view: &'v View<'_>) -> (&'v str, &'v str, &'v str) {
-    match (&view.unreadable, view.condition("Ready")) {
-        (Some(why), _) => ("Unknown", "Unreadable", why),
-        (None, Some(ready)) => (&ready.status, &ready.reason, &ready.message),
-        (None, None) => (
-            "Unknown",
-            "NotReported",
-            "no operator has reported on the object yet",
-        ),
-    }
 }
 
 /// Returns the status of `Ready` in the colour of what a person has to do about it.

@@ -7,13 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use okt_core::draw::EdgeKind;
 use okt_core::{Graph, StateId};
+use okt_runtime::view::{Goal, Kind, View, age, route};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{Format, Table, age, print, print_lines, print_value};
-use crate::select::{One, list};
-use crate::view::{Goal, View, route};
+use crate::output::{Format, Table, print, print_lines, print_value};
+use crate::select::{One, known_graph, list};
 
 /// Show the route of an object: each state on it, what it does, and how long it took before.
 #[derive(Args)]
@@ -134,7 +133,7 @@ impl Plan {
 
 /// Returns the graph and the state of an object, or why there is none.
 pub(crate) fn place(view: &View<'_>) -> Result<(&'static Graph<'static>, StateId), Error> {
-    view.kind.known_graph()?;
+    known_graph(view.kind)?;
     if view.kind.graph().is_none() {
         return Err(Error::Refused(format!(
             "{} has no states: its operator runs a pass",

@@ -5,15 +5,14 @@ use std::io::{IsTerminal, stdin};
 use clap::Args;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
+use okt_runtime::view::{Kind, RequestError, View};
 use okt_runtime::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 use serde_json::json;
 
 use super::go::MANAGER;
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::output::print;
 use crate::select::One;
-use crate::view::View;
 
 /// Pause an object: its operator starts nothing new. Its deletion goes on nevertheless.
 #[derive(Args)]
@@ -125,9 +124,6 @@ async fn annotate(
         .await;
     match patched {
         Ok(_) => Ok(()),
-        Err(error) => Err(Error::of_request(
-            &format!("annotate {}", view.id()),
-            &error,
-        )),
+        Err(error) => Err(RequestError::new(format!("annotate {}", view.id()), &error).into()),
     }
 }

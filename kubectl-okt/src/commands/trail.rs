@@ -3,10 +3,10 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
+use okt_runtime::view::{Kind, age};
 
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{Format, Table, age, print, print_value};
+use crate::output::{Format, Table, print, print_value};
 use crate::select::One;
 
 /// Show the last transitions of an object: from where to where, when, why, and how long it stayed.

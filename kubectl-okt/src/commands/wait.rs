@@ -8,14 +8,12 @@ use jiff::SignedDuration;
 use kube::Client;
 use kube::runtime::watcher;
 use okt_core::{Graph, StateId};
+use okt_runtime::view::{Kind, View};
 
-use super::list::ready;
 use super::plan::state;
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::output::print;
 use crate::select::{One, watch};
-use crate::view::View;
 
 /// Wait until an object is in its desired state, or has reached a state or a visit; print each transition.
 ///
@@ -107,7 +105,7 @@ async fn reach(
                 ));
             }
         }
-        let (status, reason, message) = ready(&view);
+        let (status, reason, message) = view.ready();
         *last = format!(
             "{} is in {}, {reason}: {message}",
             view.title(),

@@ -1,21 +1,15 @@
 //! `kubectl okt why`: why an object is not where it is to go, and what would move it.
 
-mod causes;
-mod surroundings;
-
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use self::causes::{Cause, causes};
-use self::surroundings::Surroundings;
-use crate::draw::way;
+use okt_runtime::view::{Kind, View, age, way};
+
 use crate::error::Error;
-use crate::kind::Kind;
-use crate::output::{BOLD, Format, age, print, print_value, styled};
+use crate::output::{BOLD, Format, print, print_value, styled};
 use crate::select::One;
-use crate::view::{Goal, View};
 
 /// Say why an object is not where it is to go, and what would move it.
 #[derive(Args)]
@@ -31,9 +25,8 @@ pub(crate) struct Why {
 struct Answer<'v> {
     object: String,
     state: Option<&'v str>,
-    goal: String,
-    causes: &'v [Cause],
-    events: &'v [String],
+    #[serde(flatten)]
+    why: &'v okt_runtime::view::Why,
 }
 
 impl Why {
@@ -41,16 +34,13 @@ impl Why {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
-        let around = Surroundings::read(client, &view).await;
-        let causes = causes(&view, &around, now);
+        let why = okt_runtime::view::Why::of(client, &view, now).await;
         match self.output {
             Some(format @ (Format::Json | Format::Yaml)) => print_value(
                 &Answer {
                     object: view.id(),
                     state: view.state(),
-                    goal: goal(&view),
-                    causes: &causes,
-                    events: &around.events,
+                    why: &why,
                 },
                 format == Format::Yaml,
             ),
@@ -59,29 +49,14 @@ impl Why {
                 Ok(())
             }
             Some(Format::Wide) | None => {
-                print(&text(&view, &causes, &around, now));
+                print(&text(&view, &why, now));
                 Ok(())
             }
         }
     }
 }
 
-/// Returns in words where an object is to go.
-fn goal(view: &View<'_>) -> String {
-    let graph = view.kind.graph();
-    let name = |id| graph.map_or("", |graph| graph.name_of(id));
-    match view.goal() {
-        Some(Goal::Deletion) => "its end, because it is being deleted".to_owned(),
-        Some(Goal::Visit(to)) => format!("{}, for a visit", name(to)),
-        Some(Goal::Desired(to)) => name(to).to_owned(),
-        None => view
-            .desired()
-            .unwrap_or("what its operator makes of it")
-            .to_owned(),
-    }
-}
-
-fn text(view: &View<'_>, causes: &[Cause], around: &Surroundings, now: Timestamp) -> String {
+fn text(view: &View<'_>, why: &okt_runtime::view::Why, now: Timestamp) -> String {
     let time = view
         .time_in_state(now)
         .map(|time| format!(", for {}", age(time)));
@@ -91,7 +66,7 @@ fn text(view: &View<'_>, causes: &[Cause], around: &Surroundings, now: Timestamp
             "{} is in {}{time}, and is to be in {}.\n",
             styled(BOLD, &view.title()),
             styled(BOLD, state),
-            styled(BOLD, &goal(view))
+            styled(BOLD, &why.goal)
         ),
         None => format!("{} is in no state yet.\n", styled(BOLD, &view.title())),
     };
@@ -104,19 +79,19 @@ fn text(view: &View<'_>, causes: &[Cause], around: &Surroundings, now: Timestamp
             ));
         }
     }
-    for cause in causes {
+    for cause in &why.causes {
         text.push_str(&format!("\n{}\n", cause.what));
         for remedy in &cause.remedies {
             text.push_str(&format!("  → {remedy}\n"));
         }
     }
-    if !around.events.is_empty() {
+    if !why.events.is_empty() {
         text.push_str("\nThe last warnings about the object:\n");
-        for event in &around.events {
+        for event in &why.events {
             text.push_str(&format!("  {event}\n"));
         }
     }
-    for unread in &around.unread {
+    for unread in &why.unread {
         text.push_str(&format!("\nNot looked at: {unread}\n"));
     }
     text

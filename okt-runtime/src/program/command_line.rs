@@ -32,6 +32,13 @@ pub(super) enum Command {
     /// Each option is also read from the environment, e.g. `--lease-namespace` from `OKT_LEASE_NAMESPACE`, and from the
     /// file of `--config`. The command line comes first, then the environment, then the file.
     Run(Box<Run>),
+    /// Say what this release would do to the objects of the cluster, and change nothing.
+    ///
+    /// It compares the custom resource definition, finds objects that have no place in the graph and those that would
+    /// move at once, lets the API server try each change of an owned resource (`dryRun=All`), and asks for the rights
+    /// that the service account lacks. It needs the rights of the operator, and that to create subjectaccessreviews.
+    #[command(after_help = PREVIEW_CODES)]
+    Preview(PreviewOptions),
     /// Print the custom resource definition, to be applied before `run`.
     Crd {
         /// For one release of an upgrade: also take what the operator of this CRD writes; `-` reads standard input.
@@ -80,6 +87,31 @@ pub(super) enum Command {
     },
     /// Print the health check for Argo CD, as its config map: `health | kubectl apply --server-side -f -`.
     Health,
+}
+
+/// What the exit codes of `preview` mean.
+const PREVIEW_CODES: &str = "Exit codes:
+  0  this release would change nothing
+  1  the cluster does not answer, or does not permit it
+  2  the command line is wrong
+  3  this release would change something
+  4  something is to be done before: objects without a place, resources that cannot be applied, rights that are lacking";
+
+/// The options of `preview`.
+#[derive(Args)]
+pub(super) struct PreviewOptions {
+    /// As given to `run`; may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    pub(super) namespace: Vec<String>,
+    /// The service account whose rights are asked for [default: as in `manifests`]
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(super) service_account: Option<ServiceAccount>,
+    /// Show all objects and all differences, not the first ten of each sort.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Print JSON, with all objects and all differences.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// What monitors an operator.

@@ -1,7 +1,9 @@
 //! One operator of a program.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::future::Future;
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
@@ -11,8 +13,9 @@ use okt_core::{Graph, Lifecycle};
 use tokio_util::sync::CancellationToken;
 
 use crate::author::application::{Application, PassGraph, StateOf};
-use crate::install::rbac::ServiceAccount;
+use crate::install::rbac::{Rbac, ServiceAccount};
 use crate::operator::{Operator, OperatorError};
+use crate::preview::{Preview, Record, preview};
 #[cfg(feature = "cloudevents")]
 use crate::receivers::cloud_events::CloudEvents;
 use crate::sharding::gate::Gate;
@@ -58,7 +61,27 @@ pub(super) struct Part<Options> {
     pub(super) definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
     pub(super) roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
     pub(super) graphs: fn() -> Vec<&'static Graph<'static>>,
-    pub(super) run: Box<dyn FnOnce(Surroundings<Options>) -> Running>,
+    pub(super) begin: Box<dyn FnOnce(Task<Options>) -> Running>,
+}
+
+/// What an operator is created for.
+pub(super) enum Task<Options> {
+    Run(Box<Surroundings<Options>>),
+    Preview(Box<Previewed<Options>>),
+}
+
+/// What an operator is previewed with.
+pub(super) struct Previewed<Options> {
+    /// A client whose writes are only tried.
+    pub(super) client: Client,
+    pub(super) record: Record,
+    pub(super) namespaces: Vec<String>,
+    pub(super) account: ServiceAccount,
+    /// The roles that the account needs beside those of the operator.
+    pub(super) beside: Rbac,
+    pub(super) options: Options,
+    /// Where what is found is added.
+    pub(super) found: Rc<RefCell<Vec<Preview>>>,
 }
 
 /// The context in which a program runs each of its operators.
@@ -86,8 +109,42 @@ pub(super) struct Limits {
     pub(super) events: Option<EventPolicy>,
 }
 
+/// Creates one operator and runs it, or previews it.
+pub(super) async fn begin<O, C, F, E, Options>(
+    connect: C,
+    task: Task<Options>,
+) -> Result<(), String>
+where
+    O: IntoOperator,
+    C: FnOnce(Client, Options) -> F,
+    F: Future<Output = Result<O, E>>,
+    E: Error,
+{
+    match task {
+        Task::Run(surroundings) => run(connect, *surroundings).await,
+        Task::Preview(previewed) => {
+            let Previewed {
+                client,
+                record,
+                namespaces,
+                account,
+                beside,
+                options,
+                found,
+            } = *previewed;
+            let connected = connect(client.clone(), options).await;
+            let connected =
+                connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?;
+            let operator = connected.into_operator(client);
+            let preview = preview(operator, &record, &namespaces, (&account, beside)).await?;
+            found.borrow_mut().push(preview);
+            Ok(())
+        }
+    }
+}
+
 /// Runs one operator.
-pub(super) async fn run<O, C, F, E, Options>(
+async fn run<O, C, F, E, Options>(
     connect: C,
     surroundings: Surroundings<Options>,
 ) -> Result<(), String>

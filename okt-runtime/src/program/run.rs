@@ -17,7 +17,7 @@ use super::command_line::Listen;
 use super::command_line::Run;
 #[cfg(feature = "logs")]
 use super::logs;
-use super::part::{Limits, Part, Surroundings};
+use super::part::{Limits, Part, Surroundings, Task};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
 use crate::limit::limit_requests;
@@ -105,7 +105,7 @@ pub(super) async fn run<Options: Clone>(
             let crd = (part.crd_name)();
             tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
         }
-        (part.run)(Surroundings {
+        (part.begin)(Task::Run(Box::new(Surroundings {
             client: client.clone(),
             address: address.clone(),
             namespaces,
@@ -116,7 +116,7 @@ pub(super) async fn run<Options: Clone>(
             gate: membership.as_ref().map_or(Gate::Always, Membership::gate),
             options: options.clone(),
             stopping: stopping.clone(),
-        })
+        })))
     });
     let mut running = pin!(try_join_all(running));
     let ended = tokio::select! {

@@ -31,6 +31,7 @@ mod pass_and_life;
 mod passes;
 mod pausing;
 mod position;
+mod preview;
 mod program;
 mod progress;
 mod references;

@@ -1,32 +1,37 @@
-//! One object on its graph, as the cluster has it.
+//! One object of any OKT operator, read without its Rust types.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
+use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{Cause, Graph, StateId};
-use okt_runtime::{
-    Desired, NoLifecycle, PAUSED_ANNOTATION, Phase, Position, RecordedAction, StateName, Status,
-    VisitOutcome,
-};
 use serde_json::{Map, Value};
 
-use crate::kind::Kind;
-use crate::output::clean;
+use super::kind::Kind;
+use super::text::clean;
+use crate::author::no_lifecycle::NoLifecycle;
+use crate::wire::annotations::PAUSED_ANNOTATION;
+use crate::wire::desired::{Desired, StateName};
+use crate::wire::status::{Position, RecordedAction, Status};
 
 /// One object, with what its status says about its lifecycle.
 #[derive(Clone, Debug)]
-pub(crate) struct View<'k> {
-    pub(crate) kind: &'k Kind,
-    pub(crate) meta: ObjectMeta,
-    pub(crate) desired: Desired<NoLifecycle>,
-    pub(crate) status: Status<NoLifecycle, Map<String, Value>>,
+pub struct View<'k> {
+    /// Its kind.
+    pub kind: &'k Kind,
+    /// Its metadata.
+    pub meta: ObjectMeta,
+    /// What its spec asks for.
+    pub desired: Desired<NoLifecycle>,
+    /// Its status, with fields that the application adds.
+    pub status: Status<NoLifecycle, Map<String, Value>>,
     /// Why the spec or the status cannot be read.
-    pub(crate) unreadable: Option<String>,
+    pub unreadable: Option<String>,
 }
 
 /// Where an object is to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Goal {
+pub enum Goal {
     /// To a leaf, because it is being deleted.
     Deletion,
     /// To a state that it is to visit once.
@@ -37,16 +42,16 @@ pub(crate) enum Goal {
 
 /// The next trigger that time raises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     /// The state that the trigger leads to.
-    pub(crate) to: StateId,
+    pub to: StateId,
     /// When the trigger is raised.
-    pub(crate) at: Timestamp,
+    pub at: Timestamp,
 }
 
 impl<'k> View<'k> {
     /// Reads an object; what cannot be read is left out, and said.
-    pub(crate) fn of(kind: &'k Kind, object: DynamicObject) -> Self {
+    pub fn of(kind: &'k Kind, object: DynamicObject) -> Self {
         let mut unreadable = None;
         let mut note = |field: String, error: serde_json::Error| {
             unreadable.get_or_insert_with(|| format!("{field} cannot be read: {error}"));
@@ -82,16 +87,18 @@ impl<'k> View<'k> {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
         self.meta.name.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn namespace(&self) -> Option<&str> {
+    /// Returns the namespace; none for a cluster-scoped object.
+    pub fn namespace(&self) -> Option<&str> {
         self.meta.namespace.as_deref()
     }
 
     /// Returns the name for people (e.g. `Database demo/orders`).
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         let kind = &self.kind.resource.kind;
         match self.namespace() {
             Some(namespace) => format!("{kind} {namespace}/{}", self.name()),
@@ -100,37 +107,40 @@ impl<'k> View<'k> {
     }
 
     /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         format!("{}/{}", self.kind.id(), self.name())
     }
 
-    pub(crate) fn position(&self) -> Option<&Position<NoLifecycle>> {
+    /// Returns the position; none before the first reconciliation.
+    pub fn position(&self) -> Option<&Position<NoLifecycle>> {
         self.status.lifecycle.as_ref()
     }
 
     /// Returns the name of the state; none before the first reconciliation.
-    pub(crate) fn state(&self) -> Option<&str> {
+    pub fn state(&self) -> Option<&str> {
         Some(self.position()?.state.as_str())
     }
 
     /// Returns the graph and the state in it.
-    pub(crate) fn place(&self) -> Option<(&'static Graph<'static>, StateId)> {
+    pub fn place(&self) -> Option<(&'static Graph<'static>, StateId)> {
         let graph = self.kind.graph()?;
         Some((graph, graph.named(self.state()?)?))
     }
 
-    pub(crate) fn is_deleting(&self) -> bool {
+    /// Returns whether the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
         self.meta.deletion_timestamp.is_some()
     }
 
-    pub(crate) fn is_paused(&self) -> bool {
+    /// Returns whether the object is paused.
+    pub fn is_paused(&self) -> bool {
         let annotations = self.meta.annotations.as_ref();
         let paused = annotations.and_then(|all| all.get(PAUSED_ANNOTATION));
         paused.is_some_and(|paused| paused == "true")
     }
 
     /// Returns the desired state, from the spec or the default of the graph.
-    pub(crate) fn desired(&self) -> Option<&str> {
+    pub fn desired(&self) -> Option<&str> {
         let named = self.desired.state.as_ref().map(StateName::as_str);
         let home = || {
             self.kind
@@ -141,7 +151,7 @@ impl<'k> View<'k> {
     }
 
     /// Returns the visit that the spec asks for and that is not over.
-    pub(crate) fn pending_visit(&self) -> Option<&str> {
+    pub fn pending_visit(&self) -> Option<&str> {
         let visit = self.desired.visit.as_ref()?;
         let recorded = self.position().and_then(|position| position.visit.as_ref());
         let is_over = recorded.is_some_and(|recorded| {
@@ -153,7 +163,7 @@ impl<'k> View<'k> {
     }
 
     /// Returns where the object is to go; none if the graph does not have that state.
-    pub(crate) fn goal(&self) -> Option<Goal> {
+    pub fn goal(&self) -> Option<Goal> {
         let graph = self.kind.graph()?;
         if self.is_deleting() {
             return Some(Goal::Deletion);
@@ -170,7 +180,7 @@ impl<'k> View<'k> {
 
     /// Returns the states from the present one to the goal, without the present one; empty where it is reached or where
     /// there is no route.
-    pub(crate) fn route(&self) -> Vec<StateId> {
+    pub fn route(&self) -> Vec<StateId> {
         match (self.place(), self.goal()) {
             (Some((graph, at)), Some(goal)) => route(graph, at, goal),
             _ => Vec::new(),
@@ -178,12 +188,12 @@ impl<'k> View<'k> {
     }
 
     /// Returns how long the object has been in its state.
-    pub(crate) fn time_in_state(&self, now: Timestamp) -> Option<SignedDuration> {
+    pub fn time_in_state(&self, now: Timestamp) -> Option<SignedDuration> {
         Some(now.duration_since(self.position()?.since?))
     }
 
     /// Returns the trigger that time raises first.
-    pub(crate) fn deadline(&self) -> Option<Deadline> {
+    pub fn deadline(&self) -> Option<Deadline> {
         let (graph, at) = self.place()?;
         let position = self.position()?;
         let state = graph.get(at)?;
@@ -204,23 +214,38 @@ impl<'k> View<'k> {
     }
 
     /// Returns the work of the state, unless it succeeded.
-    pub(crate) fn action(&self) -> Option<&RecordedAction> {
+    pub fn action(&self) -> Option<&RecordedAction> {
         let action = self.position()?.action.as_ref();
         action.filter(|action| action.phase != Phase::Done)
     }
 
-    pub(crate) fn condition(&self, name: &str) -> Option<&Condition> {
+    /// Returns the condition of this name.
+    pub fn condition(&self, name: &str) -> Option<&Condition> {
         let mut conditions = self.status.conditions.iter();
         conditions.find(|condition| condition.type_ == name)
     }
 
-    pub(crate) fn is_true(&self, condition: &str) -> bool {
+    /// Returns whether the condition of this name is true.
+    pub fn is_true(&self, condition: &str) -> bool {
         self.condition(condition)
             .is_some_and(|it| it.status == "True")
     }
 
+    /// Returns the status, the reason and the message of `Ready`.
+    pub fn ready(&self) -> (&str, &str, &str) {
+        match (&self.unreadable, self.condition("Ready")) {
+            (Some(why), _) => ("Unknown", "Unreadable", why),
+            (None, Some(ready)) => (&ready.status, &ready.reason, &ready.message),
+            (None, None) => (
+                "Unknown",
+                "NotReported",
+                "no operator has reported on the object yet",
+            ),
+        }
+    }
+
     /// Returns whether a person should look: the object does not get on by itself, or nothing is known of it.
-    pub(crate) fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         let is_lost = self
             .condition("Ready")
             .is_none_or(|it| it.status == "Unknown");
@@ -229,7 +254,7 @@ impl<'k> View<'k> {
 }
 
 /// Returns the states on the way to a goal, without the first.
-pub(crate) fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
+pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
     let hop = |at: &StateId| match goal {
         Goal::Deletion => graph.out(*at),
         Goal::Visit(to) | Goal::Desired(to) => graph.hop(*at, to),

@@ -9,11 +9,10 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
-use okt_runtime::reasons::resources;
+use okt_core::reasons::resources;
 
-use crate::commands::list::ready;
-use crate::output::plain;
-use crate::view::View;
+use crate::view::object::View;
+use crate::view::text::plain;
 
 /// The label of the leases of all replicas of OKT operators; its value is the name of the group.
 const GROUP_LABEL: &str = "okt.dev/ranges";
@@ -26,32 +25,32 @@ const SHOWN: usize = 5;
 
 /// What surrounds an object.
 #[derive(Default, Debug)]
-pub(crate) struct Surroundings {
+pub(super) struct Surroundings {
     /// The groups of replicas; none if they cannot be listed.
-    pub(crate) groups: Option<Vec<Group>>,
+    pub(super) groups: Option<Vec<Group>>,
     /// The webhooks that may change the status of the object.
-    pub(crate) webhooks: Vec<String>,
+    pub(super) webhooks: Vec<String>,
     /// The pods of the resources that the object waits for, each with what it waits for.
-    pub(crate) pods: Vec<String>,
+    pub(super) pods: Vec<String>,
     /// The last warnings about the object, oldest first.
-    pub(crate) events: Vec<String>,
+    pub(super) events: Vec<String>,
     /// What could not be read, and why.
-    pub(crate) unread: Vec<String>,
+    pub(super) unread: Vec<String>,
 }
 
 /// The replicas of one operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Group {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+pub(super) struct Group {
+    pub(super) namespace: String,
+    pub(super) name: String,
     /// How many replicas have a valid lease.
-    pub(crate) alive: usize,
+    pub(super) alive: usize,
     /// How many of these have read their CRDs and filled their caches.
-    pub(crate) ready: usize,
+    pub(super) ready: usize,
 }
 
 impl Surroundings {
-    pub(crate) async fn read(client: &Client, view: &View<'_>) -> Self {
+    pub(super) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
         let (groups, webhooks, pods, events) = futures::join!(
             groups(client),
@@ -178,7 +177,7 @@ const WORKLOADS: [&str; 6] = [
 ];
 
 async fn pods(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Error> {
-    let (_, reason, message) = ready(view);
+    let (_, reason, message) = view.ready();
     let waits = [resources::WAITING, resources::NOT_READY].contains(&reason);
     let (Some(namespace), true) = (view.namespace(), waits) else {
         return Ok(Vec::new());

@@ -1,27 +1,27 @@
 //! The causes that keep an object where it is, each with its remedies. Pure: from what was read of the cluster.
 
 use jiff::Timestamp;
+use okt_core::reasons::{self, resources};
+use okt_core::record::Phase;
 use okt_core::{Graph, Mark, StateId};
-use okt_runtime::reasons::{self, resources};
-use okt_runtime::{FINALIZER, Phase};
 use serde::Serialize;
 
 use super::surroundings::Surroundings;
-use crate::commands::list::ready;
-use crate::output::age;
-use crate::view::View;
+use crate::reconcile::finalizer::FINALIZER;
+use crate::view::object::View;
+use crate::view::text::age;
 
 /// A cause, and what a person may do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Cause {
+pub struct Cause {
     /// What keeps the object where it is.
-    pub(crate) what: String,
+    pub what: String,
     /// What would move it.
-    pub(crate) remedies: Vec<String>,
+    pub remedies: Vec<String>,
 }
 
 /// Returns the causes, the first that must be mended first.
-pub(crate) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
+pub(super) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Some(why) = &view.unreadable {
         causes.push(cause(
@@ -122,7 +122,7 @@ fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
 
 /// Returns the causes that the operator reports in the conditions.
 fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
-    let (status, _, message) = ready(view);
+    let (status, _, message) = view.ready();
     if status == "True" {
         return vec![cause(format!("Nothing is wrong: {message}."), [])];
     }
@@ -134,7 +134,7 @@ fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
 fn of_lifecycle(view: &View<'_>) -> Option<Cause> {
-    let (_, reason, message) = ready(view);
+    let (_, reason, message) = view.ready();
     let id = view.id();
     let retry = format!("kubectl okt retry {id}");
     let sentence = |text: &str| format!("{text}: {message}");
@@ -201,7 +201,7 @@ fn of_lifecycle(view: &View<'_>) -> Option<Cause> {
 
 /// Returns the cause if it is an owned resource.
 fn of_resource(view: &View<'_>) -> Option<Cause> {
-    let (_, reason, message) = ready(view);
+    let (_, reason, message) = view.ready();
     let retry = format!("kubectl okt retry {}", view.id());
     let sentence = |text: &str| format!("{text}: {message}");
     let found = match reason {
@@ -243,7 +243,7 @@ fn of_resource(view: &View<'_>) -> Option<Cause> {
 
 /// Returns the cause that the work of the state is, or that the state is.
 fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
-    let (_, reason, message) = ready(view);
+    let (_, reason, message) = view.ready();
     let id = view.id();
     let retry = format!("kubectl okt retry {id}");
     let action = view.action();

@@ -10,11 +10,11 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
-use okt_runtime::GRAPH_ANNOTATION;
 use serde_json::Value;
 
-use crate::error::Error;
-use crate::output::clean;
+use super::text::clean;
+use crate::crd::definition::GRAPH_ANNOTATION;
+use crate::texts::chain;
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
@@ -25,15 +25,49 @@ const FIELD: &str = "lifecycle";
 /// How many CRDs are read at once.
 const CONCURRENT: usize = 8;
 
+/// A request that failed, in words for people. A retry helps only if the cluster, or what the user may do, has changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cannot {what}: {why}")]
+pub struct RequestError {
+    what: String,
+    why: String,
+}
+
+impl RequestError {
+    /// Creates the error; `what` is what was wanted (e.g. `list databases.demo.okt.dev`).
+    pub fn new(what: impl Into<String>, error: &kube::Error) -> Self {
+        Self {
+            what: what.into(),
+            why: said(error),
+        }
+    }
+}
+
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => {
+            "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()
+        }
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "you may not: {}; ask an administrator for the cluster role `<plural>.<group>:view`, which the subcommand `rbac` of the operator prints",
+            status.message
+        ),
+        kube::Error::Api(status) => status.message.clone(),
+        error => chain(error),
+    }
+}
+
 /// A kind of objects that an OKT operator manages.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
-    pub(crate) resource: ApiResource,
-    pub(crate) is_namespaced: bool,
+pub struct Kind {
+    /// Its group, version and names.
+    pub resource: ApiResource,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
     /// The graph, or why it cannot be read.
-    pub(crate) graph: Result<&'static Graph<'static>, String>,
+    pub graph: Result<&'static Graph<'static>, String>,
     /// The field of the spec with the desired state.
-    pub(crate) field: String,
+    pub field: String,
     /// The names by which kubectl knows the kind, in lower case.
     names: Vec<String>,
 }
@@ -42,10 +76,17 @@ impl Kind {
     /// Returns every kind of an OKT operator, by group and name.
     ///
     /// Without the right to list CRDs it finds the kinds by their category, without their graphs.
-    pub(crate) async fn all(client: &Client) -> Result<Vec<Self>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If the API server does not answer, or refuses both.
+    pub async fn all(client: &Client) -> Result<Vec<Self>, RequestError> {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let failed = |error: &kube::Error| {
-            Error::of_request("list customresourcedefinitions.apiextensions.k8s.io", error)
+        let failed = |error: kube::Error| {
+            RequestError::new(
+                "list customresourcedefinitions.apiextensions.k8s.io",
+                &error,
+            )
         };
         // Most CRDs of a cluster are not of OKT, and the schema is the larger part of a CRD.
         let mut kinds = match api.list_metadata(&ListParams::default()).await {
@@ -59,21 +100,21 @@ impl Kind {
                     let api = &api;
                     async move { api.get_opt(&name).await }
                 }));
-                let crds: Vec<_> = (crds.buffered(CONCURRENT).try_collect().await)
-                    .map_err(|error| failed(&error))?;
+                let crds: Vec<_> =
+                    (crds.buffered(CONCURRENT).try_collect().await).map_err(failed)?;
                 crds.iter().flatten().filter_map(Self::of_crd).collect()
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 Self::by_category(client, &status.message).await?
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(failed(error)),
         };
         kinds.sort_by_key(Self::id);
         Ok(kinds)
     }
 
     /// Returns the kind of a CRD; none if it serves no version.
-    pub(crate) fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
+    pub fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
         let spec = &crd.spec;
         let served = |version: &&CustomResourceDefinitionVersion| version.served;
         let version = (spec.versions.iter().filter(served))
@@ -108,7 +149,7 @@ impl Kind {
     }
 
     /// Finds the kinds of the category `okt` by discovery, which every user may read.
-    async fn by_category(client: &Client, why: &str) -> Result<Vec<Self>, Error> {
+    async fn by_category(client: &Client, why: &str) -> Result<Vec<Self>, RequestError> {
         let mut kinds = Self::served(client).await?;
         kinds.retain(|(resource, _)| {
             resource
@@ -126,7 +167,11 @@ impl Kind {
     }
 
     /// Returns the kinds of any operator, or of Kubernetes itself, that a user means; without their graphs.
-    pub(crate) async fn any(client: &Client, name: &str) -> Result<Vec<Self>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// If the API server does not answer.
+    pub async fn any(client: &Client, name: &str) -> Result<Vec<Self>, RequestError> {
         let kinds = Self::served(client)
             .await?
             .into_iter()
@@ -135,8 +180,8 @@ impl Kind {
     }
 
     /// Returns every kind that the API server serves, by discovery.
-    async fn served(client: &Client) -> Result<Vec<(APIResource, Self)>, Error> {
-        let failed = |error: kube::Error| Error::of_request("read the API groups", &error);
+    async fn served(client: &Client) -> Result<Vec<(APIResource, Self)>, RequestError> {
+        let failed = |error: kube::Error| RequestError::new("read the API groups", &error);
         let groups = client.list_api_groups().await.map_err(failed)?;
         let versions = groups.groups.into_iter().filter_map(|group| {
             let preferred = group
@@ -195,7 +240,7 @@ impl Kind {
     }
 
     /// Returns the full name (e.g. `databases.demo.okt.dev`).
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         match self.resource.group.as_str() {
             "" => self.resource.plural.clone(),
             group => format!("{}.{group}", self.resource.plural),
@@ -203,7 +248,7 @@ impl Kind {
     }
 
     /// Returns whether a user means this kind: plural, singular, short name or kind, with or without the group.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
+    pub fn is_called(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         let (name, group) = name.split_once('.').unwrap_or((&name, ""));
         let is_group = group.is_empty()
@@ -213,20 +258,13 @@ impl Kind {
     }
 
     /// Returns the graph if there is one that can be read and that has states.
-    pub(crate) fn graph(&self) -> Option<&'static Graph<'static>> {
+    pub fn graph(&self) -> Option<&'static Graph<'static>> {
         let graph = *self.graph.as_ref().ok()?;
         (!graph.states.is_empty()).then_some(graph)
     }
 
-    /// Returns the graph, which may have no states, or the error that it is not known.
-    pub(crate) fn known_graph(&self) -> Result<&'static Graph<'static>, Error> {
-        let unknown =
-            |why: &String| Error::Failed(format!("the graph of {} is not known: {why}", self.id()));
-        self.graph.as_ref().copied().map_err(unknown)
-    }
-
     /// Returns the objects of a namespace, or of all.
-    pub(crate) fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.is_namespaced => {
                 Api::namespaced_with(client.clone(), namespace, &self.resource)

@@ -1,0 +1,226 @@
+//! What a release of an operator would do to the objects of a cluster. It reads, and tries writes (`dryRun=All`), so it
+//! changes nothing.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `definition` | the custom resource definition |
+//! | `places` | objects that have no place in the graph of the release, and those that it would move |
+//! | `owned`, `dry_run` | owned resources, by the code that applies them |
+//! | `rights` | the rights that the operator lacks |
+//! | `difference`, `report` | the findings as text |
+
+mod definition;
+mod difference;
+mod dry_run;
+mod owned;
+mod places;
+mod report;
+mod rights;
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use self::dry_run::{Record, dry_run};
+use self::owned::{Change, Owned};
+use self::places::{lost, moved};
+pub(crate) use self::report::text;
+use crate::author::application::Application;
+use crate::cache::pruned::decode_unquoted;
+use crate::crd::definition::crd;
+use crate::install::rbac::{Rbac, ServiceAccount, rbac};
+use crate::operator::Operator;
+use crate::resources::PAGE;
+use crate::texts::{chain, said_by_api};
+use crate::view::{Kind, RequestError, View};
+
+/// What a release would do to the objects of one kind.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Preview {
+    /// The name of the custom resource definition.
+    crd: String,
+    /// Whether the cluster has no such definition.
+    is_new: bool,
+    /// How many objects there are.
+    objects: usize,
+    /// What differs in the spec of the definition, in lines.
+    definition: Option<String>,
+    /// What differs in the graph.
+    graph: Vec<String>,
+    /// Objects that have no place in the graph, or that the release cannot read.
+    lost: Vec<Finding>,
+    /// Objects that the release would move at once.
+    moved: Vec<Finding>,
+    /// Owned resources that would change.
+    resources: Vec<Change>,
+    /// Owned resources that cannot be applied.
+    failed: Vec<Finding>,
+    /// Rights that the service account lacks.
+    lacking: Vec<String>,
+    /// What could not be looked at, and why.
+    unseen: Vec<String>,
+}
+
+/// What is found about one object.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding {
+    object: String,
+    what: String,
+}
+
+impl Preview {
+    /// Returns whether the release would change anything.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.is_new
+            || self.definition.is_some()
+            || !self.graph.is_empty()
+            || !self.moved.is_empty()
+            || !self.resources.is_empty()
+    }
+
+    /// Returns whether a person has to do something before the release runs.
+    pub(crate) fn has_problems(&self) -> bool {
+        !self.lost.is_empty() || !self.failed.is_empty() || !self.lacking.is_empty()
+    }
+}
+
+/// Previews one operator, whose client only tries its writes.
+///
+/// # Errors
+///
+/// If the definition or the objects cannot be read. A retry helps only if the cluster has changed.
+pub(crate) async fn preview<A: Application>(
+    operator: Operator<A>,
+    record: &Record,
+    namespaces: &[String],
+    (account, beside): (&ServiceAccount, Rbac),
+) -> Result<Preview, String> {
+    let (client, application, selected) = operator.parts();
+    let after = crd::<A::Resource>().map_err(|error| chain(&error))?;
+    let is_namespaced = after.spec.scope != "Cluster";
+    let name = after.metadata.name.clone().unwrap_or_default();
+    let at_start = record.take().into_iter();
+    let mut found = Preview {
+        crd: name.clone(),
+        resources: at_start
+            .filter_map(|tried| owned::change(&tried, None))
+            .collect(),
+        ..Preview::default()
+    };
+    let roles = rbac::<A>(namespaces, Some(account)).map_err(|error| chain(&error))?;
+    for roles in [roles, beside] {
+        match rights::lacking(&client, &roles, account).await {
+            Ok(lacking) => found.lacking.extend(lacking),
+            Err(why) => {
+                let why = format!("the rights of the service account: {why}");
+                found.unseen.push(why);
+                break;
+            }
+        }
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let before = definitions.get_opt(&name).await;
+    let before = before.map_err(|error| {
+        RequestError::new(format!("get customresourcedefinition {name}"), &error).to_string()
+    })?;
+    let Some(before) = before else {
+        found.is_new = true;
+        return Ok(found);
+    };
+    (found.definition, found.graph) = definition::compared(&before, &after);
+    if A::pass().is_some() {
+        let why = "the resources that the pass puts: its steps would act".to_owned();
+        found.unseen.push(why);
+    }
+    let (before, after) = (Kind::of_crd(&before), Kind::of_crd(&after));
+    let (Some(before), Some(after)) = (before, after) else {
+        return Ok(found);
+    };
+    let parts = match namespaces {
+        [] => vec![None],
+        some => some.iter().cloned().map(Some).collect(),
+    };
+    for namespace in parts {
+        let objects = listed(&client, &before, namespace.as_deref(), &selected).await?;
+        let owned =
+            Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
+        found.unseen.extend(owned.hidden());
+        for object in objects {
+            found.look_at(object, (&before, &after), &owned).await;
+        }
+    }
+    Ok(found)
+}
+
+impl Preview {
+    async fn look_at<A: Application>(
+        &mut self,
+        object: DynamicObject,
+        (before, after): (&Kind, &Kind),
+        owned: &Owned<'_, A>,
+    ) {
+        self.objects = self.objects.saturating_add(1);
+        let read = read::<A>(&object, after);
+        let (before, after) = (View::of(before, object.clone()), View::of(after, object));
+        let title = after.title();
+        let finding = |what: String| Finding {
+            object: title.clone(),
+            what,
+        };
+        let object = match read {
+            Ok(object) => object,
+            Err(why) => {
+                let what = format!("this release cannot read it: {why}");
+                return self.lost.push(finding(what));
+            }
+        };
+        if let Some(why) = lost(&after) {
+            self.lost.push(finding(why));
+        }
+        if let Some(move_) = moved(Some(&before), &after, Timestamp::now()) {
+            self.moved.push(finding(move_));
+        }
+        let (changes, failures) = owned.changes(object, &title).await;
+        self.resources.extend(changes);
+        self.failed.extend(failures.into_iter().map(finding));
+    }
+}
+
+/// Reads an object as this release does.
+fn read<A: Application>(object: &DynamicObject, kind: &Kind) -> Result<A::Resource, String> {
+    let mut value = serde_json::to_value(object).map_err(|error| error.to_string())?;
+    // The API server converts it to the version of the release.
+    value["apiVersion"] = Value::String(kind.resource.api_version.clone());
+    decode_unquoted(&value.to_string())
+}
+
+/// Lists the objects that the operator selects.
+async fn listed(
+    client: &Client,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selected: &kube::runtime::watcher::Config,
+) -> Result<Vec<DynamicObject>, String> {
+    let api = kind.objects(client, namespace);
+    let mut parameters = ListParams {
+        label_selector: selected.label_selector.clone(),
+        field_selector: selected.field_selector.clone(),
+        ..ListParams::default().limit(PAGE)
+    };
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&parameters).await;
+        let page =
+            page.map_err(|error| format!("cannot list {}: {}", kind.id(), said_by_api(&error)))?;
+        objects.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}

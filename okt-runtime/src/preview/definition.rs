@@ -1,0 +1,67 @@
+//! The custom resource definition of a release, compared with the one in the cluster.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use okt_core::evolution::changes;
+use serde_json::{Value, json};
+
+use super::difference::between;
+use crate::view::Kind;
+
+/// What a release would change of a custom resource definition: of its spec in lines, and of its graph in words.
+pub(super) fn compared(
+    before: &CustomResourceDefinition,
+    after: &CustomResourceDefinition,
+) -> (Option<String>, Vec<String>) {
+    let spec = between(&spec_of(before), &spec_of(after));
+    let graph = |crd| Kind::of_crd(crd).and_then(|kind| kind.graph.ok());
+    let graph = match (graph(before), graph(after)) {
+        (Some(before), Some(after)) => changes(before, after),
+        _ => Vec::new(),
+    };
+    let graph = graph.iter().map(|change| match change.risk {
+        Some(risk) => format!("{change}: {risk}"),
+        None => change.to_string(),
+    });
+    (spec, graph.collect())
+}
+
+/// Returns the spec of a definition without what the API server adds by itself.
+fn spec_of(crd: &CustomResourceDefinition) -> Value {
+    let mut spec = serde_json::to_value(&crd.spec).unwrap_or_default();
+    let kind = crd.spec.names.kind.clone();
+    let added = [
+        ("/names/listKind", json!(format!("{kind}List"))),
+        ("/names/singular", json!(kind.to_lowercase())),
+        ("/conversion", json!({ "strategy": "None" })),
+        ("/preserveUnknownFields", json!(false)),
+    ];
+    for (path, value) in added {
+        let (of, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if let Some(Value::Object(fields)) = spec.pointer_mut(of)
+            && fields.get(name) == Some(&value)
+        {
+            fields.remove(name);
+        }
+    }
+    for version in spec["versions"].as_array_mut().into_iter().flatten() {
+        // Its rules say in CEL what the changes of the graph say in words.
+        let path = "/schema/openAPIV3Schema/properties/status/properties/lifecycle";
+        if let Some(Value::Object(lifecycle)) = version.pointer_mut(path) {
+            lifecycle.remove("x-kubernetes-validations");
+        }
+    }
+    without_empty(&mut spec);
+    spec
+}
+
+/// Removes empty lists, which the API server does not store.
+fn without_empty(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(without_empty);
+            fields.retain(|_, it| !it.is_null() && it.as_array().is_none_or(|it| !it.is_empty()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_empty),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,234 @@
+//! The owned resources that a release would change: the code of the operator itself applies them, by a client whose
+//! writes are only tried.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use http::Method;
+use kube::{Client, Resource};
+use okt_core::{Lifecycle, StateId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::difference::difference;
+use super::dry_run::{Record, Tried};
+use crate::author::application::Application;
+use crate::author::context::{Context, StateOnRecord};
+use crate::clock::Clock;
+use crate::resources::{Cluster, Leave, OwnedMemory, Pace, Resources, Site, Watches};
+use crate::sharding::gate::Gate;
+use crate::sharding::ranges::Ranges;
+use crate::telemetry::Telemetry;
+use crate::texts::{panic_text, seconds};
+use crate::wire::object::LifecycleObject;
+
+/// How long the lists of other kinds may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A change of an owned resource.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Change {
+    /// The kind, the namespace and the name (e.g. `ConfigMap demo/settings`).
+    pub(super) resource: String,
+    /// The owner; none for what the program does when it starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<String>,
+    pub(super) what: What,
+    /// What differs, in lines.
+    pub(super) difference: String,
+}
+
+/// What would happen to a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum What {
+    Created,
+    Changed,
+    Deleted,
+}
+
+/// An application, and the caches of the kinds that it uses.
+pub(super) struct Owned<'a, A: Application> {
+    application: &'a A,
+    client: &'a Client,
+    cluster: Arc<Cluster<A::Resource>>,
+    record: &'a Record,
+}
+
+impl<'a, A: Application> Owned<'a, A> {
+    /// Lists the kinds that an application uses, in one namespace or in all.
+    ///
+    /// # Errors
+    ///
+    /// If they are not listed within a minute.
+    pub(super) async fn listed(
+        application: &'a A,
+        (client, record): (&'a Client, &'a Record),
+        is_namespaced: bool,
+        namespace: Option<String>,
+    ) -> Result<Self, String> {
+        let watches = A::watches(Watches::default());
+        let cluster = Arc::new(Cluster::new(watches, is_namespaced, namespace));
+        let listed = async {
+            let mut becoming = Box::pin(cluster.becoming_known());
+            while cluster.known() != Ranges::ALL && becoming.next().await.is_some() {}
+        };
+        tokio::select! {
+            () = listed => {}
+            () = cluster.watch(client, &Gate::Always, |_| ()) => {}
+            () = tokio::time::sleep(PATIENCE) => {
+                return Err("the kinds that it owns and refers to were not listed within a minute".to_owned());
+            }
+        }
+        Ok(Self {
+            application,
+            client,
+            cluster,
+            record,
+        })
+    }
+
+    /// Returns why some owned objects cannot be seen.
+    pub(super) fn hidden(&self) -> Option<String> {
+        self.cluster.hidden()
+    }
+
+    /// Returns what the application would change of the resources of an object, and what fails.
+    pub(super) async fn changes(
+        &self,
+        object: A::Resource,
+        owner: &str,
+    ) -> (Vec<Change>, Vec<String>) {
+        let object = Arc::new(object);
+        self.cluster.note_references(&*object);
+        self.cluster.note_recorded(&object);
+        let cx = Context::new(
+            Arc::clone(&object),
+            self.client.clone(),
+            Arc::clone(&self.cluster),
+            Clock::wall(),
+            Gate::Always,
+            Telemetry::none(Clock::wall()),
+        );
+        // Nothing is created for an object that is being deleted, or whose state is not known.
+        let StateOnRecord::Known(state) = cx.state() else {
+            return (Vec::new(), Vec::new());
+        };
+        if cx.is_deleting() {
+            return (Vec::new(), Vec::new());
+        }
+        let limit = self.application.answer_limit();
+        let declared = AssertUnwindSafe(self.application.resources(&cx, state)).catch_unwind();
+        let failures = match tokio::time::timeout(limit, declared).await {
+            Ok(Ok(Ok(declared))) => self.apply(object, state.id(), &declared).await,
+            Ok(Ok(Err(failure))) => vec![failure.to_string()],
+            Ok(Err(panic)) => vec![panic_text(&*panic)],
+            Err(_) => vec![format!(
+                "what should exist in {} was not said within {}",
+                state.name(),
+                seconds(limit)
+            )],
+        };
+        let changes = self.record.take().into_iter();
+        (
+            changes
+                .filter_map(|tried| change(&tried, Some(owner)))
+                .collect(),
+            failures,
+        )
+    }
+
+    /// Applies what is declared; the writes are only tried.
+    async fn apply(
+        &self,
+        mut object: Arc<A::Resource>,
+        state: StateId,
+        declared: &Resources,
+    ) -> Vec<String> {
+        let pace = Pace {
+            occasion: (object.meta().generation, state),
+            backoff: okt_core::backoff::Backoff::default(),
+            seed: 0,
+        };
+        let leave = Leave {
+            creates: true,
+            prunes: true,
+        };
+        loop {
+            let mut memory = OwnedMemory::default();
+            let site = Site {
+                client: self.client,
+                cluster: &self.cluster,
+                object: &*object,
+                may_write: &|| true,
+            };
+            let report = memory.apply(site, pace, leave, declared).await;
+            // An unowned object is made only after the status of its owner records it.
+            let marks = memory.to_record.unwrap_or_default();
+            let Some(recording) = recording(&*object, &marks) else {
+                let failures = report.failures.iter();
+                return failures.map(|(_, failure)| failure.to_string()).collect();
+            };
+            object = Arc::new(recording);
+            self.cluster.note_recorded(&object);
+            // What was tried is tried again.
+            self.record.take();
+        }
+    }
+}
+
+/// Returns the object with a status that records these marks too; none if it does already.
+fn recording<K: LifecycleObject>(object: &K, marks: &[String]) -> Option<K> {
+    let recorded = object
+        .status_of()
+        .map_or(&[][..], |it| &it.recorded_resources);
+    if marks.iter().all(|mark| recorded.contains(mark)) {
+        return None;
+    }
+    let all: BTreeSet<&String> = recorded.iter().chain(marks).collect();
+    let mut value = serde_json::to_value(object).ok()?;
+    if value["status"].is_null() {
+        value["status"] = json!({});
+    }
+    value["status"]["recordedResources"] = json!(all);
+    let with: K = serde_json::from_value(value).ok()?;
+    // A status that records nothing would be tried for ever.
+    let recorded = with
+        .status_of()
+        .map_or(&[][..], |it| &it.recorded_resources);
+    marks
+        .iter()
+        .all(|mark| recorded.contains(mark))
+        .then_some(with)
+}
+
+/// Returns the change that a write would be; none if it would change nothing that a user sees.
+pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<Change> {
+    let (what, after) = match (&tried.method, &tried.before) {
+        (&Method::DELETE, _) => (What::Deleted, None),
+        (_, None) => (What::Created, Some(&tried.after)),
+        (_, Some(_)) => (What::Changed, Some(&tried.after)),
+    };
+    let before = tried.before.as_ref();
+    let difference = difference(before, after)?;
+    Some(Change {
+        resource: named(after.or(before)?),
+        owner: owner.map(str::to_owned),
+        what,
+        difference,
+    })
+}
+
+fn named(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
+    let name = text(&metadata["name"]);
+    match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}

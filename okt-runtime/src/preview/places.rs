@@ -1,0 +1,66 @@
+//! Where a release would find the objects on its graph: those that have no place there, and those that it would move.
+
+use jiff::Timestamp;
+use okt_core::{Graph, Mark, StateId};
+
+use crate::view::{Goal, View};
+
+/// Returns why an object has no place in the graph of a release; none if it has one.
+pub(super) fn lost(after: &View<'_>) -> Option<String> {
+    let graph = after.kind.graph()?;
+    let lacks = |name: &&str| graph.named(name).is_none();
+    let of_spec = (!after.is_deleting()).then_some(());
+    if let Some(state) = after.state().filter(lacks) {
+        return Some(format!(
+            "it is in {state}, which the graph does not have: it would stay there"
+        ));
+    }
+    if let Some(state) = of_spec.and(after.desired()).filter(lacks) {
+        return Some(format!(
+            "its spec asks for {state}, which the graph does not have"
+        ));
+    }
+    if let Some(state) = of_spec.and(after.pending_visit()).filter(lacks) {
+        return Some(format!(
+            "its spec asks for a visit to {state}, which the graph does not have"
+        ));
+    }
+    None
+}
+
+/// Returns the move that a release would make at once, and that the release in use does not make; none if there is none.
+pub(super) fn moved(before: Option<&View<'_>>, after: &View<'_>, now: Timestamp) -> Option<String> {
+    // A pause is over only when a user ends it.
+    if after.is_paused() {
+        return None;
+    }
+    let old = before.and_then(|before| next(before, now));
+    let (to, why) = next(after, now)?;
+    let (graph, at) = after.place()?;
+    let is_new = old.is_none_or(|(old, _)| old != to);
+    is_new.then(|| format!("{} → {to}: {why}", graph.name_of(at)))
+}
+
+/// Returns the next state of an object that rests, and why it goes there.
+fn next(view: &View<'_>, now: Timestamp) -> Option<(&'static str, String)> {
+    let (graph, at) = view.place()?;
+    if let Some(deadline) = view.deadline().filter(|it| it.at <= now) {
+        let why = format!("the time for {} is over", graph.name_of(at));
+        return Some((graph.name_of(deadline.to), why));
+    }
+    let state = graph.get(at)?;
+    // A passing state is left when its work ends, and a holding one when a user asks.
+    if !state.is(Mark::Rest) || state.is(Mark::Hold) {
+        return None;
+    }
+    let (to, why) = match view.goal()? {
+        Goal::Deletion => return None,
+        Goal::Visit(visit) => (graph.hop(at, visit)?, asked("a visit to ", graph, visit)),
+        Goal::Desired(desired) => (graph.hop(at, desired)?, asked("", graph, desired)),
+    };
+    Some((graph.name_of(to), why))
+}
+
+fn asked(what: &str, graph: &Graph<'_>, state: StateId) -> String {
+    format!("on the way to {what}{}", graph.name_of(state))
+}

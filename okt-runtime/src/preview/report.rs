@@ -1,0 +1,140 @@
+//! The findings of a preview, as text for people.
+
+use super::owned::{Change, What};
+use super::{Finding, Preview};
+use crate::view::plain;
+
+/// How many objects, and how many differences, are shown of one sort; `--all` shows all.
+const SHOWN: usize = 10;
+
+/// Returns the findings as text.
+pub(crate) fn text(previews: &[Preview], all: bool) -> String {
+    let shown = if all { usize::MAX } else { SHOWN };
+    let mut text = String::new();
+    for preview in previews {
+        section(&mut text, preview, shown);
+    }
+    let nothing = !previews
+        .iter()
+        .any(|it| it.has_changes() || it.has_problems());
+    text.push_str(if nothing {
+        "This release would change nothing."
+    } else {
+        "Nothing was changed: this was a preview."
+    });
+    text.push('\n');
+    text
+}
+
+fn section(text: &mut String, preview: &Preview, shown: usize) {
+    text.push_str(&format!(
+        "# {}: {}\n\n",
+        preview.crd,
+        count(preview.objects, "object")
+    ));
+    if preview.is_new {
+        text.push_str("The cluster does not have this custom resource definition: apply the output of `crd`.\n\n");
+    }
+    findings(
+        text,
+        "Objects without a place in this release",
+        &preview.lost,
+        shown,
+    );
+    findings(
+        text,
+        "Objects that this release would move at once",
+        &preview.moved,
+        shown,
+    );
+    changes(text, &preview.resources, shown);
+    findings(
+        text,
+        "Resources that cannot be applied",
+        &preview.failed,
+        shown,
+    );
+    lines(
+        text,
+        "Rights that the service account lacks; apply the output of `rbac`",
+        &preview.lacking,
+    );
+    lines(text, "Changes of the graph", &preview.graph);
+    if let Some(definition) = &preview.definition {
+        text.push_str("Changes of the custom resource definition:\n\n");
+        text.push_str(&indented(definition));
+        text.push('\n');
+    }
+    lines(text, "Not looked at", &preview.unseen);
+}
+
+fn findings(text: &mut String, title: &str, findings: &[Finding], shown: usize) {
+    if findings.is_empty() {
+        return;
+    }
+    text.push_str(&format!("{title} ({}):\n\n", findings.len()));
+    for Finding { object, what } in findings.iter().take(shown) {
+        text.push_str(&format!("  {object}: {}\n", plain(what)));
+    }
+    more(text, findings.len(), shown);
+    text.push('\n');
+}
+
+fn changes(text: &mut String, changes: &[Change], shown: usize) {
+    if changes.is_empty() {
+        return;
+    }
+    text.push_str(&format!(
+        "Resources that would change ({}):\n\n",
+        changes.len()
+    ));
+    for change in changes.iter().take(shown) {
+        let what = match change.what {
+            What::Created => "created",
+            What::Changed => "changed",
+            What::Deleted => "deleted",
+        };
+        let owner = match &change.owner {
+            Some(owner) => format!("of {owner}"),
+            None => "by the program when it starts".to_owned(),
+        };
+        text.push_str(&format!("  {} {owner} would be {what}\n", change.resource));
+        // What is made or deleted is known by its name.
+        if change.what == What::Changed {
+            text.push_str(&indented(&change.difference));
+        }
+    }
+    more(text, changes.len(), shown);
+    text.push('\n');
+}
+
+fn lines(text: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(&format!("{title}:\n\n"));
+    for line in lines {
+        text.push_str(&format!("  {}\n", plain(line)));
+    }
+    text.push('\n');
+}
+
+fn more(text: &mut String, all: usize, shown: usize) {
+    if let Some(more) = all.checked_sub(shown).filter(|more| *more > 0) {
+        text.push_str(&format!("  and {more} more; --all shows them\n"));
+    }
+}
+
+fn indented(difference: &str) -> String {
+    let lines = difference
+        .lines()
+        .map(|line| format!("    {}\n", plain(line)));
+    lines.collect()
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}

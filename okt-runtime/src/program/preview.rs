@@ -1,0 +1,70 @@
+//! The subcommand `preview`: what the operators of a program would do to the objects of a cluster.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use kube::{Client, Config};
+
+use super::command_line::PreviewOptions;
+use super::part::{Part, Previewed, Task};
+use crate::install::rbac::{ServiceAccount, lease_roles};
+use crate::preview::{Preview, dry_run, text};
+use crate::texts::chain;
+
+/// The exit code if the release would change something.
+const CHANGES: u8 = 3;
+
+/// The exit code if a person has to do something before.
+const PROBLEMS: u8 = 4;
+
+/// Previews operators one after the other, each in its namespaces; `program` is the name of the program.
+pub(super) async fn preview<Options: Clone>(
+    parts: Vec<(Part<Options>, Vec<String>)>,
+    account: ServiceAccount,
+    options: Options,
+    program: &str,
+) -> Result<Vec<Preview>, String> {
+    let config = (Config::infer().await)
+        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+    let address = config.cluster_url.to_string();
+    let client = Client::try_from(config)
+        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
+    let found = Rc::new(RefCell::new(Vec::new()));
+    // The replicas of all operators share their leases.
+    let mut beside = lease_roles(program, &account);
+    for (part, namespaces) in parts {
+        let (client, record) = dry_run(&client);
+        let previewed = Previewed {
+            client,
+            record,
+            namespaces,
+            account: account.clone(),
+            beside: std::mem::take(&mut beside),
+            options: options.clone(),
+            found: Rc::clone(&found),
+        };
+        (part.begin)(Task::Preview(Box::new(previewed))).await?;
+    }
+    Ok(found.take())
+}
+
+/// Returns what is found as text.
+pub(super) fn printed(found: &[Preview], asked: &PreviewOptions) -> Result<String, String> {
+    if !asked.json {
+        return Ok(text(found, asked.all));
+    }
+    let json = serde_json::to_string_pretty(found).map_err(|error| error.to_string())?;
+    Ok(format!("{json}\n"))
+}
+
+/// Returns the exit code for what is found.
+pub(super) fn code(found: &[Preview]) -> ExitCode {
+    if found.iter().any(Preview::has_problems) {
+        PROBLEMS.into()
+    } else if found.iter().any(Preview::has_changes) {
+        CHANGES.into()
+    } else {
+        ExitCode::SUCCESS
+    }
+}

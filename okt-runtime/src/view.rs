@@ -1,0 +1,32 @@
+//! What anybody who may read a cluster can know of the objects of all OKT operators: their kinds, where they are on
+//! their graphs, and why.
+//!
+//! It knows no operator in advance: the graph is an annotation of each CRD, and the position is in the status. `kubectl
+//! okt` is made of it.
+//!
+//! ```no_run
+//! use kube::api::ListParams;
+//! use okt::view::{Kind, View};
+//!
+//! # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! for kind in Kind::all(&client).await? {
+//!     for object in kind.objects(&client, None).list(&ListParams::default()).await? {
+//!         let view = View::of(&kind, object);
+//!         println!("{} is in {}", view.title(), view.state().unwrap_or("no state yet"));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod kind;
+mod object;
+mod summary;
+mod text;
+mod why;
+
+pub use self::kind::{Kind, RequestError};
+pub use self::object::{Deadline, Goal, View, route};
+pub use self::summary::Summary;
+pub use self::text::{age, clean, plain, way};
+pub use self::why::{Cause, Why};

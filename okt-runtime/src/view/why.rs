@@ -1,0 +1,56 @@
+//! Why an object is not where it is to go, and what would move it.
+
+mod causes;
+mod surroundings;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+
+pub use self::causes::Cause;
+use self::causes::causes;
+use self::surroundings::Surroundings;
+use super::object::{Goal, View};
+
+/// Why an object is not where it is to go, in words that a person on call understands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Why {
+    /// Where the object is to go.
+    pub goal: String,
+    /// What keeps it; what must be mended first comes first.
+    pub causes: Vec<Cause>,
+    /// The last warnings about the object, oldest first.
+    pub events: Vec<String>,
+    /// What could not be read, and why.
+    pub unread: Vec<String>,
+}
+
+impl Why {
+    /// Reads what surrounds an object and says why it is where it is.
+    ///
+    /// What may not be read is left out, and said in [`unread`](Self::unread).
+    pub async fn of(client: &Client, view: &View<'_>, now: Timestamp) -> Self {
+        let around = Surroundings::read(client, view).await;
+        Self {
+            goal: goal(view),
+            causes: causes(view, &around, now),
+            events: around.events,
+            unread: around.unread,
+        }
+    }
+}
+
+/// Returns in words where an object is to go.
+fn goal(view: &View<'_>) -> String {
+    let graph = view.kind.graph();
+    let name = |id| graph.map_or("", |graph| graph.name_of(id));
+    match view.goal() {
+        Some(Goal::Deletion) => "its end, because it is being deleted".to_owned(),
+        Some(Goal::Visit(to)) => format!("{}, for a visit", name(to)),
+        Some(Goal::Desired(to)) => name(to).to_owned(),
+        None => view
+            .desired()
+            .unwrap_or("what its operator makes of it")
+            .to_owned(),
+    }
+}

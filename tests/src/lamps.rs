@@ -1,0 +1,170 @@
+//! This file holds an operator of lamps in two releases: the second one renames a state, removes another one, opens a
+//! way, and changes a resource.
+
+/// Defines a release: a graph, and the light of its lamps.
+macro_rules! release {
+    ($(#[$doc:meta])* $release:ident, $bulb:literal, { $graph:item }) => {
+        $(#[$doc])*
+        pub mod $release {
+            use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+            use kube::{Api, Client, CustomResource, ResourceExt};
+            use okt::{
+                Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources,
+                Status, Watches, lifecycle_graph,
+            };
+            use schemars::JsonSchema;
+            use serde::{Deserialize, Serialize};
+            use serde_json::json;
+
+            use crate::cluster::Served;
+
+            #[lifecycle_graph]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            $graph
+
+            /// The spec of a lamp.
+            #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+            #[kube(
+                group = "demo.okt.dev",
+                version = "v1",
+                kind = "Lamp",
+                namespaced,
+                status = "Status<LampState>"
+            )]
+            pub struct LampSpec {
+                /// The desired state of the lamp.
+                #[serde(default)]
+                pub lifecycle: Desired<LampState>,
+            }
+
+            /// The operator of this release.
+            #[derive(Clone, Default)]
+            pub struct Lamps;
+
+            impl LampStateHandler for Lamps {
+                type Context = Action<Lamp>;
+                type Error = Failure;
+
+                async fn start(&self, _: &Action<Lamp>) -> Result<lamp_state::AfterStart, Failure> {
+                    Ok(lamp_state::AfterStart::Next)
+                }
+            }
+
+            impl Application for Lamps {
+                type Resource = Lamp;
+
+                fn watches(watches: Watches<Lamp>) -> Watches<Lamp> {
+                    watches.owns::<ConfigMap>().owns::<Secret>()
+                }
+
+                async fn resources(&self, cx: &Context<Lamp>, _: LampState) -> Result<Resources, Failure> {
+                    let lamp = cx.object().name_any();
+                    let map = json!({
+                        "apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": { "name": lamp }, "data": { "bulb": $bulb, "socket": "E27" },
+                    });
+                    let secret = json!({
+                        "apiVersion": "v1", "kind": "Secret",
+                        "metadata": { "name": lamp }, "stringData": { "remote": $bulb },
+                    });
+                    let made = Resources::new().with(Declared::dynamic(map)).with(Declared::dynamic(secret));
+                    Ok(match $bulb {
+                        "led" => made,
+                        _ => made.apply(ConfigMap {
+                            metadata: kube::core::ObjectMeta {
+                                name: Some(format!("{lamp}-warranty")),
+                                ..Default::default()
+                            },
+                            ..ConfigMap::default()
+                        }),
+                    })
+                }
+            }
+
+            impl Served for Lamps {
+                fn api(client: Client) -> Api<Lamp> {
+                    Api::default_namespaced(client)
+                }
+            }
+        }
+    };
+}
+
+release! {
+    /// The release in use.
+    first, "incandescent", {
+        /// The life of a lamp.
+        pub enum LampState {
+            /// It is screwed in.
+            #[entry]
+            #[child(Lit)]
+            Start,
+
+            /// It shines.
+            #[rest(idle)]
+            #[child(Dimmed)]
+            #[child(Checked)]
+            #[child(Dark)]
+            #[child(Gone)]
+            Lit,
+
+            /// It shines a little.
+            #[rest(idle)]
+            #[child(Lit)]
+            Dimmed,
+
+            /// A person looks at it.
+            #[rest(idle)]
+            #[child(Lit)]
+            Checked,
+
+            /// It is broken.
+            #[rest(idle)]
+            #[no_route(Lit, reason = "a broken bulb is not mended")]
+            #[no_route(Dimmed, reason = "a broken bulb is not mended")]
+            #[no_route(Checked, reason = "a broken bulb is not mended")]
+            #[child(Gone)]
+            Dark,
+
+            /// It is thrown away.
+            #[leaf(idle)]
+            Gone,
+        }
+    }
+}
+
+release! {
+    /// The release that comes after it.
+    second, "led", {
+        /// The life of a lamp.
+        pub enum LampState {
+            /// It is screwed in.
+            #[entry]
+            #[child(Lit)]
+            Start,
+
+            /// It shines.
+            #[rest(idle)]
+            #[child(Low)]
+            #[child(Dark)]
+            #[child(Gone)]
+            Lit,
+
+            /// It shines a little.
+            #[was("Dimmed")]
+            #[rest(idle)]
+            #[child(Lit)]
+            Low,
+
+            /// It is broken.
+            #[rest(idle)]
+            #[child(Start)]
+            #[child(Gone)]
+            Dark,
+
+            /// It is thrown away.
+            #[leaf(idle)]
+            Gone,
+        }
+    }
+}

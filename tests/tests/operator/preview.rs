@@ -1,0 +1,159 @@
+//! `preview`: what the second release of an operator says about the objects that the first one left.
+
+use std::process::Output;
+
+use expect_test::expect;
+use okt_tests::Rig;
+use okt_tests::lamps::first::{LampState, Lamps};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Runs the second release against the API of a rig.
+async fn run(rig: &Rig<Lamps>, args: &[&str]) -> Output {
+    let served = rig.server.serve().await.expect("it listens");
+    let folder = TempDir::new().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, served.kubeconfig()).expect("a file");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_lamps"));
+    let program = program.args(args).env("KUBECONFIG", kubeconfig);
+    program.output().await.expect("it runs")
+}
+
+/// Returns a rig with a lamp in each state that the releases differ in; its operator is gone.
+async fn lamps() -> Rig<Lamps> {
+    let rig = Rig::<Lamps>::of().await;
+    for (name, state) in [
+        ("hall", LampState::Lit),
+        ("attic", LampState::Dimmed),
+        ("cellar", LampState::Checked),
+        ("garden", LampState::Dark),
+    ] {
+        rig.create(name, json!({})).await;
+        rig.ask_for(name, json!({ "state": format!("{state:?}") }))
+            .await;
+        rig.until_in(name, state).await;
+    }
+    // No route leads from there, in the first release.
+    rig.ask_for("garden", json!({ "state": "Lit" })).await;
+    rig.until_reason("garden", "Ready", "NoRoute").await;
+    rig.kill().await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_and_nothing_is_written()
+ {
+    let rig = lamps().await;
+    rig.server.clear_requests();
+    let output = run(&rig, &["preview"]).await;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    expect![[r##"
+        # lamps.demo.okt.dev: 4 objects
+
+        Objects without a place in this release (1):
+
+          Lamp default/cellar: it is in Checked, which the graph does not have: it would stay there
+
+        Objects that this release would move at once (1):
+
+          Lamp default/garden: Dark → Start: on the way to Lit
+
+        Resources that would change (9):
+
+          ConfigMap default/attic of Lamp default/attic would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  bulb: incandescent
+            +  bulb: led
+               socket: E27
+             kind: ConfigMap
+             metadata:
+          Secret default/attic of Lamp default/attic would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  remote: "*** (before)"
+            +  remote: "*** (after)"
+             kind: Secret
+             metadata:
+               annotations:
+          ConfigMap default/attic-warranty of Lamp default/attic would be deleted
+          ConfigMap default/garden of Lamp default/garden would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  bulb: incandescent
+            +  bulb: led
+               socket: E27
+             kind: ConfigMap
+             metadata:
+          Secret default/garden of Lamp default/garden would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  remote: "*** (before)"
+            +  remote: "*** (after)"
+             kind: Secret
+             metadata:
+               annotations:
+          ConfigMap default/garden-warranty of Lamp default/garden would be deleted
+          ConfigMap default/hall of Lamp default/hall would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  bulb: incandescent
+            +  bulb: led
+               socket: E27
+             kind: ConfigMap
+             metadata:
+          Secret default/hall of Lamp default/hall would be changed
+            @@ -1,6 +1,6 @@
+             apiVersion: v1
+             data:
+            -  remote: "*** (before)"
+            +  remote: "*** (after)"
+             kind: Secret
+             metadata:
+               annotations:
+          ConfigMap default/hall-warranty of Lamp default/hall would be deleted
+
+        Changes of the graph:
+
+          removed state `Checked`: an object that is stored in it has no place in the graph
+          removed child `Lit → Checked`
+          changed name of the state `Low`, was `Dimmed`
+          added child `Dark → Start`
+
+        Changes of the custom resource definition:
+
+            @@ -52,8 +52,8 @@
+                               description: The state to keep; Lit by default.
+                               enum:
+                               - Lit
+            +                  - Low
+                               - Dimmed
+            -                  - Checked
+                               - Dark
+                               - Gone
+                               type: string
+
+        Not looked at:
+
+          the rights of the service account: 501 okt-testing does not serve this: the resource subjectaccessreviews of authorization.k8s.io/v1
+
+        Nothing was changed: this was a preview.
+    "##]].assert_eq(&text);
+    assert_eq!(output.status.code(), Some(4), "a lamp has no place");
+    let requests = rig.server.requests();
+    let tried = requests.iter().filter(|request| request.dry_run).count();
+    assert_eq!(tried, 9, "each change was tried");
+    let written: Vec<_> = requests
+        .iter()
+        .filter(|request| request.is_write())
+        .collect();
+    assert!(written.is_empty(), "{written:?}");
+}
