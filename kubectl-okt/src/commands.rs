@@ -6,6 +6,7 @@ pub(crate) mod get;
 pub(crate) mod go;
 pub(crate) mod graph;
 pub(crate) mod list;
+pub(crate) mod map;
 pub(crate) mod plan;
 pub(crate) mod steer;
 pub(crate) mod trail;

@@ -21,6 +21,7 @@ use crate::commands::get::Get;
 use crate::commands::go::{Go, Retry};
 use crate::commands::graph::ShowGraph;
 use crate::commands::list::List;
+use crate::commands::map::ServeMap;
 use crate::commands::plan::Plan;
 use crate::commands::steer::{Abandon, Pause, Resume};
 use crate::commands::trail::Trail;
@@ -52,6 +53,7 @@ enum Command {
     Abandon(Abandon),
     Wait(Wait),
     Trail(Trail),
+    Map(ServeMap),
     Graph(ShowGraph),
     Diff(Diff),
     Conditions(Conditions),
@@ -89,6 +91,7 @@ async fn run(line: Line) -> Result<(), Error> {
         Command::Abandon(abandon) => abandon.run(&connection.client().await?).await,
         Command::Wait(wait) => wait.run(&connection.client().await?).await,
         Command::Trail(trail) => trail.run(&connection.client().await?).await,
+        Command::Map(map) => map.run(&connection.client().await?).await,
         Command::Graph(graph) => graph.run(&connection.client().await?).await,
         Command::Diff(diff) if diff.needs_cluster() => {
             diff.run(Some(&connection.client().await?)).await

@@ -4,7 +4,12 @@ mod dot;
 mod json;
 mod mermaid;
 #[cfg(feature = "svg")]
+mod places;
+#[cfg(feature = "svg")]
 mod svg;
+
+#[cfg(feature = "svg")]
+pub use self::places::{Area, Line, Places};
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -35,6 +35,8 @@ use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};
 use crate::install::{dashboards, health};
 use crate::telemetry::operators::controller;
 use crate::texts::chain;
+#[cfg(feature = "map")]
+use crate::view::Kind;
 use crate::wire::object::has_lifecycle;
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
@@ -196,6 +198,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             definition: definition::<O::Application>,
             roles: roles::<O::Application>,
             graphs: graphs::<O::Application>,
+            #[cfg(feature = "map")]
+            shown: || Kind::of_crd(&crd::<ResourceOf<O>>().ok()?),
             begin: Box::new(|task| part::begin(connect, task).boxed_local()),
         });
         self

@@ -20,12 +20,16 @@
 //! ```
 
 mod kind;
+#[cfg(feature = "map")]
+mod map;
 mod object;
 mod summary;
 mod text;
 mod why;
 
 pub use self::kind::{Kind, RequestError};
+#[cfg(feature = "map")]
+pub use self::map::{Map, MapError};
 pub use self::object::{Deadline, Goal, View, route};
 pub use self::summary::Summary;
 pub use self::text::{age, clean, plain, way};

@@ -1,6 +1,7 @@
 //! The commands, against the double of the Kubernetes API: what they print, what they write, and their exit codes.
 
 mod moving;
+mod page;
 mod seeing;
 mod stuck;
 mod world;

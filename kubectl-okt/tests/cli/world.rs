@@ -100,11 +100,18 @@ impl Shell {
         path.display().to_string()
     }
 
+    /// Returns the path of the kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> std::path::PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
     /// Runs the program.
     pub(crate) async fn run(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        let kubeconfig = self.folder.path().join("kubeconfig");
-        command.arg("--kubeconfig").arg(kubeconfig).args(args);
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .args(args);
         command.output().await.expect("it runs")
     }
 

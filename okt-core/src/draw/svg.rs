@@ -1,7 +1,9 @@
 //! A graph as a picture, laid out in layers.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
+use layout::adt::dag::NodeHandle;
 use layout::backends::svg::SVGWriter;
 use layout::core::base::Orientation;
 use layout::core::color::Color;
@@ -14,7 +16,7 @@ use super::EdgeKind;
 use crate::graph::{Graph, Mark, State};
 
 /// Sizes in pixels.
-const FONT: usize = 15;
+pub(super) const FONT: usize = 15;
 const CORNER: usize = 8;
 const SPACE: f64 = 16.0;
 
@@ -25,29 +27,38 @@ impl Graph<'_> {
     /// is round. Triggers are dashed and labelled with their cause.
     #[must_use]
     pub fn svg(&self) -> String {
-        let mut picture = VisualGraph::new(Orientation::TopToBottom);
-        let nodes: alloc::vec::Vec<_> = (self.states.iter())
-            .map(|state| picture.add_node(element(state)))
-            .collect();
-        for (from, state) in self.iter() {
-            for edge in self.edges(from) {
-                let (line, label) = match edge.kind {
-                    EdgeKind::Trigger => (LineStyleKind::Dashed, edge.causes.as_str()),
-                    EdgeKind::Next if state.children.len() > 1 => (LineStyleKind::Normal, "Next"),
-                    EdgeKind::Next | EdgeKind::Child => (LineStyleKind::Normal, ""),
-                };
-                let (start, end) = (LineEndKind::None, LineEndKind::Arrow);
-                let arrow = Arrow::new(start, end, line, label, &style(1, None), &None, &None);
-                // A graph that was not checked may name a target that it does not have.
-                if let Some(to) = nodes.get(edge.to.index()) {
-                    picture.add_edge(arrow, nodes[from.index()], *to);
-                }
-            }
-        }
+        let (mut picture, _) = picture(self, element);
         let mut svg = SVGWriter::new();
         picture.do_it(false, false, false, &mut svg);
         svg.finalize()
     }
+}
+
+/// Returns a picture with an element for each state, and these elements.
+pub(super) fn picture(
+    graph: &Graph<'_>,
+    element: impl Fn(&State<'_>) -> Element,
+) -> (VisualGraph, Vec<NodeHandle>) {
+    let mut picture = VisualGraph::new(Orientation::TopToBottom);
+    let nodes: Vec<_> = (graph.states.iter())
+        .map(|state| picture.add_node(element(state)))
+        .collect();
+    for (from, state) in graph.iter() {
+        for edge in graph.edges(from) {
+            let (line, label) = match edge.kind {
+                EdgeKind::Trigger => (LineStyleKind::Dashed, edge.causes.as_str()),
+                EdgeKind::Next if state.children.len() > 1 => (LineStyleKind::Normal, "Next"),
+                EdgeKind::Next | EdgeKind::Child => (LineStyleKind::Normal, ""),
+            };
+            let (start, end) = (LineEndKind::None, LineEndKind::Arrow);
+            let arrow = Arrow::new(start, end, line, label, &style(1, None), &None, &None);
+            // A graph that was not checked may name a target that it does not have.
+            if let Some(to) = nodes.get(edge.to.index()) {
+                picture.add_edge(arrow, nodes[from.index()], *to);
+            }
+        }
+    }
+    (picture, nodes)
 }
 
 fn element(state: &State<'_>) -> Element {
@@ -71,7 +82,7 @@ fn element(state: &State<'_>) -> Element {
     Element::create_with_properties(shape, look, Orientation::TopToBottom, size, dashes)
 }
 
-fn style(width: usize, fill: Option<Color>) -> StyleAttr {
+pub(super) fn style(width: usize, fill: Option<Color>) -> StyleAttr {
     let fill = fill.or(Some(Color::fast("white")));
     StyleAttr::new(Color::fast("black"), width, fill, CORNER, FONT)
 }

@@ -286,6 +286,20 @@ pub(super) struct Run {
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "HOST:PORT", env = "OKT_HEALTH_ADDRESS", value_parser = listen_address)]
     pub(super) health_address: Option<Listen>,
+    /// Serve the map, a page that shows the objects on their graphs, at this address (e.g. `127.0.0.1:8090`) [default:
+    /// none]
+    #[cfg(feature = "map")]
+    #[arg(long, value_name = "HOST:PORT", env = "OKT_MAP_ADDRESS", value_parser = listen_address)]
+    pub(super) map_address: Option<Listen>,
+    /// The file with the token that the map asks for: needed if other machines reach --map-address
+    #[cfg(feature = "map")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "OKT_MAP_TOKEN_FILE",
+        requires = "map_address"
+    )]
+    pub(super) map_token_file: Option<PathBuf>,
     /// What to log on standard error: a level, or levels of modules as in `info,okt_runtime=debug`. In the file of
     /// `--config` it may be changed while the operator runs.
     #[cfg(feature = "logs")]

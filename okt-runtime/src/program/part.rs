@@ -22,6 +22,8 @@ use crate::sharding::gate::Gate;
 use crate::telemetry::kube_events::EventPolicy;
 use crate::telemetry::monitoring::Monitoring;
 use crate::texts::chain;
+#[cfg(feature = "map")]
+use crate::view::Kind;
 use crate::wire::object::has_lifecycle;
 
 /// An [`Operator`], or an [`Application`] for an operator with default settings.
@@ -61,6 +63,9 @@ pub(super) struct Part<Options> {
     pub(super) definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
     pub(super) roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
     pub(super) graphs: fn() -> Vec<&'static Graph<'static>>,
+    /// The kind as the map shows it; none if it serves no version.
+    #[cfg(feature = "map")]
+    pub(super) shown: fn() -> Option<Kind>,
     pub(super) begin: Box<dyn FnOnce(Task<Options>) -> Running>,
 }
 

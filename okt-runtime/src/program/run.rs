@@ -35,6 +35,8 @@ use crate::telemetry::operators::controller;
 #[cfg(feature = "serve")]
 use crate::telemetry::serve::ListenAddress;
 use crate::texts::chain;
+#[cfg(feature = "map")]
+use crate::view::Map;
 
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -79,6 +81,8 @@ pub(super) async fn run<Options: Clone>(
         &monitoring,
     )
     .await?;
+    #[cfg(feature = "map")]
+    let _map = map(asked, &client, &parts).await?;
     let stopping = CancellationToken::new();
     let membership = shares(asked)?
         .then(|| group(asked, &client, program))
@@ -93,13 +97,7 @@ pub(super) async fn run<Options: Clone>(
     };
     #[cfg(feature = "cloudevents")]
     let cloud_events = cloud_events(asked, &client)?;
-    let limits = Limits {
-        concurrency: asked.concurrency,
-        actions: asked.actions.map(|it| it.get().into()),
-        questions: asked.questions.map(|it| it.get().into()),
-        shutdown: asked.shutdown_limit,
-        events: asked.events.map(EventPolicy::from),
-    };
+    let limits = limits(asked);
     let running = parts.into_iter().map(|(part, namespaces)| {
         if namespaces.len() < asked.namespace.len() {
             let crd = (part.crd_name)();
@@ -148,6 +146,16 @@ pub(super) async fn run<Options: Clone>(
     ended.map(drop)
 }
 
+fn limits(asked: &Run) -> Limits {
+    Limits {
+        concurrency: asked.concurrency,
+        actions: asked.actions.map(|it| it.get().into()),
+        questions: asked.questions.map(|it| it.get().into()),
+        shutdown: asked.shutdown_limit,
+        events: asked.events.map(EventPolicy::from),
+    }
+}
+
 /// Serves the metrics and the health, until the result is dropped.
 #[cfg(feature = "serve")]
 async fn serve(
@@ -183,6 +191,32 @@ async fn serve(
     let served = monitoring.serve(metrics, health).await.map_err(said)?;
     running.push(tokio::spawn(served));
     Ok(running.into_iter().map(AbortOnDropHandle::new).collect())
+}
+
+/// Serves the map of the operators' objects, until the result is dropped.
+#[cfg(feature = "map")]
+async fn map<Options>(
+    asked: &Run,
+    client: &Client,
+    parts: &[(Part<Options>, Vec<String>)],
+) -> Result<Option<AbortOnDropHandle<()>>, String> {
+    let Some(Listen(Some(address))) = asked.map_address else {
+        return Ok(None);
+    };
+    let token = asked.map_token_file.as_ref().map(|file| {
+        let text = std::fs::read_to_string(file);
+        let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        Ok::<_, String>(text.trim().to_owned())
+    });
+    let kinds = parts.iter().filter_map(|(part, _)| (part.shown)());
+    let map = Map::new(client.clone(), kinds, asked.namespace.iter().cloned());
+    let (address, served) = (map.serve(address, token.transpose()?).await)
+        .map_err(|error| format!("{error}; see --map-address and --map-token-file"))?;
+    tracing::info!(%address, "serves the map");
+    let both = async move {
+        let ((), ()) = futures::future::join(map.watch(), served).await;
+    };
+    Ok(Some(AbortOnDropHandle::new(tokio::spawn(both))))
 }
 
 /// Returns the exporter of traces, if the command line asks for one.

@@ -46,7 +46,7 @@ impl FromStr for ListenAddress {
 }
 
 impl ListenAddress {
-    async fn bind(self) -> io::Result<TcpListener> {
+    pub(crate) async fn bind(self) -> io::Result<TcpListener> {
         match self {
             Self::One(address) => TcpListener::bind(address).await,
             // Where there is no IPv6.
@@ -134,7 +134,7 @@ impl Monitoring {
 }
 
 /// Returns a server of HTTP/1.1 that closes a connection on which no request comes.
-pub(super) fn server(listener: TcpListener) -> Server<SocketAddr> {
+pub(crate) fn server(listener: TcpListener) -> Server<SocketAddr> {
     let mut server = Server::from_listener(listener).http1_only();
     server.http_builder().http1().header_read_timeout(REQUEST);
     server

@@ -363,6 +363,41 @@ async fn a_program_serves_its_metrics_and_its_health() {
 }
 
 #[tokio::test]
+async fn a_program_serves_the_map_of_its_objects() {
+    let databases = Rig::<Databases>::without_operator().await;
+    databases.create("db", json!({})).await;
+    let mut three = Three::run(&databases, &["--map-address", "127.0.0.1:0"]).await;
+    let mut lines = BufReader::new(three.stderr()).lines();
+    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves the map")));
+    let line = line.expect("it serves the map");
+    let (_, address) = line.split_once("address=").expect("an address");
+    let page = get(address, "/").await;
+    assert!(page.contains("<title>OKT map</title>"), "{page}");
+    // The stream of changes has no end.
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET /events HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    (stream.write_all(request.as_bytes()).await).expect("it reads");
+    let running = async {
+        let (mut told, mut buffer) = (String::new(), [0; 4096]);
+        while !told.contains(r#""name":"db""#) || !told.contains(r#""state":"Running""#) {
+            let length = stream.read(&mut buffer).await.expect("it goes on");
+            assert!(length > 0, "the stream has ended: {told}");
+            told.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+    };
+    in_time("the map shows where the database is", running).await;
+    drop(three);
+
+    let everybody = Three::run(&databases, &["--map-address", ":0"]).await;
+    let (code, said) = everybody.end().await;
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("it needs a token; see --map-address"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_limit_to_namespaces_excludes_other_namespaces_but_no_cluster_scoped_object() {
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;

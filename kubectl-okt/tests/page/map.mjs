@@ -1,0 +1,221 @@
+// Looks at the map in Chromium. `tests/cli/page.rs` makes the cluster and runs this; `OKT_PICTURES=folder` keeps pictures,
+// `OKT_FRAMES=yes` counts frames instead.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const { KUBECTL_OKT, KUBECONFIG, PAGE_MODULES, OKT_PICTURES, OKT_FRAMES } = process.env;
+const require = createRequire(`${PAGE_MODULES}/`);
+const puppeteer = require("puppeteer-core");
+const server = /server: "?([^"\s]+)/.exec(readFileSync(KUBECONFIG, "utf8"))[1];
+const DATABASES = `${server}/apis/demo.okt.dev/v1/namespaces/default/databases`;
+
+/** Starts the map; returns its process and its address. */
+function start(...args) {
+  const map = spawn(KUBECTL_OKT, ["--kubeconfig", KUBECONFIG, "map", "-A", ...args]);
+  map.stderr.pipe(process.stderr);
+  return new Promise((resolve, reject) => {
+    let said = "";
+    map.on("exit", (code) => reject(new Error(`the map ended with ${code}: ${said}`)));
+    map.stdout.on("data", (data) => {
+      said += data;
+      const found = /http:\/\/\S+/.exec(said);
+      if (found) resolve([map, found[0]]);
+    });
+  });
+}
+
+async function send(path, method, type, body) {
+  const answer = await fetch(`${DATABASES}${path}`, { method, headers: { "content-type": type }, body: JSON.stringify(body) });
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.clone().text()}`);
+  return answer.json();
+}
+
+/** Moves a database along an edge, as its operator would. */
+async function move(name, state, ready = {}) {
+  const object = await (await fetch(`${DATABASES}/${name}`)).json();
+  const { transition } = object.status.lifecycle;
+  const since = new Date().toISOString();
+  const conditions = object.status.conditions.map((it) => (it.type === "Ready" ? { ...it, ...ready } : it));
+  const status = { lifecycle: { state, since, transition: transition + 1 }, conditions };
+  await send(`/${name}/status`, "PATCH", "application/merge-patch+json", { status });
+}
+
+const browser = await puppeteer.launch({ executablePath: execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim(), headless: true, args: ["--no-sandbox", "--disable-gpu"] });
+let [map, address] = await start();
+const page = await browser.newPage();
+const errors = [];
+page.on("pageerror", (error) => errors.push(error.message));
+page.on("dialog", (dialog) => { errors.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
+page.on("console", (message) => { if (message.type() === "error") errors.push(message.text()); });
+await page.setViewport({ width: 1280, height: 1000 });
+
+const until = (what, claim, ...args) => page.waitForFunction(claim, { timeout: 600_000, polling: 50 }, ...args)
+  .catch((error) => { throw new Error(`${what}: ${error.message}`); });
+const untilLabel = (text) => until(text, (text) => [...document.querySelectorAll("[data-state]")].some((it) => `${it.dataset.state}: ${it.querySelector(".count").textContent}` === text), text);
+const rows = () => page.$$eval("#rows tr", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
+const untilRows = (number) => until(`${number} rows`, (number) => document.querySelectorAll("#rows tr").length === number, number);
+const picture = (name) => OKT_PICTURES && page.screenshot({ path: `${OKT_PICTURES}/${name}.png` });
+
+const claims = {
+  async "each object is on its state, and what a person should look at comes first"() {
+    await untilLabel("Running: 3 objects");
+    await untilLabel("Failed: 1 object, 1 to look at");
+    await untilRows(6);
+    assert.match((await rows())[0], /^Database default\/billing Failed .* ✕ False OnHold/);
+    assert.match(await page.$eval("#summary", (it) => it.textContent), /6 of 6 objects; 2 to look at/);
+    await picture("map");
+  },
+  async "an object moves while the page watches, and the others stay"() {
+    await move("orders", "Servicing");
+    await untilLabel("Servicing: 1 object");
+    await untilLabel("Running: 2 objects");
+    await move("orders", "Running");
+    await untilLabel("Running: 3 objects");
+  },
+  async "the filters show what they say"() {
+    await page.type("#text", "ORDERS");
+    await untilRows(1);
+    await page.click("button[type=reset]");
+    await untilRows(6);
+    await page.select("#condition", "stuck");
+    await untilRows(2);
+    await page.select("#condition", "");
+    await page.select("#namespace", "default");
+    await untilRows(6);
+    await page.click("button[type=reset]");
+  },
+  async "a state is chosen by keyboard, and chosen no longer"() {
+    await page.$eval('[data-state=Failed]', (it) => it.focus());
+    await page.keyboard.press("Enter");
+    await untilRows(1);
+    assert.equal(await page.$eval('[data-state=Failed]', (it) => it.getAttribute("aria-pressed")), "true");
+    await page.keyboard.press("Space");
+    await untilRows(6);
+  },
+  async "the details say why, and the keyboard closes them"() {
+    await page.focus('#rows button[data-uid]');
+    await page.keyboard.press("Enter");
+    await until("why", () => document.querySelector("#details-body")?.innerText.includes("is a holding state"));
+    const text = await page.$eval("#details", (it) => it.innerText);
+    for (const words of ["Database default/billing", "Why it is here", "Conditions", "kubectl okt retry", "ReplicaGone"]) {
+      assert.ok(text.includes(words), `${words} is not in ${text}`);
+    }
+    await picture("map-details");
+    await page.keyboard.press("Escape");
+    await until("closed", () => !document.querySelector("#details").open);
+  },
+  async "texts of objects are texts, whatever they say"() {
+    const hostile = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
+    await move("orders", "Servicing", { message: hostile, reason: "Hostile" });
+    await untilLabel("Servicing: 1 object");
+    await page.type("#text", "onerror");
+    await untilRows(1);
+    await page.click("#rows button");
+    await until("conditions", () => document.querySelector("#details-body")?.innerText.includes("Conditions"));
+    assert.ok((await page.$eval("#details", (it) => it.innerText)).includes(hostile));
+    assert.equal(await page.$$eval("img, main script, dialog script", (all) => all.length), 0);
+    await page.keyboard.press("Escape");
+    await page.click("button[type=reset]");
+    await move("orders", "Running", { message: "it runs", reason: "Ready" });
+    await untilLabel("Running: 3 objects");
+  },
+  async "the slider shows where the objects were"() {
+    await page.$eval("#at", (it) => { it.value = 0; it.dispatchEvent(new Event("input")); });
+    await until("the past", () => document.querySelector("#when").textContent.includes("ago"));
+    await picture("map-past");
+    await page.click("#live");
+    await until("now", () => document.querySelector("#when").textContent === "now");
+    await untilLabel("Running: 3 objects");
+  },
+  async "a connection that is lost comes back, with what happened meanwhile"() {
+    const port = new URL(address).port;
+    map.removeAllListeners("exit");
+    map.kill("SIGKILL");
+    await until("a lost connection", () => document.querySelector("#trouble").textContent.includes("connection is lost"));
+    await move("orders", "Servicing");
+    [map] = await start("--address", `127.0.0.1:${port}`);
+    await until("a connection", () => document.querySelector("#trouble").textContent === "");
+    await untilLabel("Servicing: 1 object");
+    // The browser reports the lost connection itself.
+    errors.splice(0, errors.length, ...errors.filter((it) => !it.includes("ERR_")));
+  },
+  async "axe finds nothing wrong, in light and in dark"() {
+    for (const value of ["light", "dark"]) {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
+      // Not as an element of the page, which permits no such script.
+      await page.evaluate(readFileSync(`${PAGE_MODULES}/node_modules/axe-core/axe.min.js`, "utf8"));
+      const { violations } = await page.evaluate(() => axe.run());
+      const told = violations.map((it) => `${it.id}: ${it.help}: ${it.nodes.map((node) => node.html).join(" ")}`);
+      assert.deepEqual(told, [], value);
+      if (value === "dark") await picture("map-dark");
+    }
+    await page.emulateMediaFeatures([]);
+  },
+  async "other sites, and other machines without a token, read nothing"() {
+    const [other, at] = await start("--token-file", process.env.TOKEN_FILE);
+    other.removeAllListeners("exit");
+    const plain = at.split("?")[0];
+    assert.equal((await fetch(plain)).status, 401);
+    const opened = await fetch(`${plain}?token=${readFileSync(process.env.TOKEN_FILE, "utf8").trim()}`, { redirect: "manual" });
+    const cookie = opened.headers.get("set-cookie").split(";")[0];
+    assert.equal((await fetch(plain, { headers: { cookie } })).status, 200);
+    other.kill();
+    const policy = (await fetch(address)).headers.get("content-security-policy");
+    assert.ok(policy.startsWith("default-src 'none'"), policy);
+  },
+};
+
+/** Prints how many frames a second the page shows while the objects move, and what the map needs. */
+async function frames() {
+  await until("all", () => Number(/of (\d+)/.exec(document.querySelector("#summary").textContent)?.[1]) >= 5000);
+  const counted = page.evaluate(() => new Promise((resolve) => {
+    const begun = performance.now();
+    let frames = 0;
+    const count = (time) => {
+      frames += 1;
+      if (time - begun < 10_000) requestAnimationFrame(count);
+      else resolve((frames * 1000) / (time - begun));
+    };
+    requestAnimationFrame(count);
+  }));
+  let moves = 0;
+  const begun = Date.now();
+  while (Date.now() - begun < 10_000) {
+    const due = Math.floor((Date.now() - begun) / 10) - moves;
+    const names = Array.from({ length: Math.max(0, due) }, (_, i) => `many-${(moves + i) % 5000}`);
+    moves += names.length;
+    await Promise.all(names.map((name) => move(name, "Servicing").catch(() => move(name, "Running"))));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const rate = (await counted).toFixed(1);
+  const memory = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${map.pid}/status`, "utf8"))[1];
+  console.log(`${(moves / ((Date.now() - begun) / 1000)).toFixed(0)} moves a second: ${rate} frames a second; the map needs ${(memory / 1024).toFixed(0)} MB`);
+}
+
+let failed = 0;
+try {
+  await page.goto(address);
+  if (OKT_FRAMES) await frames();
+  else {
+    for (const [name, claim] of Object.entries(claims)) {
+      try {
+        await claim();
+        assert.deepEqual(errors, [], "errors of the page");
+        console.log(`ok: ${name}`);
+      } catch (error) {
+        failed += 1;
+        console.log(`FAILED: ${name}: ${error.stack}`);
+        await page.screenshot({ path: "failed.png" }).catch(() => {});
+        break;
+      }
+    }
+  }
+} finally {
+  map.removeAllListeners("exit");
+  map.kill();
+  await browser.close();
+}
+process.exit(failed);
