@@ -24,6 +24,7 @@ use crate::commands::list::List;
 use crate::commands::map::ServeMap;
 use crate::commands::plan::Plan;
 use crate::commands::steer::{Abandon, Pause, Resume};
+use crate::commands::top::Top;
 use crate::commands::trail::Trail;
 use crate::commands::wait::Wait;
 use crate::commands::why::Why;
@@ -53,6 +54,7 @@ enum Command {
     Abandon(Abandon),
     Wait(Wait),
     Trail(Trail),
+    Top(Top),
     Map(ServeMap),
     Graph(ShowGraph),
     Diff(Diff),
@@ -91,6 +93,10 @@ async fn run(line: Line) -> Result<(), Error> {
         Command::Abandon(abandon) => abandon.run(&connection.client().await?).await,
         Command::Wait(wait) => wait.run(&connection.client().await?).await,
         Command::Trail(trail) => trail.run(&connection.client().await?).await,
+        Command::Top(top) => {
+            let client = connection.client().await?;
+            Box::pin(top.run(&client)).await
+        }
         Command::Map(map) => map.run(&connection.client().await?).await,
         Command::Graph(graph) => graph.run(&connection.client().await?).await,
         Command::Diff(diff) if diff.needs_cluster() => {

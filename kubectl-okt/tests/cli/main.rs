@@ -4,4 +4,5 @@ mod moving;
 mod page;
 mod seeing;
 mod stuck;
+mod top;
 mod world;

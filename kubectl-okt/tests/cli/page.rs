@@ -8,6 +8,17 @@ use tokio::process::Command;
 
 use crate::world::{World, long_ago, status};
 
+/// Puts databases into states of long ago.
+pub(crate) async fn databases(world: &World) {
+    for name in ["orders", "cart", "users"] {
+        database(world, name, "Running", READY, false).await;
+    }
+    database(world, "archive", "ReadOnly", READY, false).await;
+    let held = ("False", "OnHold", "Failed holds: it waits for a person");
+    database(world, "billing", "Failed", held, true).await;
+    world.database("new", json!({}), json!(null)).await;
+}
+
 /// Puts a database into a state of long ago.
 async fn database(world: &World, name: &str, state: &str, ready: (&str, &str, &str), stuck: bool) {
     let lifecycle = json!({
@@ -47,13 +58,7 @@ async fn look(world: &World) {
 #[ignore = "needs Chromium and Node; run with --include-ignored"]
 async fn a_browser_shows_where_the_objects_are_and_how_they_move() {
     let world = World::start().await;
-    for name in ["orders", "cart", "users"] {
-        database(&world, name, "Running", READY, false).await;
-    }
-    database(&world, "archive", "ReadOnly", READY, false).await;
-    let held = ("False", "OnHold", "Failed holds: it waits for a person");
-    database(&world, "billing", "Failed", held, true).await;
-    world.database("new", json!({}), json!(null)).await;
+    databases(&world).await;
     // Instead of the claims, frames a second are counted.
     if std::env::var_os("OKT_FRAMES").is_some() {
         for number in 0..5000 {

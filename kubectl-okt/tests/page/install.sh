@@ -1,13 +1,17 @@
 #!/bin/sh
-# Installs Chromium and Node from the distribution (Debian, Ubuntu) unless they are here, and puts what drives and judges
-# the page below target/.
+# Installs Chromium, Node and tmux from the distribution (Debian, Ubuntu) unless they are here, and puts what drives and
+# judges the page below target/.
 set -eu
 cd "$(dirname "$0")/../../.."
-if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then
+missing=
+command -v chromium >/dev/null || missing=chromium
+command -v npm >/dev/null || missing="$missing nodejs npm"
+command -v tmux >/dev/null || missing="$missing tmux"
+if [ -n "$missing" ]; then
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -q
-  command -v chromium >/dev/null || apt-get install -q -y --no-install-recommends chromium
-  command -v npm >/dev/null || apt-get install -q -y --no-install-recommends nodejs npm
+  # shellcheck disable=SC2086 # These are words.
+  apt-get install -q -y --no-install-recommends $missing
 fi
 into=${CARGO_TARGET_DIR:-target}/page
 mkdir -p "$into"

@@ -1,0 +1,141 @@
+//! `top` in a real terminal, which tmux is.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::page::databases;
+use crate::world::World;
+
+/// A terminal in which the program runs; dropping it ends both.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    async fn open(world: &World) -> Self {
+        let socket = world.file("tmux", "");
+        std::fs::remove_file(&socket).expect("it was made");
+        let terminal = Self { socket };
+        let kubeconfig = world.kubeconfig();
+        let program = format!(
+            "{} --kubeconfig {} top -A",
+            env!("CARGO_BIN_EXE_kubectl-okt"),
+            kubeconfig.display()
+        );
+        let size = ["-x", "120", "-y", "30"];
+        let session = ["new-session", "-d", "-s", "top"];
+        terminal
+            .tmux(&[&session[..], &size, &[&program]].concat())
+            .await;
+        terminal
+    }
+
+    /// Runs a command of tmux and returns what it prints; none if it fails, because the program has ended.
+    async fn tmux(&self, arguments: &[&str]) -> Option<String> {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-S", &self.socket]).args(arguments);
+        let output = tmux.stderr(Stdio::null()).output().await;
+        let output = output.expect("kubectl-okt/tests/page/install.sh installs tmux");
+        (output.status.success()).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    async fn press(&self, key: &str) {
+        self.tmux(&["send-keys", "-t", "top", key]).await;
+    }
+
+    /// Waits until the screen has these words, and returns it.
+    async fn until(&self, words: &str) -> String {
+        let mut last = String::new();
+        // As long as tests wait for real processes.
+        for _ in 0..6000 {
+            last = self
+                .tmux(&["capture-pane", "-p", "-t", "top"])
+                .await
+                .unwrap_or(last);
+            if last.contains(words) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the screen never shows {words:?}:\n{last}")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It has ended already if the test went well.
+        let _ = std::process::Command::new("tmux")
+            .args(["-S", &self.socket, "kill-server"])
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs tmux; run with --include-ignored"]
+async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
+    let world = World::start().await;
+    databases(&world).await;
+    let terminal = Terminal::open(&world).await;
+    let screen = terminal.until("6 objects").await;
+    println!("{screen}");
+    assert!(screen.contains("Running  3  ●●●"), "{screen}");
+    assert!(screen.contains("Failed  1  ✕"), "{screen}");
+    let first = screen
+        .lines()
+        .find(|line| line.contains("✕ ") && line.contains("OnHold"));
+    assert!(
+        first.is_some_and(|line| line.contains("✕ billing")),
+        "{screen}"
+    );
+    // It moves.
+    let moved = json!({ "status": { "lifecycle": {
+        "state": "Servicing", "since": jiff::Timestamp::now().to_string(), "transition": 3,
+    } } });
+    let (api, plain) = (world.databases(), PatchParams::default());
+    let patched = api
+        .patch_status("orders", &plain, &Patch::Merge(&moved))
+        .await;
+    patched.expect("it moves");
+    terminal.until("Servicing  1  ●").await;
+    terminal.press("Enter").await;
+    let screen = terminal.until("is a holding state").await;
+    println!("{screen}");
+    terminal.press("Escape").await;
+    terminal.until("6 objects").await;
+    terminal.press("/").await;
+    terminal.press("cart").await;
+    terminal.press("Enter").await;
+    terminal.until("1 with “cart”").await;
+    terminal.press("Escape").await;
+    terminal.press("p").await;
+    terminal.until("2 to look at").await;
+    terminal.press("Escape").await;
+    terminal.press("Left").await;
+    terminal.press("Down").await;
+    terminal.press("Down").await;
+    let screen = terminal.until("2 objects").await;
+    println!("{screen}");
+    terminal.press("q").await;
+    for _ in 0..6000 {
+        if terminal.tmux(&["has-session", "-t", "top"]).await.is_none() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("`q` does not end it");
+}
+
+#[tokio::test]
+async fn without_a_terminal_it_says_what_to_use_instead() {
+    let world = World::start().await;
+    let said = world.refuses(1, &["top"]).await;
+    assert_eq!(
+        said,
+        "error: top draws on a terminal; for a pipe there is `kubectl okt list -w`\n"
+    );
+}
