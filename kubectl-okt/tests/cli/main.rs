@@ -2,6 +2,7 @@
 
 mod moving;
 mod page;
+mod real;
 mod seeing;
 mod stuck;
 mod top;

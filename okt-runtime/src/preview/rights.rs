@@ -1,6 +1,6 @@
 //! The rights that the service account of an operator lacks: the API server is asked about each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{
@@ -35,14 +35,18 @@ pub(super) async fn lacking(
         }
     }));
     let mut answers = answers.buffered(CONCURRENT);
-    let mut lacking = Vec::new();
+    // The verbs that are lacking, by what they are for.
+    let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
     while let Some((right, answer)) = answers.next().await {
         let review = answer.map_err(|error| said_by_api(&error))?;
         if !review.status.is_some_and(|status| status.allowed) {
-            lacking.push(right.words());
+            let verbs = lacking.entry(right.what()).or_default();
+            verbs.push(right.verb);
         }
     }
-    Ok(lacking)
+    let lacking = lacking.into_iter();
+    let words = lacking.map(|(what, verbs)| format!("{} {what}", verbs.join(", ")));
+    Ok(words.collect())
 }
 
 /// One verb on one resource.
@@ -131,11 +135,14 @@ impl Right {
         }
     }
 
-    /// Returns the right in words (e.g. `patch deployments.apps in the namespace demo`).
-    fn words(&self) -> String {
-        let Self { verb, resource, .. } = self;
+    /// Returns what the right is for, in words (e.g. `deployments.apps in the namespace demo`).
+    fn what(&self) -> String {
+        let (resource, sub) = match self.resource.split_once('/') {
+            Some((resource, sub)) => (resource, format!("/{sub}")),
+            None => (&*self.resource, String::new()),
+        };
         let dot = if self.group.is_empty() { "" } else { "." };
-        let mut words = format!("{verb} {resource}{dot}{}", self.group);
+        let mut words = format!("{resource}{dot}{}{sub}", self.group);
         if let Some(name) = &self.name {
             words.push_str(&format!(" {name}"));
         }

@@ -4,6 +4,7 @@ mod cel;
 mod manifests;
 mod nested;
 mod passes;
+mod preview;
 mod refused;
 mod resources;
 mod transitions;

@@ -1,0 +1,130 @@
+//! The program against a real API server, as users with few rights.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{DynamicObject, PostParams};
+use kube::discovery::ApiResource;
+use okt_testing::Kubernetes;
+use okt_tests::{Databases, Served};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// Runs the program as a user; returns its exit code and what it prints.
+async fn run(server: &Kubernetes, user: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+    command.arg("--kubeconfig").arg(server.kubeconfig());
+    if !user.is_empty() {
+        command.args(["--as", user]);
+    }
+    let output = command.args(arguments).output().await.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+fn of<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("an object")
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn who_may_view_sees_and_who_may_not_is_told_what_to_ask_for() {
+    let Some(server) = Kubernetes::start_or_skip("users of kubectl okt")
+        .await
+        .expect("a server")
+    else {
+        return;
+    };
+    let client = server.client();
+    let now = PostParams::default();
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let crd = okt::crd::<okt_tests::Database>().expect("a definition");
+    crds.create(&now, &crd).await.expect("it is defined");
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    for role in okt::rbac::<Databases>(&[] as &[&str], None)
+        .expect("roles")
+        .cluster_roles
+    {
+        roles.create(&now, &role).await.expect("a role");
+    }
+    let graphs = of(json!({
+        "metadata": { "name": "graphs" },
+        "rules": [{ "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list"] }],
+    }));
+    roles.create(&now, &graphs).await.expect("a role");
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    for (user, role) in [
+        ("viewer", "databases.demo.okt.dev:view"),
+        ("reader", "databases.demo.okt.dev:view"),
+        ("reader", "graphs"),
+    ] {
+        let binding = of(json!({
+            "metadata": { "name": format!("{user}-{}", role.replace(':', "-")) },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+        }));
+        bindings.create(&now, &binding).await.expect("a binding");
+    }
+    let resource = ApiResource::erase::<okt_tests::Database>(&());
+    let databases: Api<DynamicObject> = Api::default_namespaced_with(client, &resource);
+    let orders: DynamicObject = of(Databases::object("orders", json!({})));
+    // A kind is served a moment after its definition.
+    while let Err(error) = databases.create(&now, &orders).await {
+        assert!(
+            matches!(&error, kube::Error::Api(status) if status.code == 404),
+            "{error}"
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+
+    for user in ["viewer", "reader", ""] {
+        let (code, said) = run(&server, user, &["list", "-A"]).await;
+        assert_eq!(code, Some(0), "{user}: {said}");
+        assert!(said.contains("Database   orders"), "{user}: {said}");
+    }
+    let (code, said) = run(&server, "reader", &["get", "orders"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("→ Running") || said.contains("Running"),
+        "{said}"
+    );
+    let (code, said) = run(&server, "viewer", &["get", "orders"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("The graph is left out: its CRD cannot be read"),
+        "{said}"
+    );
+    let (code, said) = run(&server, "reader", &["why", "orders"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("No operator has reported on the object."),
+        "{said}"
+    );
+    assert!(
+        said.contains("Not looked at: the leases of operators"),
+        "{said}"
+    );
+    let (code, said) = run(&server, "reader", &["pause", "orders"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("you may not: databases.demo.okt.dev \"orders\" is forbidden"),
+        "{said}"
+    );
+
+    let (code, said) = run(&server, "nobody", &["list", "-A"]).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("cannot list databases.demo.okt.dev: you may not"),
+        "{said}"
+    );
+    assert!(
+        said.contains("ask an administrator for the cluster role"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    server.stop().await;
+}
