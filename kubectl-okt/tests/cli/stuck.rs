@@ -21,6 +21,11 @@ use crate::world::Shell;
 
 /// Kills the operator, and compares what `why` says about an object.
 async fn why<A: Served>(rig: &Rig<A>, object: &str, expected: Expect) {
+    expected.assert_eq(&said(rig, object).await);
+}
+
+/// Kills the operator, and returns what `why` says about an object, without times.
+async fn said<A: Served>(rig: &Rig<A>, object: &str) -> String {
     rig.kill().await;
     let shell = Shell::of(&rig.server).await;
     let said = shell.says(&["why", object]).await;
@@ -28,7 +33,7 @@ async fn why<A: Served>(rig: &Rig<A>, object: &str, expected: Expect) {
         .lines()
         .filter(|line| !line.starts_with("Not looked at: webhooks"));
     let lines: Vec<String> = lines.map(timeless).collect();
-    expected.assert_eq(&lines.join("\n"));
+    lines.join("\n")
 }
 
 /// Removes the times from a line: the one in a state, and the one of an event.
@@ -193,14 +198,15 @@ async fn going_round() {
     }
     rig.create("a", json!({})).await;
     rig.until_reason("a", "Ready", "LoopDetected").await;
-    why(&rig, "database/a", expect![[r"
-        Database default/a is in Servicing, and is to be in Running.
-        The route: Servicing → Running
-
+    // It may have made another move until it was killed.
+    let said = said(&rig, "database/a").await;
+    let (_, cause) = said.split_once("\n\n").expect("a cause");
+    expect![[r"
         It goes round without coming to rest: the object makes transitions without coming to rest, so each next one waits longer, at most 6m; status.lifecycle.rounds counts them. Compare what the handlers and `observe` answer with the trail; another spec, or a new text in spec.lifecycle.request, ends the delay
           → kubectl okt trail databases.demo.okt.dev/a shows the round
           → kubectl okt retry databases.demo.okt.dev/a
-    "]]).await;
+    "]]
+    .assert_eq(cause);
 }
 
 #[tokio::test(start_paused = true)]

@@ -190,6 +190,11 @@ async function frames() {
     await Promise.all(names.map((name) => move(name, "Servicing").catch(() => move(name, "Running"))));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+  const listing = performance.now();
+  // The cluster answers from another process.
+  const list = spawn(KUBECTL_OKT, ["--kubeconfig", KUBECONFIG, "list", "-A"], { stdio: "ignore" });
+  await new Promise((resolve) => list.on("exit", resolve));
+  console.log(`kubectl okt list: ${((performance.now() - listing) / 1000).toFixed(2)} s`);
   const rate = (await counted).toFixed(1);
   const memory = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${map.pid}/status`, "utf8"))[1];
   console.log(`${(moves / ((Date.now() - begun) / 1000)).toFixed(0)} moves a second: ${rate} frames a second; the map needs ${(memory / 1024).toFixed(0)} MB`);
