@@ -15,6 +15,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::cluster::Connection;
+use crate::commands::complete::Complete;
 use crate::commands::conditions::Conditions;
 use crate::commands::diff::Diff;
 use crate::commands::get::Get;
@@ -66,6 +67,8 @@ enum Command {
     },
     /// Print the man page.
     Man,
+    #[command(name = "__complete")]
+    Complete(Complete),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -112,6 +115,11 @@ async fn run(line: Line) -> Result<(), Error> {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Line::command(), "kubectl-okt", &mut script);
             print(&String::from_utf8_lossy(&script));
+            Ok(())
+        }
+        Command::Complete(complete) => {
+            let client = connection.client().await.ok();
+            complete.run(&Line::command(), client.as_ref()).await;
             Ok(())
         }
         Command::Man => {

@@ -46,6 +46,28 @@ async fn world() -> World {
 }
 
 #[tokio::test]
+async fn kubectl_is_told_what_may_come_next() {
+    let world = World::start().await;
+    world.database("orders", json!({}), json!(null)).await;
+    for (words, said) in [
+        (
+            &["tra"][..],
+            "trail\tShow the last transitions of an object: from where to where, when, why, and how long it stayed\n:4\n",
+        ),
+        (&["get", ""], "databases/orders\n:4\n"),
+        (&["get", "databases/o"], "databases/orders\n:4\n"),
+        (&["get", "other"], ":4\n"),
+        (&["list", "data"], "databases\n:4\n"),
+        (&["list", "-o", ""], "json\nyaml\nwide\nname\n:4\n"),
+        (&["list", "--prob"], "--problems\n:4\n"),
+        (&["go", "databases/orders", "Re"], "ReadOnly\n:4\n"),
+    ] {
+        let words = [&["__complete", "--"], words].concat();
+        assert_eq!(world.says(&words).await, said, "{words:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_list_shows_where_every_object_is() {
     let world = world().await;
     let list = world.says(&["list", "-A"]).await;

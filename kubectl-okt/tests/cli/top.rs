@@ -111,10 +111,13 @@ async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
     terminal.press("cart").await;
     terminal.press("Enter").await;
     terminal.until("1 with “cart”").await;
+    // Escape and another key at once would be one key.
     terminal.press("Escape").await;
+    terminal.until("6 objects").await;
     terminal.press("p").await;
     terminal.until("2 to look at").await;
     terminal.press("Escape").await;
+    terminal.until("6 objects").await;
     terminal.press("Left").await;
     terminal.press("Down").await;
     terminal.press("Down").await;

@@ -1,6 +1,6 @@
 //! Where all objects are, and the moves since the map was started.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -24,7 +24,10 @@ pub(super) struct Board {
     /// The kinds, as the page draws them.
     kinds: Vec<Value>,
     points: HashMap<String, Point>,
-    moves: VecDeque<Move>,
+    /// The moves by their time, and by a number for moves of the same time.
+    moves: BTreeMap<(i64, u64), Move>,
+    /// The number of the next move.
+    number: u64,
     /// What cannot be watched, and why.
     troubles: BTreeMap<String, String>,
     changes: broadcast::Sender<Arc<str>>,
@@ -51,6 +54,8 @@ pub(super) struct Point {
     stuck: bool,
     deleting: bool,
     paused: bool,
+    /// The number of its transitions.
+    transitions: u64,
 }
 
 /// A move of an object; to no state when it is gone.
@@ -67,7 +72,8 @@ impl Board {
         Self {
             kinds: kinds.iter().map(drawn).collect(),
             points: HashMap::new(),
-            moves: VecDeque::new(),
+            moves: BTreeMap::new(),
+            number: 0,
             troubles: BTreeMap::new(),
             changes: broadcast::Sender::new(BEHIND),
         }
@@ -84,7 +90,7 @@ impl Board {
             "now": now.as_millisecond(),
             "kinds": self.kinds,
             "points": self.points.values().collect::<Vec<_>>(),
-            "moves": self.moves,
+            "moves": self.moves.values().collect::<Vec<_>>(),
             "troubles": self.troubles,
         });
         (all.to_string(), self.changes.subscribe())
@@ -97,12 +103,18 @@ impl Board {
         if before == Some(&point) {
             return;
         }
+        let seen = before.map_or(0, |before| before.transitions);
         let from = before.map(|before| before.state.clone());
-        let moved = from.filter(|from| *from != point.state).map(|from| {
+        let mut moved = recorded(view, &point.uid, seen);
+        // Another program than an operator has changed the state.
+        if let Some(from) = from.filter(|from| moved.is_empty() && *from != point.state) {
             let at = point.since.unwrap_or_else(|| now.as_millisecond());
-            self.moved(at, point.uid.clone(), from, point.state.clone())
-        });
+            moved.push(Move::of(at, &point.uid, from, point.state.clone()));
+        }
         self.tell(&json!({ "set": point, "moved": moved }));
+        for it in moved {
+            self.remember(it);
+        }
         self.points.insert(point.uid.clone(), point);
     }
 
@@ -111,8 +123,9 @@ impl Board {
         let Some((uid, point)) = self.points.remove_entry(uid) else {
             return;
         };
-        let moved = self.moved(now.as_millisecond(), uid.clone(), point.state, None);
-        self.tell(&json!({ "gone": uid, "moved": moved }));
+        let moved = Move::of(now.as_millisecond(), &uid, point.state, None);
+        self.tell(&json!({ "gone": uid, "moved": [moved] }));
+        self.remember(moved);
     }
 
     /// Removes the objects of a kind that a list lacks.
@@ -147,26 +160,40 @@ impl Board {
         self.tell(&json!({ "trouble": { "kind": what, "text": text } }));
     }
 
-    /// Remembers a move, and returns it. Moves are in order of time, whatever the clocks of operators say.
-    fn moved(&mut self, at: i64, uid: String, from: Option<String>, to: Option<String>) -> Move {
-        let last = self.moves.back().map_or(at, |last| last.at);
-        let moved = Move {
-            at: at.max(last),
-            uid,
-            from,
-            to,
-        };
-        if self.moves.len() == MOVES {
-            self.moves.pop_front();
+    /// Remembers a move, and forgets the oldest one if there are too many.
+    fn remember(&mut self, moved: Move) {
+        self.moves.insert((moved.at, self.number), moved);
+        self.number = self.number.wrapping_add(1);
+        if self.moves.len() > MOVES {
+            self.moves.pop_first();
         }
-        self.moves.push_back(moved.clone());
-        moved
     }
 
     fn tell(&self, change: &Value) {
         // Nobody may look at the map.
         let _ = self.changes.send(change.to_string().into());
     }
+}
+
+impl Move {
+    fn of(at: i64, uid: &str, from: Option<String>, to: Option<String>) -> Self {
+        let uid = uid.to_owned();
+        Self { at, uid, from, to }
+    }
+}
+
+/// Returns the moves that a status records, after the transition of this number.
+fn recorded(view: &View<'_>, uid: &str, after: u64) -> Vec<Move> {
+    let history = view
+        .position()
+        .map_or(&[][..], |position| &position.history);
+    let new = history.iter().filter(|it| it.transition > after);
+    let moves = new.filter_map(|it| {
+        let from = Some(it.from.clone()).filter(|from| !from.is_empty());
+        let at = it.at?.as_millisecond();
+        Some(Move::of(at, uid, from, Some(it.to.clone())))
+    });
+    moves.collect()
 }
 
 impl Point {
@@ -190,6 +217,7 @@ impl Point {
             stuck: view.is_stuck(),
             deleting: view.is_deleting(),
             paused: view.is_paused(),
+            transitions: view.position().map_or(0, |position| position.transition),
         }
     }
 }
@@ -261,12 +289,17 @@ mod tests {
     }
 
     fn put(board: &mut Board, kind: &Kind, name: &str, state: &str, since: &str) {
+        let lifecycle = json!({
+            "state": state, "since": since, "transition": 1, "jumps": 0, "trail": "",
+        });
+        put_as(board, kind, name, &lifecycle);
+    }
+
+    fn put_as(board: &mut Board, kind: &Kind, name: &str, lifecycle: &Value) {
         let object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "demo.okt.dev/v1", "kind": "Lamp",
             "metadata": { "name": name, "namespace": "home", "uid": name },
-            "status": { "lifecycle": {
-                "state": state, "since": since, "transition": 1, "jumps": 0, "trail": "",
-            } },
+            "status": { "lifecycle": lifecycle },
         }))
         .expect("an object");
         let view = View::of(kind, object);
@@ -294,7 +327,7 @@ mod tests {
         put(&mut board, &kind, "hall", "Lit", "2026-11-25T00:00:00Z");
         assert_eq!(told(&mut changes), [Value::Null; 0], "nothing has changed");
         put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
-        let moved = &told(&mut changes)[0]["moved"];
+        let moved = &told(&mut changes)[0]["moved"][0];
         assert_eq!(
             (&moved["from"], &moved["to"]),
             (&json!("Lit"), &json!("Dark"))
@@ -311,16 +344,52 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_in_order_whatever_the_clocks_of_operators_say_and_the_oldest_are_forgotten() {
+    fn the_moves_that_a_status_records_are_remembered_each_once_and_in_order() {
+        let kind = kind();
+        let mut board = Board::of(std::slice::from_ref(&kind));
+        let lifecycle = |transitions: &[(u64, &str, &str, &str)]| {
+            let history = transitions.iter().map(|(number, from, to, at)| {
+                json!({ "transition": number, "from": from, "to": to, "at": at, "cause": "Handler" })
+            });
+            let (last, _, state, since) = transitions[transitions.len() - 1];
+            json!({
+                "state": state, "since": since, "transition": last, "jumps": 0, "trail": "",
+                "history": history.collect::<Vec<_>>(),
+            })
+        };
+        let first = [
+            (1, "Start", "Lit", "2026-11-25T01:00:00Z"),
+            (2, "Lit", "Low", "2026-11-25T03:00:00Z"),
+        ];
+        put_as(&mut board, &kind, "hall", &lifecycle(&first));
+        let other = [(1, "Start", "Dark", "2026-11-25T02:00:00Z")];
+        put_as(&mut board, &kind, "attic", &lifecycle(&other));
+        // Two moves between two events.
+        let later = [
+            first[1],
+            (3, "Low", "Lit", "2026-11-25T04:00:00Z"),
+            (4, "Lit", "Dark", "2026-11-25T05:00:00Z"),
+        ];
+        put_as(&mut board, &kind, "hall", &lifecycle(&later));
+        let moves: Vec<(&str, &str)> = (board.moves.values())
+            .map(|it| (&*it.uid, it.to.as_deref().unwrap_or_default()))
+            .collect();
+        let expected = [
+            ("hall", "Lit"),
+            ("attic", "Dark"),
+            ("hall", "Low"),
+            ("hall", "Lit"),
+            ("hall", "Dark"),
+        ];
+        assert_eq!(moves, expected);
+    }
+
+    #[test]
+    fn the_oldest_moves_are_forgotten() {
         let kind = kind();
         let now = "2026-11-26T00:00:00Z".parse().expect("a time");
         let mut board = Board::of(std::slice::from_ref(&kind));
-        put(&mut board, &kind, "hall", "Lit", "2026-11-25T00:00:00Z");
-        put(&mut board, &kind, "hall", "Dark", "2027-01-01T00:00:00Z");
-        put(&mut board, &kind, "hall", "Lit", "2026-01-01T00:00:00Z");
-        let times: Vec<i64> = board.moves.iter().map(|it| it.at).collect();
-        assert!(times.is_sorted() && times.len() == 2, "{times:?}");
-        for number in 0..MOVES {
+        for number in 0..=MOVES + 1 {
             let state = if number % 2 == 0 { "Dark" } else { "Lit" };
             put(&mut board, &kind, "hall", state, "2027-01-01T00:00:00Z");
         }

@@ -403,14 +403,14 @@ async function open(uid) {
   let body;
   try {
     const answer = await fetch(`objects/${encodeURIComponent(uid)}`);
-    body = answer.ok ? about(await answer.json(), uid) : [make("p", {}, await answer.text())];
+    body = answer.ok ? about(await answer.json()) : [make("p", {}, await answer.text())];
   } catch (error) {
     body = [make("p", {}, `The map cannot be reached: ${error.message}`)];
   }
   $("details-body").replaceChildren(...body);
 }
 
-function about({ details, conditions, why }, uid) {
+function about({ details, conditions, why }) {
   const facts = make("dl");
   const fact = (name, text) => {
     if (text !== null && text !== undefined && text !== "") facts.append(make("dt", {}, name), make("dd", {}, String(text)));
@@ -437,8 +437,8 @@ function about({ details, conditions, why }, uid) {
     if (texts.length) parts.push(make("h2", {}, name), make("ul", {}, ...texts.map((text) => make("li", {}, text))));
   };
   list("Conditions", conditions.map((it) => `${it.type}: ${it.status}, ${it.reason}${it.message ? `: ${it.message}` : ""}`));
-  const own = moves.filter((move) => move.uid === uid).reverse();
-  list("History", own.map((move) => `${new Date(move.at).toLocaleString()}: ${move.from ?? "·"} → ${move.to ?? "gone"}`));
+  const history = [...(lifecycle.history ?? [])].reverse();
+  list("Last transitions", history.map((it) => `${it.at}: ${it.from ?? "·"} → ${it.to} (${it.cause})`));
   list("Warnings", why.events);
   list("Not looked at", why.unread);
   return parts;
@@ -467,6 +467,13 @@ function snapshot(message) {
   changed();
 }
 
+/** Remembers a move; the clocks of operators differ. */
+function remember(move) {
+  const last = moves.at(-1);
+  moves.push(move);
+  if (last && last.at > move.at) moves.sort((a, b) => a.at - b.at);
+}
+
 function set(point) {
   const before = points.get(point.uid);
   points.set(point.uid, point);
@@ -482,7 +489,7 @@ function connect() {
   events.addEventListener("snapshot", (event) => { trouble("connection", ""); snapshot(JSON.parse(event.data)); });
   events.addEventListener("change", (event) => {
     const { set: point, gone, moved, trouble: told } = JSON.parse(event.data);
-    if (moved) moves.push(moved);
+    for (const move of moved ?? []) remember(move);
     if (point) set(point);
     if (gone) points.delete(gone);
     if (told) trouble(told.kind, told.text);
