@@ -152,8 +152,10 @@ impl List {
         let mut shown: BTreeMap<String, Vec<String>> = BTreeMap::new();
         while let Some(event) = events.next().await {
             let (kind, event) = event?;
-            let object = match event {
-                watcher::Event::Apply(object) | watcher::Event::InitApply(object) => object,
+            let (object, is_complete) = match event {
+                watcher::Event::Apply(object) => (object, true),
+                // The list is printed when it is complete.
+                watcher::Event::InitApply(object) => (object, false),
                 watcher::Event::Delete(object) => {
                     let view = View::of(kind, object);
                     shown.remove(&uid(&view));
@@ -181,6 +183,9 @@ impl List {
             if shown.get(&uid(&view)) != Some(&seen) {
                 shown.insert(uid(&view), seen);
                 table.row(&cells);
+            }
+            if is_complete {
+                print(&table.text());
             }
         }
         Ok(())

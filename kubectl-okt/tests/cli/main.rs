@@ -1,5 +1,6 @@
 //! The commands, against the double of the Kubernetes API: what they print, what they write, and their exit codes.
 
+mod following;
 mod moving;
 mod page;
 mod real;

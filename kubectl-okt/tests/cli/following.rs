@@ -1,0 +1,114 @@
+//! The commands that follow objects until they are interrupted.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::page::databases;
+use crate::world::World;
+
+/// As long as tests wait for real processes.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A command that runs, and the lines that it prints.
+struct Following {
+    lines: Lines<BufReader<ChildStdout>>,
+    _program: Child,
+}
+
+impl Following {
+    fn of(world: &World, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+        command.arg("--kubeconfig").arg(world.kubeconfig());
+        let command = command.args(arguments).stdout(Stdio::piped());
+        let mut program = command.kill_on_drop(true).spawn().expect("it starts");
+        let out = program.stdout.take().expect("it is piped");
+        Self {
+            lines: BufReader::new(out).lines(),
+            _program: program,
+        }
+    }
+
+    /// Returns the next line, without the spaces between columns.
+    async fn next(&mut self) -> String {
+        let line = timeout(PATIENCE, self.lines.next_line()).await;
+        let line = line.expect("a line in time").expect("text");
+        let line = line.expect("it goes on");
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+async fn change(world: &World, name: &str, status: Value) {
+    let plain = PatchParams::default();
+    let patch = Patch::Merge(json!({ "status": status }));
+    let patched = world.databases().patch_status(name, &plain, &patch).await;
+    patched.expect("a status");
+}
+
+#[tokio::test]
+async fn a_list_that_is_followed_has_a_line_for_each_change_that_is_seen_in_it() {
+    let world = World::start().await;
+    databases(&world).await;
+    let mut list = Following::of(&world, &["list", "-w"]);
+    assert_eq!(
+        list.next().await,
+        "KIND NAME STATE FOR DESIRED READY REASON"
+    );
+    let mut first = Vec::new();
+    for _ in 0..6 {
+        first.push(list.next().await);
+    }
+    assert!(
+        first.contains(&"Database orders Running 9d Running True Ready".to_owned()),
+        "{first:?}"
+    );
+    // A change that no column shows is no line.
+    change(
+        &world,
+        "orders",
+        json!({ "observedGeneration": 1, "lifecycle": { "trail": ">Start>" } }),
+    )
+    .await;
+    let since = jiff::Timestamp::now().to_string();
+    let moved = json!({ "lifecycle": { "state": "Servicing", "since": since, "transition": 3 } });
+    change(&world, "orders", moved).await;
+    let line = list.next().await;
+    assert!(line.starts_with("Database orders Servicing "), "{line}");
+    let gone = world
+        .databases()
+        .delete("cart", &DeleteParams::default())
+        .await;
+    gone.expect("it goes");
+    let line = list.next().await;
+    assert_eq!(line, "Database cart Running 9d Running True deleted");
+}
+
+#[tokio::test]
+async fn conditions_that_are_followed_are_compared_with_the_version_before() {
+    let world = World::start().await;
+    databases(&world).await;
+    let mut said = Following::of(&world, &["conditions", "databases", "orders", "-w"]);
+    let watches = || {
+        let requests = world.server.requests();
+        requests
+            .iter()
+            .any(|request| request.to_string().starts_with("watch databases"))
+    };
+    // It has read the first version.
+    while !watches() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "it runs",
+        "observedGeneration": 1, "lastTransitionTime": "2026-11-22T09:00:00Z",
+    });
+    change(&world, "orders", json!({ "conditions": [condition] })).await;
+    assert_eq!(said.next().await, "Database default/orders");
+    let line = said.next().await;
+    assert_eq!(line, "D02 Ready: has a new time without a new status");
+}
