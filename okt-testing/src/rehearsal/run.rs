@@ -31,21 +31,26 @@ impl<A: Application + Clone> Rehearsal<A> {
     ///
     /// If `OKT_REHEARSAL` is set in the environment, it runs only the plan of this name (`undisturbed` is one) and
     /// prints the log of the run with its virtual time. If there is no such plan, it runs the plans whose names contain
-    /// the text. `1/4` is the first of four parts of all plans.
+    /// the text. A part of all plans, such as `1/4`, is for [`check`](Self::check) only: who looks at a report may look
+    /// for a run that another part has.
     ///
     /// # Panics
     ///
     /// If called within a tokio runtime: each run has its own, so the test must be a plain `#[test]`. Also if the CRD
     /// of the application's kind cannot be created.
     pub fn run(&self) -> Report {
+        let chosen = std::env::var(CHOSEN).ok();
+        self.run_chosen(chosen.as_deref().filter(|chosen| part(chosen).is_none()))
+    }
+
+    fn run_chosen(&self, chosen: Option<&str>) -> Report {
         assert!(
             tokio::runtime::Handle::try_current().is_err(),
             "a rehearsal makes a runtime for each of its runs: call it from a plain #[test]"
         );
-        let chosen = std::env::var(CHOSEN).ok();
         let alone = Plan::Undisturbed.to_string();
         let undisturbed = {
-            let _log = (chosen.as_ref() == Some(&alone)).then(log::to_stderr);
+            let _log = (chosen == Some(&alone)).then(log::to_stderr);
             self.stage(Plan::Undisturbed, None)
         };
         let mut report = Report::new(undisturbed.course.clone());
@@ -53,7 +58,7 @@ impl<A: Application + Clone> Rehearsal<A> {
         broken.extend(undisturbed.broken.iter().cloned());
         let is_comparable = broken.is_empty();
         report.note(&Plan::Undisturbed, broken);
-        if chosen.as_ref() == Some(&alone) {
+        if chosen == Some(&alone) {
             report.lists_writes = true;
             report.is_whole = false;
             return report;
@@ -65,7 +70,7 @@ impl<A: Application + Clone> Rehearsal<A> {
             return report;
         }
         let all = Plan::all(&undisturbed.course);
-        let plans = match &chosen {
+        let plans = match chosen {
             None => all,
             Some(chosen) => {
                 report.is_whole = false;
@@ -76,7 +81,7 @@ impl<A: Application + Clone> Rehearsal<A> {
                 plans
             }
         };
-        if let (Some(_), [plan]) = (&chosen, &*plans) {
+        if let (Some(_), [plan]) = (chosen, &*plans) {
             let _log = log::to_stderr();
             let ended = self.stage(plan.clone(), Some(&undisturbed));
             report.note(plan, ended.broken);
@@ -147,13 +152,14 @@ impl<A: Application + Clone> Rehearsal<A> {
         }
     }
 
-    /// Runs every plan, and prints the number of runs of each sort.
+    /// Runs every plan, and prints the number of runs of each sort. With `OKT_REHEARSAL=1/4` in the environment, it runs
+    /// the first of four parts.
     ///
     /// # Panics
     ///
     /// If a run failed; the message lists the failures and how to repeat them.
     pub fn check(&self) {
-        let report = self.run();
+        let report = self.run_chosen(std::env::var(CHOSEN).ok().as_deref());
         assert!(report.is_good(), "{report}");
         println!("{report}");
     }
