@@ -182,30 +182,18 @@ fn key<'v>(view: &'v View<'_>) -> (Option<&'v str>, &'v str, &'v str) {
     (view.namespace(), &view.kind.resource.plural, view.name())
 }
 
-/// How many objects a request lists.
-const PAGE: u32 = 500;
-
-/// Lists all objects of a kind, page by page.
+/// Lists all objects of a kind with these labels.
 pub(crate) async fn list(
     client: &Client,
     kind: &Kind,
     namespace: Option<&str>,
-    selector: Option<&str>,
+    labels: Option<&str>,
 ) -> Result<Vec<DynamicObject>, kube::Error> {
-    let api = kind.objects(client, namespace);
-    let mut parameters = ListParams::default().limit(PAGE);
-    if let Some(selector) = selector {
-        parameters = parameters.labels(selector);
-    }
-    let mut objects = Vec::new();
-    loop {
-        let page = api.list(&parameters).await?;
-        objects.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => parameters = parameters.continue_token(&token),
-            None => return Ok(objects),
-        }
-    }
+    let parameters = ListParams {
+        label_selector: labels.map(str::to_owned),
+        ..ListParams::default()
+    };
+    kind.list(client, namespace, parameters).await
 }
 
 /// Watches the objects of kinds; ends with an error that no retry mends, and tells the others.
@@ -247,6 +235,23 @@ pub(crate) fn known_graph(kind: &Kind) -> Result<&'static Graph<'static>, Error>
 /// What a command says where there is no kind of an OKT operator.
 pub(crate) const NO_KINDS: &str =
     "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph";
+
+/// Reads the kinds of the cluster, or those of them that a user means.
+///
+/// # Errors
+///
+/// Also if there is none.
+pub(crate) async fn chosen(client: &Client, name: Option<&str>) -> Result<Vec<Kind>, Error> {
+    let kinds = Kind::all(client).await?;
+    let kinds = match name {
+        Some(name) => called(&kinds, name)?.into_iter().cloned().collect(),
+        None => kinds,
+    };
+    if kinds.is_empty() {
+        return Err(Error::Failed(NO_KINDS.to_owned()));
+    }
+    Ok(kinds)
+}
 
 /// Returns the kinds that a user means.
 pub(crate) fn called<'k>(kinds: &'k [Kind], name: &str) -> Result<Vec<&'k Kind>, Error> {

@@ -644,7 +644,7 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
 }
 
 /// Returns the namespaces to watch; none means all.
-fn watched(namespaces: &[String]) -> Vec<Option<String>> {
+pub(crate) fn watched(namespaces: &[String]) -> Vec<Option<String>> {
     if namespaces.is_empty() {
         return vec![None];
     }

@@ -19,8 +19,8 @@ mod rights;
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use kube::{Api, Client};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,8 +32,7 @@ use crate::author::application::Application;
 use crate::cache::pruned::decode_unquoted;
 use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
-use crate::operator::Operator;
-use crate::resources::PAGE;
+use crate::operator::{Operator, watched};
 use crate::texts::{chain, said_by_api};
 use crate::view::{Kind, RequestError, View};
 
@@ -100,7 +99,12 @@ pub(crate) async fn preview<A: Application>(
     namespaces: &[String],
     (account, beside): (&ServiceAccount, Rbac),
 ) -> Result<Preview, String> {
-    let (client, application, selected) = operator.parts();
+    let (client, application, watch) = operator.parts();
+    let selected = ListParams {
+        label_selector: watch.label_selector,
+        field_selector: watch.field_selector,
+        ..ListParams::default()
+    };
     let after = crd::<A::Resource>().map_err(|error| chain(&error))?;
     let is_namespaced = after.spec.scope != "Cluster";
     let name = after.metadata.name.clone().unwrap_or_default();
@@ -132,7 +136,7 @@ pub(crate) async fn preview<A: Application>(
         found.is_new = true;
         return Ok(found);
     };
-    (found.definition, found.graph) = definition::compared(&before, &after);
+    found.definition = definition::difference(&before, &after);
     if A::pass().is_some() {
         let why = "the resources that the pass puts: its steps would act".to_owned();
         found.unseen.push(why);
@@ -141,12 +145,12 @@ pub(crate) async fn preview<A: Application>(
     let (Some(before), Some(after)) = (before, after) else {
         return Ok(found);
     };
-    let parts = match namespaces {
-        [] => vec![None],
-        some => some.iter().cloned().map(Some).collect(),
-    };
-    for namespace in parts {
-        let objects = listed(&client, &before, namespace.as_deref(), &selected).await?;
+    found.graph = definition::graph_changes(&before, &after);
+    for namespace in watched(namespaces) {
+        let objects = before.list(&client, namespace.as_deref(), selected.clone());
+        let objects = objects
+            .await
+            .map_err(|error| format!("cannot list {}: {}", before.id(), said_by_api(&error)))?;
         let owned =
             Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
         found.unseen.extend(owned.hidden());
@@ -182,7 +186,7 @@ impl Preview {
         if let Some(why) = lost(&after) {
             self.lost.push(finding(why));
         }
-        if let Some(move_) = moved(Some(&before), &after, Timestamp::now()) {
+        if let Some(move_) = moved(&before, &after, Timestamp::now()) {
             self.moved.push(finding(move_));
         }
         let (changes, failures) = owned.changes(object, &title).await;
@@ -197,30 +201,4 @@ fn read<A: Application>(object: &DynamicObject, kind: &Kind) -> Result<A::Resour
     // The API server converts it to the version of the release.
     value["apiVersion"] = Value::String(kind.resource.api_version.clone());
     decode_unquoted(&value.to_string())
-}
-
-/// Lists the objects that the operator selects.
-async fn listed(
-    client: &Client,
-    kind: &Kind,
-    namespace: Option<&str>,
-    selected: &kube::runtime::watcher::Config,
-) -> Result<Vec<DynamicObject>, String> {
-    let api = kind.objects(client, namespace);
-    let mut parameters = ListParams {
-        label_selector: selected.label_selector.clone(),
-        field_selector: selected.field_selector.clone(),
-        ..ListParams::default().limit(PAGE)
-    };
-    let mut objects = Vec::new();
-    loop {
-        let page = api.list(&parameters).await;
-        let page =
-            page.map_err(|error| format!("cannot list {}: {}", kind.id(), said_by_api(&error)))?;
-        objects.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => parameters = parameters.continue_token(&token),
-            None => return Ok(objects),
-        }
-    }
 }

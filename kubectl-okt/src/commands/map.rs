@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kube::Client;
-use okt_runtime::view::{Kind, Map};
+use okt_runtime::view::Map;
 use okt_runtime::{ListenAddress, ListenAddressError};
 
 use crate::error::Error;
 use crate::output::print;
-use crate::select::{NO_KINDS, called};
+use crate::select::chosen;
 
 /// Serve a page that shows all objects on their graphs, live; until interrupted.
 #[derive(Args)]
@@ -38,14 +38,7 @@ fn address(text: &str) -> Result<ListenAddress, ListenAddressError> {
 
 impl ServeMap {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
-        let kinds = Kind::all(client).await?;
-        let kinds: Vec<Kind> = match &self.kind {
-            Some(name) => called(&kinds, name)?.into_iter().cloned().collect(),
-            None => kinds,
-        };
-        if kinds.is_empty() {
-            return Err(Error::Failed(NO_KINDS.to_owned()));
-        }
+        let kinds = chosen(client, self.kind.as_deref()).await?;
         let namespace = (!self.all_namespaces).then(|| client.default_namespace().to_owned());
         let token = self.token()?;
         let has_token = token.is_some();

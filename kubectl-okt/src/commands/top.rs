@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use self::screen::{Screen, Wish};
 use crate::error::Error;
-use crate::select::{NO_KINDS, called, watch};
+use crate::select::{chosen, watch};
 
 /// Show all objects on their graphs, live, in the whole terminal.
 #[derive(Args)]
@@ -49,14 +49,7 @@ impl Top {
                 "top draws on a terminal; for a pipe there is `kubectl okt list -w`".to_owned(),
             ));
         }
-        let kinds = Kind::all(client).await?;
-        let kinds: Vec<Kind> = match &self.kind {
-            Some(name) => called(&kinds, name)?.into_iter().cloned().collect(),
-            None => kinds,
-        };
-        if kinds.is_empty() {
-            return Err(Error::Failed(NO_KINDS.to_owned()));
-        }
+        let kinds = chosen(client, self.kind.as_deref()).await?;
         let mut terminal = ratatui::init();
         let ended = self.follow(client, &kinds, &mut terminal).await;
         ratatui::restore();

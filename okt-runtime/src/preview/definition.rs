@@ -7,22 +7,25 @@ use serde_json::{Value, json};
 use super::difference::between;
 use crate::view::Kind;
 
-/// What a release would change of a custom resource definition: of its spec in lines, and of its graph in words.
-pub(super) fn compared(
+/// Returns what a release would change of the spec, in lines; none if nothing.
+pub(super) fn difference(
     before: &CustomResourceDefinition,
     after: &CustomResourceDefinition,
-) -> (Option<String>, Vec<String>) {
-    let spec = between(&spec_of(before), &spec_of(after));
-    let graph = |crd| Kind::of_crd(crd).and_then(|kind| kind.graph.ok());
-    let graph = match (graph(before), graph(after)) {
-        (Some(before), Some(after)) => changes(before, after),
-        _ => Vec::new(),
+) -> Option<String> {
+    between(&spec_of(before), &spec_of(after))
+}
+
+/// Returns what a release would change of the graph, in words.
+pub(super) fn graph_changes(before: &Kind, after: &Kind) -> Vec<String> {
+    let (Ok(before), Ok(after)) = (&before.graph, &after.graph) else {
+        return Vec::new();
     };
-    let graph = graph.iter().map(|change| match change.risk {
+    let changes = changes(before, after).into_iter();
+    let words = changes.map(|change| match change.risk {
         Some(risk) => format!("{change}: {risk}"),
         None => change.to_string(),
     });
-    (spec, graph.collect())
+    words.collect()
 }
 
 /// Returns the spec of a definition without what the API server adds by itself.

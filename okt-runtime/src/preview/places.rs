@@ -29,12 +29,12 @@ pub(super) fn lost(after: &View<'_>) -> Option<String> {
 }
 
 /// Returns the move that a release would make at once, and that the release in use does not make; none if there is none.
-pub(super) fn moved(before: Option<&View<'_>>, after: &View<'_>, now: Timestamp) -> Option<String> {
+pub(super) fn moved(before: &View<'_>, after: &View<'_>, now: Timestamp) -> Option<String> {
     // A pause is over only when a user ends it.
     if after.is_paused() {
         return None;
     }
-    let old = before.and_then(|before| next(before, now));
+    let old = next(before, now);
     let (to, why) = next(after, now)?;
     let (graph, at) = after.place()?;
     let is_new = old.is_none_or(|(old, _)| old != to);

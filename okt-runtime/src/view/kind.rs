@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::text::clean;
 use crate::crd::definition::GRAPH_ANNOTATION;
+use crate::resources::PAGE;
 use crate::texts::chain;
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
@@ -261,6 +262,30 @@ impl Kind {
     pub fn graph(&self) -> Option<&'static Graph<'static>> {
         let graph = *self.graph.as_ref().ok()?;
         (!graph.states.is_empty()).then_some(graph)
+    }
+
+    /// Lists the objects of a namespace, or of all, page by page; `parameters` select among them.
+    ///
+    /// # Errors
+    ///
+    /// If a page cannot be listed; a retry of the whole list may help.
+    pub async fn list(
+        &self,
+        client: &Client,
+        namespace: Option<&str>,
+        parameters: ListParams,
+    ) -> Result<Vec<DynamicObject>, kube::Error> {
+        let api = self.objects(client, namespace);
+        let mut parameters = parameters.limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = api.list(&parameters).await?;
+            objects.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
     }
 
     /// Returns the objects of a namespace, or of all.
