@@ -125,7 +125,9 @@ pub use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitR
 
 pub use self::effect::{Effect, StatusWrite, Work};
 pub use self::memory::Memory;
-pub use self::reconciliation::{NotRecorded, Reconciliation};
+pub use self::reconciliation::Reconciliation;
+
+pub use crate::reconcile::report::NotRecorded;
 
 use crate::wire::read;
 use crate::wire::status::Status;

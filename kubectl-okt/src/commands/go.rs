@@ -121,7 +121,7 @@ impl Retry {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
-        if matches!(&view.kind.graph, Ok(graph) if graph.states.is_empty()) {
+        if view.kind.has_no_states() {
             return Err(Error::Refused(format!(
                 "{} has no states: its operator runs a pass, and tries again by itself",
                 view.kind.id()

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use okt_runtime::view::{Kind, View, age, way};
+use okt_runtime::view::{Kind, View, way};
 
 use crate::error::Error;
 use crate::output::{BOLD, Format, print, print_value, styled};
@@ -57,19 +57,8 @@ impl Why {
 }
 
 fn text(view: &View<'_>, why: &okt_runtime::view::Why, now: Timestamp) -> String {
-    let time = view
-        .time_in_state(now)
-        .map(|time| format!(", for {}", age(time)));
-    let time = time.unwrap_or_default();
-    let mut text = match view.state() {
-        Some(state) => format!(
-            "{} is in {}{time}, and is to be in {}.\n",
-            styled(BOLD, &view.title()),
-            styled(BOLD, state),
-            styled(BOLD, &why.goal)
-        ),
-        None => format!("{} is in no state yet.\n", styled(BOLD, &view.title())),
-    };
+    let place = why.place(view, now);
+    let mut text = format!("{} {place}.\n", styled(BOLD, &view.title()));
     if let Some((graph, at)) = view.place() {
         let route = view.route();
         if !route.is_empty() {

@@ -1,5 +1,6 @@
 //! The commands, against the double of the Kubernetes API: what they print, what they write, and their exit codes.
 
+mod examples;
 mod following;
 mod moving;
 mod page;
@@ -7,4 +8,5 @@ mod real;
 mod seeing;
 mod stuck;
 mod top;
+mod webhook;
 mod world;

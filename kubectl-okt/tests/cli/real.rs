@@ -9,16 +9,21 @@ use okt_testing::Kubernetes;
 use okt_tests::{Databases, Served};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::process::Command;
+
+use crate::world;
 
 /// Runs the program as a user; returns its exit code and what it prints.
-async fn run(server: &Kubernetes, user: &str, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-    command.arg("--kubeconfig").arg(server.kubeconfig());
-    if !user.is_empty() {
-        command.args(["--as", user]);
-    }
-    let output = command.args(arguments).output().await.expect("it runs");
+pub(crate) async fn run(
+    server: &Kubernetes,
+    user: &str,
+    arguments: &[&str],
+) -> (Option<i32>, String) {
+    let user: &[&str] = if user.is_empty() {
+        &[]
+    } else {
+        &["--as", user]
+    };
+    let output = world::run(server.kubeconfig(), &[user, arguments].concat()).await;
     let text = [output.stdout, output.stderr].concat();
     (
         output.status.code(),

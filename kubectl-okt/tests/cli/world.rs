@@ -1,6 +1,7 @@
 //! A cluster for the commands: the double of the API with kinds of OKT operators, and the program that talks to it.
 
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -77,6 +78,13 @@ pub(crate) struct DatabaseSpec {
     pub(crate) lifecycle: Desired<DatabaseState>,
 }
 
+/// Runs the program on the cluster of a kubeconfig.
+pub(crate) async fn run(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+    command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
+    command.output().await.expect("it runs")
+}
+
 /// The program, and the kubeconfig with which it finds an API.
 pub(crate) struct Shell {
     served: Served,
@@ -101,18 +109,13 @@ impl Shell {
     }
 
     /// Returns the path of the kubeconfig.
-    pub(crate) fn kubeconfig(&self) -> std::path::PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
     /// Runs the program.
     pub(crate) async fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        command
-            .arg("--kubeconfig")
-            .arg(self.kubeconfig())
-            .args(args);
-        command.output().await.expect("it runs")
+        run(&self.kubeconfig(), args).await
     }
 
     /// Runs a command that succeeds, and returns what it prints.

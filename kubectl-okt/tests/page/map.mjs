@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
 const { KUBECTL_OKT, KUBECONFIG, PAGE_MODULES, OKT_PICTURES, OKT_FRAMES } = process.env;
@@ -57,7 +57,45 @@ const until = (what, claim, ...args) => page.waitForFunction(claim, { timeout: 6
 const untilLabel = (text) => until(text, (text) => [...document.querySelectorAll("[data-state]")].some((it) => `${it.dataset.state}: ${it.querySelector(".count").textContent}` === text), text);
 const rows = () => page.$$eval("#rows tr", (all) => all.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
 const untilRows = (number) => until(`${number} rows`, (number) => document.querySelectorAll("#rows tr").length === number, number);
-const picture = (name) => OKT_PICTURES && page.screenshot({ path: `${OKT_PICTURES}/${name}.png` });
+/** Keeps what the page shows, and the first map alone as text: the points, which are on a canvas, become shapes. */
+async function picture(name) {
+  if (!OKT_PICTURES) return;
+  await page.screenshot({ path: `${OKT_PICTURES}/${name}.png` });
+  writeFileSync(`${OKT_PICTURES}/${name}.svg`, await page.evaluate(() => {
+    const svg = document.querySelector(".graph svg").cloneNode(true);
+    svg.setAttribute("class", "graph");
+    for (const group of svg.querySelectorAll("g")) for (const name of ["role", "tabindex", "aria-pressed"]) group.removeAttribute(name);
+    const shape = (name, attributes) => {
+      const element = document.createElementNS(svg.namespaceURI, name);
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+      return element;
+    };
+    for (const { kind, fill, stroke, x, y, r } of window.drawn) {
+      const paint = fill ? { fill } : { fill: "none", stroke, "stroke-width": 2 };
+      svg.append(kind === "rect" ? shape("rect", { x, y, width: r, height: r, style: `fill: ${fill}; stroke: none` }) : shape("circle", { cx: x, cy: y, r, ...paint }));
+    }
+    const rules = [...document.styleSheets[0].cssRules].filter((rule) => /^(:root|\.graph )/.test(rule.selectorText ?? ""));
+    const style = shape("style", {});
+    style.textContent = [...rules.map((rule) => rule.cssText), "svg { font: 13px system-ui, sans-serif; background: var(--ground); }"].join("\n");
+    svg.prepend(style);
+    return `${new XMLSerializer().serializeToString(svg)}\n`;
+  }));
+}
+
+/** Lets a page remember the points that it drew last. */
+function remember() {
+  const pen = CanvasRenderingContext2D.prototype;
+  window.drawn = [];
+  const shapes = new WeakMap();
+  const add = (path, shape) => shapes.set(path, [...(shapes.get(path) ?? []), shape]);
+  const { arc, rect } = Path2D.prototype;
+  Path2D.prototype.arc = function (x, y, r, ...rest) { add(this, { kind: "arc", x, y, r }); return arc.call(this, x, y, r, ...rest); };
+  Path2D.prototype.rect = function (x, y, r, height) { add(this, { kind: "rect", x, y, r }); return rect.call(this, x, y, r, height); };
+  const { clearRect, fill, stroke } = pen;
+  pen.clearRect = function (...at) { window.drawn = []; return clearRect.apply(this, at); };
+  pen.fill = function (path) { window.drawn.push(...(shapes.get(path) ?? []).map((shape) => ({ ...shape, fill: this.fillStyle }))); return fill.call(this, path); };
+  pen.stroke = function (path) { window.drawn.push(...(shapes.get(path) ?? []).map((shape) => ({ ...shape, stroke: this.strokeStyle }))); return stroke.call(this, path); };
+}
 
 const claims = {
   async "each object is on its state, and what a person should look at comes first"() {
@@ -202,6 +240,7 @@ async function frames() {
 
 let failed = 0;
 try {
+  if (OKT_PICTURES) await page.evaluateOnNewDocument(remember);
   await page.goto(address);
   if (OKT_FRAMES) await frames();
   else {

@@ -27,27 +27,12 @@ use crate::reconcile::finalizer;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::Stage;
 use crate::reconcile::observe::Findings;
-use crate::reconcile::report::{Report, confirm};
+use crate::reconcile::report::{NotRecorded, Report, confirm};
 use crate::reconcile::stored::Stored;
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 use crate::wire::read;
 use crate::wire::status::Status;
-
-/// A status was written, and the answer of the API server does not have it: something in between (an admission webhook,
-/// a proxy) changed or dropped it.
-///
-/// A retry helps once that has stopped. The work on record must not begin.
-/// It converts to a [`kube::Error`], for a `reconcile` function that returns one.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("record a status: the answer {0}")]
-pub struct NotRecorded(String);
-
-impl From<NotRecorded> for kube::Error {
-    fn from(error: NotRecorded) -> Self {
-        Self::Service(error.into())
-    }
-}
 
 /// One reconciliation of one object: it decides, and your code carries out the effects; see the [module](super).
 ///
@@ -266,7 +251,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             Sent::Finalizers => None,
         };
         if let Some(drafted) = &wrote {
-            confirm(&answer, &drafted.status).map_err(NotRecorded)?;
+            confirm(&answer, &drafted.status)?;
         }
         self.object = Arc::new(answer);
         self.stored = Stored::read(&*self.object, self.revision, false);

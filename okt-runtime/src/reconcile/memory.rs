@@ -267,7 +267,7 @@ impl Remembered {
         facts::WriteFacts {
             behind: (self.seen).is_newer_than(meta.resource_version.as_deref()),
             wait: trouble.wait(meta),
-            unshown: trouble.to_report.is_some(),
+            unshown: trouble.is_unshown(meta),
             refused: trouble.is_refused(),
             written: None,
             draft: None,

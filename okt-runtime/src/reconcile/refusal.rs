@@ -12,7 +12,7 @@ use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::reconcile::change::{PassOf, change};
 use crate::reconcile::memory::{FailedWrite, Remembered, Scope};
-use crate::reconcile::report;
+use crate::reconcile::report::{self, NotRecorded};
 use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
 use crate::texts::said_by_api;
@@ -59,13 +59,18 @@ pub(super) fn note_failure<A: Application>(
         )),
         None if trouble.lasts() => Some((
             reasons::WRITE_FAILED,
-            format!(
-                "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
-            ),
+            match error {
+                kube::Error::Service(error) if error.is::<NotRecorded>() => format!(
+                    "the API server does not keep what the operator writes: {error}; an admission webhook or a proxy changes the status on its way; the write is retried"
+                ),
+                _ => format!(
+                    "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
+                ),
+            },
         )),
         None => None,
     };
-    trouble.to_report = to_report.map(Box::new);
+    trouble.tell(to_report);
 }
 
 /// Returns the reason and the remedy of an error that a retry does not fix; none for other errors.
@@ -95,40 +100,39 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Reports in the conditions that a write fails; the position stays as it is.
     pub(super) async fn show_failure(&mut self) {
-        let Some(why) = self.memory.writes.trouble.to_report.take() else {
+        let Some((reason, message)) = self.memory.writes.trouble.report() else {
             return;
         };
-        let (reason, message) = (why.0, bounded(why.1));
-        let warn = |error: &kube::Error| {
+        let shown = self.show((reason, &bounded(message))).await;
+        if let Err(error) = &shown {
             tracing::warn!(
                 "cannot report why the object is stalled: {}",
                 said_by_api(error)
             );
-        };
-        if let Err(error) = self.take_over().await {
-            return warn(&error);
         }
+        let version = shown.ok().map(|()| self.round.object.meta());
+        self.memory.writes.trouble.shows(version);
+    }
+
+    async fn show(&mut self, why: (&'static str, &str)) -> Result<(), kube::Error> {
+        self.take_over().await?;
         let object = &*self.round.object;
         let mut status = object.status_of().cloned().unwrap_or_default();
         status.observed_generation = object.meta().generation;
         let before = std::mem::take(&mut status.conditions);
         let now = self.shared.clock.now();
         let pass = self.shared.pass_graph();
-        let why = (reason, message.as_str());
         status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
         if change(object, &status, pass) == News::None {
-            return;
+            return Ok(());
         }
-        match report::write(&self.shared.client, object, &status).await {
-            Ok(written) => {
-                self.shared.telemetry.wrote(Written::Status);
-                for trouble in troubles(object.status_of(), &status) {
-                    self.happened(trouble);
-                }
-                self.became(written);
-            }
-            Err(error) => warn(&error),
+        let written = report::write(&self.shared.client, object, &status).await?;
+        self.shared.telemetry.wrote(Written::Status);
+        for trouble in troubles(object.status_of(), &status) {
+            self.happened(trouble);
         }
+        self.became(written);
+        Ok(())
     }
 }
 

@@ -410,7 +410,7 @@ pub(crate) struct AppliedMetadata<'a> {
 /// # Errors
 ///
 /// 409 if it does not: a retry helps once the newer version is in the cache. 422 if the CRD does not allow the status:
-/// a retry does not help. [`kube::Error::Service`] if the answer does not have the position that was sent.
+/// a retry does not help. [`NotRecorded`] if the answer does not have the position that was sent.
 pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
@@ -424,13 +424,25 @@ pub(crate) async fn write<K: LifecycleObject>(
     let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
     let confirmed = match written.get() {
         Ok(stored) => confirm(&**stored, status),
-        Err(invalid) => Err(format!("does not decode: {}", invalid.error)),
+        Err(invalid) => Err(NotRecorded(format!("does not decode: {}", invalid.error))),
     };
-    confirmed.map_err(|what| {
-        let why = format!("the answer to the write of a status {what}");
-        kube::Error::Service(why.into())
-    })?;
+    confirmed?;
     Ok(written)
+}
+
+/// A status was written, and the answer of the API server does not have it: something in between (an admission webhook,
+/// a proxy) changed or dropped it.
+///
+/// A retry helps once that has stopped. The work on record must not begin.
+/// It converts to a [`kube::Error`], for a `reconcile` function that returns one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("record a status: the answer {0}")]
+pub struct NotRecorded(pub(crate) String);
+
+impl From<NotRecorded> for kube::Error {
+    fn from(error: NotRecorded) -> Self {
+        Self::Service(error.into())
+    }
 }
 
 /// Checks that an answer has the position that was sent: no work may begin for a position that is not recorded.
@@ -442,24 +454,24 @@ pub(crate) async fn write<K: LifecycleObject>(
 pub(crate) fn confirm<K: LifecycleObject>(
     answer: &K,
     sent: &Status<K::State, K::Extra>,
-) -> Result<(), String> {
+) -> Result<(), NotRecorded> {
     let Some(sent) = &sent.lifecycle else {
         return Ok(());
     };
     let stored = answer.status_of().and_then(|it| it.lifecycle.as_ref());
     let Some(stored) = stored else {
-        return Err("has no `lifecycle`".to_owned());
+        return Err(NotRecorded("has no `lifecycle`".to_owned()));
     };
     let action = |of: &Position<K::State>| of.action.as_ref().map(|it| (it.id.clone(), it.phase));
     if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
-        Err(format!(
+        Err(NotRecorded(format!(
             "is in {} by transition {}; {} by transition {} was sent",
             stored.state, stored.transition, sent.state, sent.transition
-        ))
+        )))
     } else if action(stored) == action(sent) {
         Ok(())
     } else {
-        Err("has another action than was sent".to_owned())
+        Err(NotRecorded("has another action than was sent".to_owned()))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kube::Client;
 use kube::runtime::reflector::ObjectRef;
+use kube::{Client, CustomResourceExt};
 use okt_core::Graph;
 use okt_core::backoff::Backoff;
 use okt_core::reconcile::OperatorFacts;
@@ -115,6 +115,10 @@ impl<A: Application> Shared<A> {
 }
 
 impl<A: Application> Party for Shared<A> {
+    fn kind(&self) -> &'static str {
+        A::Resource::crd_name()
+    }
+
     fn busy(&self) -> Ranges {
         self.memory.busy()
     }

@@ -1,5 +1,6 @@
 //! The gate that every reconciliation asks: may this replica act on the object now?
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::future::Either;
@@ -44,6 +45,9 @@ pub(crate) struct Standing {
 
 /// An operator, as a member sees it.
 pub(crate) trait Party: Send + Sync {
+    /// Returns the name of the CRD of its objects.
+    fn kind(&self) -> &'static str;
+
     /// Returns the ranges with objects that are being reconciled, or whose work runs.
     fn busy(&self) -> Ranges;
 
@@ -100,6 +104,11 @@ impl Standing {
         parties
             .iter()
             .fold(Ranges::NONE, |all, party| all | party.busy())
+    }
+
+    /// Returns the names of the CRDs of the operators that run, sorted.
+    pub(crate) fn kinds(&self) -> BTreeSet<&'static str> {
+        self.running().iter().map(|party| party.kind()).collect()
     }
 
     /// Returns whether operators run, and all their caches are filled.

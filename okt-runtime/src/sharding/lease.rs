@@ -1,6 +1,6 @@
 //! Members and tables as leases of the API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,17 +14,25 @@ use super::table::{FORMAT, Name, Table};
 /// The label of all leases of a group; its value is the name of the group.
 pub(crate) const GROUP_LABEL: &str = "okt.dev/ranges";
 
+/// Whether a replica has read the CRDs and filled its caches.
+pub(crate) const READY_KEY: &str = "okt.dev/ready";
+
+/// The names of the CRDs of a group, separated by commas. No replica reads it: people and `why` do.
+pub(crate) const KINDS_KEY: &str = "okt.dev/kinds";
+
 const FORMAT_KEY: &str = "okt.dev/format";
 const RANGES_KEY: &str = "okt.dev/ranges";
 const HASH_KEY: &str = "okt.dev/hash-by";
 const VERSION_KEY: &str = "okt.dev/version";
 const EPOCH_KEY: &str = "okt.dev/epoch";
 const ROWS_KEY: &str = "okt.dev/rows";
-const READY_KEY: &str = "okt.dev/ready";
 const STOPPING_KEY: &str = "okt.dev/stopping";
 const LIMIT_KEY: &str = "okt.dev/limit";
 const FORMATS_KEY: &str = "okt.dev/formats";
 const TABLE_KEY: &str = "okt.dev/table";
+
+/// The names of the CRDs of the operators of this process.
+type Kinds = BTreeSet<&'static str>;
 
 /// Objects belong to the range of their uid.
 const BY_UID: &str = "uid";
@@ -41,12 +49,13 @@ pub(crate) fn member(
     replica: &str,
     lease: Duration,
     said: &Said,
+    kinds: &Kinds,
 ) -> Value {
     let now = micro(Timestamp::now());
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": { "name": name, "labels": { GROUP_LABEL: group }, "annotations": annotations(said) },
+        "metadata": { "name": name, "labels": { GROUP_LABEL: group }, "annotations": annotations(said, kinds) },
         "spec": {
             "holderIdentity": replica,
             "acquireTime": now,
@@ -57,15 +66,15 @@ pub(crate) fn member(
 }
 
 /// Returns the merge patch that renews the lease of a member; it names the uid, so that it creates nothing (C8).
-pub(crate) fn renewal(uid: &str, said: &Said) -> Value {
+pub(crate) fn renewal(uid: &str, said: &Said, kinds: &Kinds) -> Value {
     json!({
-        "metadata": { "uid": uid, "annotations": annotations(said) },
+        "metadata": { "uid": uid, "annotations": annotations(said, kinds) },
         "spec": { "renewTime": micro(Timestamp::now()) },
     })
 }
 
-fn annotations(said: &Said) -> Value {
-    json!({
+fn annotations(said: &Said, kinds: &Kinds) -> Value {
+    let said = json!({
         READY_KEY: said.ready.to_string(),
         STOPPING_KEY: said.stopping.to_string(),
         LIMIT_KEY: match said.limit {
@@ -74,18 +83,28 @@ fn annotations(said: &Said) -> Value {
         },
         FORMATS_KEY: FORMAT,
         TABLE_KEY: said.table.as_deref().unwrap_or_default(),
-    })
+    });
+    with_kinds(said, kinds)
+}
+
+/// Adds the kinds to annotations, once operators have named them: what another replica wrote before stays until then.
+fn with_kinds(mut annotations: Value, kinds: &Kinds) -> Value {
+    if !kinds.is_empty() {
+        let kinds: Vec<_> = kinds.iter().copied().collect();
+        annotations[KINDS_KEY] = json!(kinds.join(","));
+    }
+    annotations
 }
 
 /// Returns a new table, to be created.
-pub(crate) fn table(group: &str, table: &Table) -> Value {
+pub(crate) fn table(group: &str, table: &Table, kinds: &Kinds) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
             "name": table_name(group),
             "labels": { GROUP_LABEL: group },
-            "annotations": rows(table),
+            "annotations": rows(table, kinds),
         },
         "spec": {},
     })
@@ -94,27 +113,34 @@ pub(crate) fn table(group: &str, table: &Table) -> Value {
 /// Returns the merge patch that writes a table over the one of this version.
 ///
 /// `holders` are the members that hold ranges, as people know them.
-pub(crate) fn written(uid: &str, version: &str, table: &Table, holders: &[&str]) -> Value {
+pub(crate) fn written(
+    uid: &str,
+    version: &str,
+    table: &Table,
+    holders: &[&str],
+    kinds: &Kinds,
+) -> Value {
     let holders = match holders {
         [] => None,
         [leader] => Some((*leader).to_owned()),
         some => Some(format!("{} replicas", some.len())),
     };
     json!({
-        "metadata": { "uid": uid, "resourceVersion": version, "annotations": rows(table) },
+        "metadata": { "uid": uid, "resourceVersion": version, "annotations": rows(table, kinds) },
         "spec": { "holderIdentity": holders },
     })
 }
 
-fn rows(table: &Table) -> Value {
-    json!({
+fn rows(table: &Table, kinds: &Kinds) -> Value {
+    let rows = json!({
         FORMAT_KEY: FORMAT,
         RANGES_KEY: RANGES.to_string(),
         HASH_KEY: BY_UID,
         VERSION_KEY: table.version.to_string(),
         EPOCH_KEY: table.epoch.to_string(),
         ROWS_KEY: table.text(),
-    })
+    });
+    with_kinds(rows, kinds)
 }
 
 /// Reads a lease of a group, and who it belongs to, as people know it; none if it is no lease of this protocol.
@@ -218,7 +244,14 @@ mod tests {
             limit: usize::MAX,
             table: Some("t".to_owned()),
         };
-        let object = member("db", "db-1", "pod-1", Duration::from_secs(15), &said);
+        let object = member(
+            "db",
+            "db-1",
+            "pod-1",
+            Duration::from_secs(15),
+            &said,
+            &Kinds::new(),
+        );
         let (lease, replica) = read("db", &stored(object, "u")).expect("a lease");
         assert_eq!(replica, "pod-1");
         let Lease::Member {
@@ -238,7 +271,8 @@ mod tests {
 
         let mut rows = Table::new(Duration::from_secs(5));
         rows.rows[3].holder = Some("db-1".to_owned());
-        let (lease, _) = read("db", &stored(table("db", &rows), "t")).expect("a lease");
+        let (lease, _) =
+            read("db", &stored(table("db", &rows, &Kinds::new()), "t")).expect("a lease");
         let expected = Lease::Table {
             uid: "t".to_owned(),
             version: "7".to_owned(),
@@ -249,12 +283,23 @@ mod tests {
 
     #[test]
     fn a_table_of_another_format_is_not_read() {
-        let mut object = table("db", &Table::new(Duration::ZERO));
+        let mut object = table("db", &Table::new(Duration::ZERO), &Kinds::new());
         object["metadata"]["annotations"][FORMAT_KEY] = json!("2");
         let (lease, _) = read("db", &stored(object, "t")).expect("a lease");
         assert!(
             matches!(lease, Lease::Table { table: None, .. }),
             "{lease:?}"
         );
+    }
+
+    #[test]
+    fn kinds_are_named_once_they_are_known() {
+        let table_of = |kinds: &[&'static str]| {
+            let kinds = kinds.iter().copied().collect();
+            table("db", &Table::new(Duration::ZERO), &kinds)["metadata"]["annotations"][KINDS_KEY]
+                .clone()
+        };
+        assert_eq!(table_of(&[]), Value::Null);
+        assert_eq!(table_of(&["b.demo", "a.demo"]), json!("a.demo,b.demo"));
     }
 }

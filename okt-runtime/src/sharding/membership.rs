@@ -383,6 +383,7 @@ impl Process {
     ) -> impl Future<Output = Answer> + use<> {
         let (leases, group) = (self.leases.clone(), self.group.name.clone());
         let (own, replica, length) = (own.to_owned(), self.group.replica.clone(), self.group.lease);
+        let kinds = self.standing.kinds();
         let limit = self.timing.answer;
         let purpose = request.purpose();
         let creates = matches!(request, Request::Join(_) | Request::Found);
@@ -400,16 +401,17 @@ impl Process {
             let patch = PatchParams::default();
             match request {
                 Request::Join(said) => {
-                    let lease = decoded(lease::member(&group, &own, &replica, length, &said))?;
+                    let lease = lease::member(&group, &own, &replica, length, &said, &kinds);
+                    let lease = decoded(lease)?;
                     leases.create(&create, &lease).await.map(Some)
                 }
                 Request::Renew { uid, said } => {
-                    let renewal = Patch::Merge(lease::renewal(&uid, &said));
+                    let renewal = Patch::Merge(lease::renewal(&uid, &said, &kinds));
                     leases.patch(&own, &patch, &renewal).await.map(Some)
                 }
                 Request::Found => {
                     let table = Table::new(since_1970());
-                    let lease = decoded(lease::table(&group, &table))?;
+                    let lease = decoded(lease::table(&group, &table, &kinds))?;
                     leases.create(&create, &lease).await.map(Some)
                 }
                 Request::Write {
@@ -420,7 +422,8 @@ impl Process {
                 } => {
                     let table = table.at(since_1970());
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                    let written = Patch::Merge(lease::written(&uid, &version, &table, &names));
+                    let written = lease::written(&uid, &version, &table, &names, &kinds);
+                    let written = Patch::Merge(written);
                     leases
                         .patch(&table_name(&group), &patch, &written)
                         .await

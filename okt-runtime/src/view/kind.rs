@@ -264,6 +264,13 @@ impl Kind {
         (!graph.states.is_empty()).then_some(graph)
     }
 
+    /// Returns whether objects of this kind have no states, because their operator runs a pass.
+    pub fn has_no_states(&self) -> bool {
+        self.graph
+            .as_ref()
+            .is_ok_and(|graph| graph.states.is_empty())
+    }
+
     /// Lists the objects of a namespace, or of all, page by page; `parameters` select among them.
     ///
     /// # Errors

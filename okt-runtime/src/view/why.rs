@@ -11,6 +11,7 @@ pub use self::causes::Cause;
 use self::causes::causes;
 use self::surroundings::Surroundings;
 use super::object::{Goal, View};
+use super::text::age;
 
 /// Why an object is not where it is to go, in words that a person on call understands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -36,6 +37,22 @@ impl Why {
             causes: causes(view, &around, now),
             events: around.events,
             unread: around.unread,
+        }
+    }
+
+    /// Returns what follows the name of the object in a sentence about its place (e.g. `is in Start, for 3m, and is to
+    /// be in Running`).
+    pub fn place(&self, view: &View<'_>, now: Timestamp) -> String {
+        match view.state() {
+            Some(state) => {
+                let time = view.time_in_state(now);
+                let time = time.map_or_else(String::new, |time| format!(", for {}", age(time)));
+                format!("is in {state}{time}, and is to be in {}", self.goal)
+            }
+            None if view.kind.has_no_states() => {
+                "has no states: its operator runs a pass".to_owned()
+            }
+            None => "is in no state yet".to_owned(),
         }
     }
 }

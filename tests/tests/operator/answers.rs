@@ -55,8 +55,9 @@ impl Changed {
     }
 }
 
-/// Asserts that no work begins within an hour, and that it begins once the server is honest.
-async fn begins_nothing(changed: Changed) {
+/// Asserts that no work begins within an hour, and that it begins once the server is honest; returns what the object
+/// says in that hour.
+async fn begins_nothing(changed: Changed) -> String {
     let rig = Rig::<Databases>::without_operator_of().await;
     rig.create("db", json!({})).await;
     let events = Fault::hold_events().resource("databases").client(OPERATOR);
@@ -69,6 +70,10 @@ async fn begins_nothing(changed: Changed) {
     // The finalizer, and the status attempts where the operator receives the events.
     let writes = rig.wire.writes().len();
     assert!((1..=60).contains(&writes), "{writes} writes");
+    let said = rig
+        .condition("db", "Stalled")
+        .await
+        .map_or_else(String::new, |it| it.message);
     operator.abort();
     let _ = operator.await;
     if let Some(events) = events {
@@ -76,11 +81,12 @@ async fn begins_nothing(changed: Changed) {
     }
     rig.start();
     rig.until_ready("db", Running).await;
+    said
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_work_begins_for_a_position_that_a_webhook_dropped() {
-    begins_nothing(Changed {
+async fn no_work_begins_for_a_position_that_a_webhook_dropped_and_the_object_says_so() {
+    let said = begins_nothing(Changed {
         request: |object| {
             if let Some(status) = object["status"].as_object_mut() {
                 status.remove("lifecycle");
@@ -90,6 +96,8 @@ async fn no_work_begins_for_a_position_that_a_webhook_dropped() {
         seen: true,
     })
     .await;
+    let why = "record a status: the answer has no `lifecycle`; an admission webhook or a proxy";
+    assert!(said.contains(why), "{said}");
 }
 
 #[tokio::test(start_paused = true)]

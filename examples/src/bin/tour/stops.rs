@@ -343,7 +343,9 @@ fn label<'a>(labels: &'a str, name: &str) -> &'a str {
 pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
     heading(9, "Three new notebooks stay up; now it is yours");
     create(scene, ["red", "green", "blue"], 100).await?;
-    let kubectl = format!("kubectl --kubeconfig {}", scene.kubeconfig.display());
+    let kubeconfig = scene.kubeconfig.display();
+    let kubectl = format!("kubectl --kubeconfig {kubeconfig}");
+    let okt = format!("cargo run -q -p kubectl-okt -- --kubeconfig {kubeconfig}");
     let visit = r#"{"spec":{"lifecycle":{"visit":{"state":"Servicing","request":"now"}}}}"#;
     note("");
     note(&format!("{kubectl} get notes -w"));
@@ -352,6 +354,8 @@ pub(crate) async fn stay(scene: &Scene) -> Result<(), Trouble> {
         "{kubectl} patch notes red --type merge -p '{visit}'"
     ));
     note(&format!("{kubectl} delete notes blue"));
+    note(&format!("{okt} why red"));
+    note(&format!("{okt} map"));
     note("");
     note(&format!("Ctrl-C ends it. The states: {}", states()));
     std::future::pending().await

@@ -196,18 +196,7 @@ fn row(view: &View<'_>, shows_namespaces: bool, now: Timestamp) -> Row<'static> 
 
 /// Why an object is where it is.
 fn reasons(view: &View<'_>, why: &Why, now: Timestamp) -> Paragraph<'static> {
-    let time = view
-        .time_in_state(now)
-        .map(|time| format!(", for {}", age(time)));
-    let place = match view.state() {
-        Some(state) => format!(
-            "It is in {state}{}, and is to be in {}.",
-            time.unwrap_or_default(),
-            why.goal
-        ),
-        None => "It is in no state yet.".to_owned(),
-    };
-    let mut lines = vec![Line::from(place)];
+    let mut lines = vec![Line::from(format!("It {}.", why.place(view, now)))];
     if let Some((graph, at)) = view.place() {
         let route = view.route();
         if !route.is_empty() {

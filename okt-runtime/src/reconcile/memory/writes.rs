@@ -151,7 +151,11 @@ pub(crate) struct Trouble {
     /// Whether a retry does not help.
     refused: bool,
     /// The reason and message to report.
-    pub(crate) to_report: Option<Box<(&'static str, String)>>,
+    to_report: Option<Box<(&'static str, String)>>,
+    /// The version of the object that was to get the report last.
+    reported: Option<String>,
+    /// How often the report may still be written before the next failure.
+    reports: u8,
 }
 
 /// What has to change for a retry before the backoff ends.
@@ -203,6 +207,8 @@ impl Trouble {
             wait: _,
             refused: _,
             to_report,
+            reported: _,
+            reports: _,
         } = self;
         *times == 0 && to_report.is_none()
     }
@@ -233,6 +239,34 @@ impl Trouble {
         self.wait = Some((after(wait), scope));
         self.refused = refused;
         wait
+    }
+
+    /// Sets what to report; none as long as the writes may succeed soon.
+    pub(crate) fn tell(&mut self, report: Option<(&'static str, String)>) {
+        self.to_report = report.map(Box::new);
+        self.reported = None;
+        // The failed write may have been stored in part, without the report that the object had: it gets the report
+        // again once that is seen.
+        self.reports = 2;
+    }
+
+    /// Returns whether this version of the object is still to get the report.
+    pub(crate) fn is_unshown(&self, meta: &ObjectMeta) -> bool {
+        self.to_report.is_some() && self.reports > 0 && self.reported != meta.resource_version
+    }
+
+    /// Returns what the object is to say; the report counts as written until [`shows`](Self::shows) says otherwise.
+    pub(crate) fn report(&mut self) -> Option<(&'static str, String)> {
+        self.reports = self.reports.saturating_sub(1);
+        self.to_report.as_deref().cloned()
+    }
+
+    /// Notes that this version of the object says it; none if it could not be written.
+    pub(crate) fn shows(&mut self, meta: Option<&ObjectMeta>) {
+        match meta {
+            Some(meta) => self.reported.clone_from(&meta.resource_version),
+            None => self.reports = 0,
+        }
     }
 
     /// Returns whether writes have failed so often and for so long that it has to be reported.

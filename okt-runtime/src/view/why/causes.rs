@@ -6,7 +6,7 @@ use okt_core::record::Phase;
 use okt_core::{Graph, Mark, StateId};
 use serde::Serialize;
 
-use super::surroundings::Surroundings;
+use super::surroundings::{Group, Surroundings};
 use crate::reconcile::finalizer::FINALIZER;
 use crate::view::object::View;
 use crate::view::text::age;
@@ -81,43 +81,62 @@ fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     if has_reported && observed >= generation {
         return None;
     }
+    let has_begun = view
+        .meta
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|it| it == FINALIZER);
     let what = if has_reported {
         format!(
             "Its operator has not seen generation {generation} of the object: the status is about generation {observed}."
         )
+    } else if has_begun {
+        "Its operator has put its finalizer on the object, and nothing is recorded since: what it writes to the status is dropped or refused, or it has ended.".to_owned()
     } else {
         "No operator has reported on the object.".to_owned()
     };
-    let mut remedies = Vec::new();
-    match around.groups.as_deref() {
-        Some([]) => remedies.push(
-            "no OKT operator with leader election has a lease in the cluster: start its operator"
+    let mut remedies = match around.groups.as_deref() {
+        Some([]) => vec![
+            "no OKT operator with leader election has a lease for its kind in the cluster: start its operator"
                 .to_owned(),
-        ),
-        Some(groups) => {
-            for group in groups {
-                let (namespace, name) = (&group.namespace, &group.name);
-                match (group.alive, group.ready) {
-                    (0, _) => remedies.push(format!(
-                        "no replica of {name} in the namespace {namespace} renews its lease: kubectl -n {namespace} get pods"
-                    )),
-                    (alive, 0) => remedies.push(format!(
-                        "none of the {alive} replicas of {name} in the namespace {namespace} is ready: its CRD may be older than the operator (apply the output of its subcommand `crd`), or its roles too few (`rbac`); its log says which: kubectl -n {namespace} logs -l app.kubernetes.io/name={name}"
-                    )),
-                    (alive, ready) => remedies.push(format!(
-                        "{ready} of {alive} replicas of {name} in the namespace {namespace} act: if this is its operator, see its log"
-                    )),
-                }
-            }
-        }
-        None => remedies.push("see whether its operator runs, and its log".to_owned()),
-    }
-    for webhook in &around.webhooks {
-        remedies.push(format!(
-            "the webhook {webhook} may change the status: if it drops fields, the operator can record nothing; exclude the status subresource in its rules"
-        ));
-    }
+        ],
+        Some(groups) => groups.iter().map(of_replicas).collect(),
+        None => vec!["see whether its operator runs, and its log".to_owned()],
+    };
+    // An operator that has begun is stopped by a webhook more often than by its own end.
+    let at = if has_begun { 0 } else { remedies.len() };
+    remedies.splice(at..at, of_webhooks(around));
     Some(Cause { what, remedies })
+}
+
+/// Returns what to do about the webhooks that may change the status.
+fn of_webhooks(around: &Surroundings) -> impl Iterator<Item = String> {
+    around.webhooks.iter().map(|webhook| {
+        format!(
+            "the webhook {webhook} may change the status: if it drops fields, the operator can record nothing; exclude the status subresource in its rules"
+        )
+    })
+}
+
+/// Returns what the replicas of an operator lack.
+fn of_replicas(group: &Group) -> String {
+    let (namespace, name) = (&group.namespace, &group.name);
+    let logs = format!("kubectl -n {namespace} logs -l app.kubernetes.io/name={name}");
+    match (group.alive, group.ready) {
+        (0, _) => format!(
+            "no replica of {name} in the namespace {namespace} renews its lease: kubectl -n {namespace} get pods"
+        ),
+        (alive, 0) => format!(
+            "none of the {alive} replicas of {name} in the namespace {namespace} is ready: its CRD may be older than the operator (apply the output of its subcommand `crd`), or its roles too few (`rbac`); its log says which: {logs}"
+        ),
+        (alive, ready) if group.kinds.is_empty() => format!(
+            "{ready} of {alive} replicas of {name} in the namespace {namespace} act: if this is its operator, see its log"
+        ),
+        (alive, ready) => format!(
+            "{ready} of {alive} replicas of {name} in the namespace {namespace} act; their log says what they could not write: {logs}"
+        ),
+    }
 }
 
 /// Returns the causes that the operator reports in the conditions.
@@ -126,14 +145,14 @@ fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause
     if status == "True" {
         return vec![cause(format!("Nothing is wrong: {message}."), [])];
     }
-    let found = of_lifecycle(view).or_else(|| of_resource(view));
+    let found = of_lifecycle(view, around).or_else(|| of_resource(view));
     let found = found.unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
     std::iter::once(found).chain(pods).collect()
 }
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
-fn of_lifecycle(view: &View<'_>) -> Option<Cause> {
+fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     let (_, reason, message) = view.ready();
     let id = view.id();
     let retry = format!("kubectl okt retry {id}");
@@ -189,6 +208,12 @@ fn of_lifecycle(view: &View<'_>) -> Option<Cause> {
         reasons::FORBIDDEN => Cause {
             what: sentence("The operator lacks a role"),
             remedies: vec!["apply the output of the operator's subcommand `rbac`".to_owned()],
+        },
+        reasons::WRITE_FAILED => Cause {
+            what: sentence("Its operator cannot record what it does"),
+            remedies: of_webhooks(around)
+                .chain(["see the log of the API server; the operator tries again by itself".to_owned()])
+                .collect(),
         },
         reasons::UNDECODABLE => Cause {
             what: sentence("The operator cannot read the object"),

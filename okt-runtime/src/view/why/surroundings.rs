@@ -1,5 +1,7 @@
 //! What else in the cluster may keep an object where it is: the replicas of operators, webhooks, events.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, RuleWithOperations,
@@ -11,14 +13,9 @@ use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use okt_core::reasons::resources;
 
+use crate::sharding::lease::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 use crate::view::object::View;
 use crate::view::text::plain;
-
-/// The label of the leases of all replicas of OKT operators; its value is the name of the group.
-const GROUP_LABEL: &str = "okt.dev/ranges";
-
-/// Whether a replica has read the CRDs and filled its caches.
-const READY: &str = "okt.dev/ready";
 
 /// How many events, and how many pods, are shown.
 const SHOWN: usize = 5;
@@ -26,7 +23,7 @@ const SHOWN: usize = 5;
 /// What surrounds an object.
 #[derive(Default, Debug)]
 pub(super) struct Surroundings {
-    /// The groups of replicas; none if they cannot be listed.
+    /// The groups of replicas that may act on the object; none if they cannot be listed.
     pub(super) groups: Option<Vec<Group>>,
     /// The webhooks that may change the status of the object.
     pub(super) webhooks: Vec<String>,
@@ -43,6 +40,8 @@ pub(super) struct Surroundings {
 pub(super) struct Group {
     pub(super) namespace: String,
     pub(super) name: String,
+    /// The names of the CRDs of its objects; none if a release wrote the leases that does not say it.
+    pub(super) kinds: BTreeSet<String>,
     /// How many replicas have a valid lease.
     pub(super) alive: usize,
     /// How many of these have read their CRDs and filled their caches.
@@ -53,7 +52,7 @@ impl Surroundings {
     pub(super) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
         let (groups, webhooks, pods, events) = futures::join!(
-            groups(client),
+            groups(client, view),
             webhooks(client, view),
             pods(client, view),
             events(client, view)
@@ -86,12 +85,26 @@ impl Surroundings {
     }
 }
 
-async fn groups(client: &Client) -> Result<Vec<Group>, kube::Error> {
+async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<Group>, kube::Error> {
     let leases: Api<Lease> = Api::all(client.clone());
     let leases = leases
         .list(&ListParams::default().labels(GROUP_LABEL))
         .await?;
-    Ok(grouped(&leases.items, Timestamp::now()))
+    let groups = grouped(&leases.items, Timestamp::now());
+    Ok(of_kind(groups, &view.kind.id()))
+}
+
+/// Returns the groups that say they act on a kind; where none does, those that do not say on what they act.
+fn of_kind(mut groups: Vec<Group>, kind: &str) -> Vec<Group> {
+    let is_named = groups.iter().any(|group| group.kinds.contains(kind));
+    groups.retain(|group| {
+        if is_named {
+            group.kinds.contains(kind)
+        } else {
+            group.kinds.is_empty()
+        }
+    });
+    groups
 }
 
 /// Returns the groups of these leases; the lease of a table has no duration.
@@ -110,11 +123,17 @@ fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
             groups.push(Group {
                 namespace: namespace.to_owned(),
                 name: name.clone(),
+                kinds: BTreeSet::new(),
                 alive: 0,
                 ready: 0,
             });
             groups.len() - 1
         });
+        let text = |key: &str| lease.metadata.annotations.as_ref()?.get(key);
+        let kinds = text(KINDS_KEY)
+            .into_iter()
+            .flat_map(|kinds| kinds.split(','));
+        groups[known].kinds.extend(kinds.map(str::to_owned));
         let spec = lease.spec.clone().unwrap_or_default();
         let (Some(renewed), Some(length)) = (spec.renew_time, spec.lease_duration_seconds) else {
             continue;
@@ -124,11 +143,7 @@ fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
             continue;
         }
         groups[known].alive += 1;
-        let annotations = lease.metadata.annotations.as_ref();
-        if annotations
-            .and_then(|all| all.get(READY))
-            .is_some_and(|ready| ready == "true")
-        {
+        if text(READY_KEY).is_some_and(|ready| ready == "true") {
             groups[known].ready += 1;
         }
     }
@@ -306,7 +321,10 @@ mod tests {
             .expect("a lease")
         };
         let table: Lease = serde_json::from_value(json!({
-            "metadata": { "name": "app-ranges", "namespace": "system", "labels": { "okt.dev/ranges": "app" } },
+            "metadata": {
+                "name": "app-ranges", "namespace": "system",
+                "labels": { "okt.dev/ranges": "app" }, "annotations": { "okt.dev/kinds": "a.demo,b.demo" },
+            },
             "spec": {},
         }))
         .expect("a lease");
@@ -319,9 +337,32 @@ mod tests {
         let group = Group {
             namespace: "system".to_owned(),
             name: "app".to_owned(),
+            kinds: ["a.demo", "b.demo"].map(str::to_owned).into(),
             alive: 2,
             ready: 1,
         };
         assert_eq!(grouped(&leases, now), [group]);
+    }
+
+    #[test]
+    fn only_groups_that_may_act_on_the_kind_are_named() {
+        let group = |name: &str, kinds: &[&str]| Group {
+            namespace: "system".to_owned(),
+            name: name.to_owned(),
+            kinds: kinds.iter().map(|&kind| kind.to_owned()).collect(),
+            alive: 1,
+            ready: 1,
+        };
+        let groups = vec![
+            group("old", &[]),
+            group("one", &["a.demo"]),
+            group("two", &["b.demo"]),
+        ];
+        let named = |kind: &str| {
+            let groups = of_kind(groups.clone(), kind).into_iter();
+            groups.map(|group| group.name).collect::<Vec<_>>()
+        };
+        assert_eq!(named("a.demo"), ["one"]);
+        assert_eq!(named("c.demo"), ["old"]);
     }
 }

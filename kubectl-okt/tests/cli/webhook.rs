@@ -1,0 +1,168 @@
+//! A webhook that drops what operators record, on a real API server: `why` names it.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::routing::post;
+use axum::{Json, Router};
+use axum_server::tls_rustls::RustlsConfig;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use okt::{Group, Membership, Operator, crd};
+use okt_testing::Kubernetes;
+use okt_tests::{Cluster, Database, Databases};
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::PrivateKeyDer;
+use serde_json::{Value, json};
+
+use crate::real::run;
+
+/// The maximum wait for a condition.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What the webhook answers: the status without the place on the graph, as from a tool that knows other fields only.
+async fn without_lifecycle(Json(review): Json<Value>) -> Json<Value> {
+    dropped(&review, "/status/lifecycle")
+}
+
+/// What the webhook answers: no status, as from a tool that applies its own copy of the object.
+async fn without_status(Json(review): Json<Value>) -> Json<Value> {
+    dropped(&review, "/status")
+}
+
+fn dropped(review: &Value, field: &str) -> Json<Value> {
+    let request = &review["request"];
+    let allowed = request["resource"]["resource"] == "databases";
+    let mut response = json!({ "uid": request["uid"], "allowed": allowed });
+    if request["object"].pointer(field).is_some() {
+        let patch = json!([{ "op": "remove", "path": field }]).to_string();
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(STANDARD.encode(patch));
+    }
+    Json(
+        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }),
+    )
+}
+
+/// Serves the answers on this machine; returns the part of a webhook that leads there.
+fn serve(path: &str) -> Value {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let tls = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|config| {
+            let config = config.with_no_client_auth();
+            config.with_single_cert(vec![made.cert.der().clone()], key)
+        })
+        .expect("settings of TLS");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("it listens");
+    listener.set_nonblocking(true).expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    let routes = Router::new()
+        .route("/lifecycle", post(without_lifecycle))
+        .route("/status", post(without_status));
+    let tls = RustlsConfig::from_config(Arc::new(tls));
+    let server = axum_server::from_tcp_rustls(listener, tls).expect("a server");
+    tokio::spawn(server.serve(routes.into_make_service()));
+    json!({
+        "url": format!("https://localhost:{port}{path}"),
+        "caBundle": STANDARD.encode(made.cert.pem()),
+    })
+}
+
+/// Puts the webhook before the status of databases, and waits until the server asks it.
+async fn trim(client: &Client, path: &str) {
+    let configuration: MutatingWebhookConfiguration = serde_json::from_value(json!({
+        "metadata": { "name": "trim" },
+        "webhooks": [{
+            "name": "trim.policy.example.com",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": serve(path),
+            "sideEffects": "None",
+            "rules": [
+                {
+                    "apiGroups": ["demo.okt.dev"], "apiVersions": ["*"], "operations": ["UPDATE"],
+                    "resources": ["databases/status"],
+                },
+                { "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] },
+            ],
+        }],
+    }))
+    .expect("a configuration");
+    let all: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    all.create(&PostParams::default(), &configuration)
+        .await
+        .expect("it is put there");
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let map: ConfigMap =
+        serde_json::from_value(json!({ "metadata": { "name": "asked" } })).expect("a map");
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    while maps.create(&dry, &map).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits until `why` says this about an object; returns all that it says.
+async fn until_said(server: &Kubernetes, object: &str, text: &str) -> String {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let (code, said) = run(server, "", &["why", object]).await;
+        assert_eq!(code, Some(0), "{said}");
+        if said.contains(text) {
+            return said;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{said}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn a_webhook_that_drops_what_is_recorded_is_named() {
+    let Some(server) = Kubernetes::start_or_skip("a webhook that drops the status")
+        .await
+        .expect("a server")
+    else {
+        return;
+    };
+    let client = server.client();
+    let cluster: Cluster<Databases> = Cluster::new(client.clone(), PATIENCE);
+    cluster
+        .define(crd::<Database>().expect("a definition"))
+        .await;
+    let membership = Membership::join(client.clone(), Group::new("databases", "default"));
+    let operator = Operator::new(client.clone(), Databases::default()).replicas(&membership);
+    let operator = tokio::spawn(operator.run(std::future::pending()));
+
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let dropped = [
+        ("/status", "nothing is recorded since"),
+        ("/lifecycle", "Its operator cannot record what it does"),
+    ];
+    for (path, cause) in dropped {
+        trim(&client, path).await;
+        let name = path.trim_start_matches('/');
+        cluster.create(name, json!({})).await;
+        let said = until_said(&server, name, cause).await;
+        println!("{said}");
+        let remedy = "→ the webhook trim.policy.example.com in mutatingwebhookconfiguration/trim may change the status";
+        assert!(said.contains(remedy), "{said}");
+        configurations
+            .delete("trim", &DeleteParams::default())
+            .await
+            .expect("it is deleted");
+    }
+    operator.abort();
+    let _ = operator.await;
+    membership.leave().await;
+    server.stop().await;
+}
