@@ -72,7 +72,7 @@ async function picture(name) {
     };
     for (const { kind, fill, stroke, x, y, r } of window.drawn) {
       const paint = fill ? { fill } : { fill: "none", stroke, "stroke-width": 2 };
-      svg.append(kind === "rect" ? shape("rect", { x, y, width: r, height: r, style: `fill: ${fill}; stroke: none` }) : shape("circle", { cx: x, cy: y, r, ...paint }));
+      svg.append(kind === "rect" ? shape("polygon", { points: `${x},${y} ${x + r},${y} ${x + r},${y + r} ${x},${y + r}`, ...paint }) : shape("circle", { cx: x, cy: y, r, ...paint }));
     }
     const rules = [...document.styleSheets[0].cssRules].filter((rule) => /^(:root|\.graph )/.test(rule.selectorText ?? ""));
     const style = shape("style", {});
