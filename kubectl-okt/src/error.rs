@@ -12,6 +12,9 @@ pub(crate) enum Error {
     /// The API server does not answer, or does not permit the request.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(String),
     /// The graph, or another owner of a field, does not permit the change; or a check found something.
     #[error("{0}")]
     Refused(String),
@@ -33,6 +36,7 @@ impl Error {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Request(_) => 1,
+            Self::Usage(_) => 2,
             Self::Refused(_) => 3,
             Self::TimedOut(_) => 4,
         }

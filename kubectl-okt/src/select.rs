@@ -71,8 +71,14 @@ impl One {
                 Ok(Some(object)) => views.push(View::of(kind, object)),
                 Ok(None) => {}
                 Err(error) => {
+                    let is_answer = matches!(&error, kube::Error::Api(status) if [403, 404].contains(&status.code));
                     let what = format!("get {}/{name}", kind.id());
-                    failed.get_or_insert_with(|| RequestError::new(what, &error));
+                    let error = RequestError::new(what, &error);
+                    // An object of this kind may be the one that is meant.
+                    if !is_answer {
+                        return Err(error.into());
+                    }
+                    failed.get_or_insert(error);
                 }
             }
         }
@@ -102,7 +108,7 @@ impl One {
                 None => (None, &**word),
             },
             words => {
-                return Err(Error::Failed(format!(
+                return Err(Error::Usage(format!(
                     "`{}` is no object; write TYPE NAME, TYPE/NAME or NAME",
                     words.join(" ")
                 )));
@@ -111,7 +117,7 @@ impl One {
         // A name becomes part of a path.
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '%', '?', '#']);
         if !is_name(name) || name == "." || name == ".." {
-            return Err(Error::Failed(format!("`{name}` is no name of an object")));
+            return Err(Error::Usage(format!("`{name}` is no name of an object")));
         }
         Ok((kind, name))
     }
@@ -196,33 +202,44 @@ pub(crate) async fn list(
     kind.list(client, namespace, parameters).await
 }
 
-/// Watches the objects of kinds; ends with an error that no retry mends, and tells the others.
+/// Watches the objects of kinds; ends with an error that no retry mends, and prints the others.
 pub(crate) fn watch<'k>(
     client: &Client,
     kinds: impl IntoIterator<Item = &'k Kind>,
     namespace: Option<&str>,
     config: &watcher::Config,
 ) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
+    watch_and_tell(client, kinds, namespace, config, |trouble| {
+        eprintln!("warning: {trouble}");
+    })
+}
+
+/// Watches the objects of kinds; ends with an error that no retry mends, and tells the others.
+pub(crate) fn watch_and_tell<'k>(
+    client: &Client,
+    kinds: impl IntoIterator<Item = &'k Kind>,
+    namespace: Option<&str>,
+    config: &watcher::Config,
+    tell: impl Fn(String) + Clone + Send + 'k,
+) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
     select_all(kinds.into_iter().map(|kind| {
         let events = watcher(kind.objects(client, namespace), config.clone()).default_backoff();
+        let tell = tell.clone();
         let events = events.filter_map(move |event| {
             ready(match event {
                 Ok(event) => Some(Ok((kind, event))),
-                Err(error) => told(kind, &error).map(Err),
+                Err(error) => {
+                    let lasting = Error::of_watch(&format!("watch {}", kind.id()), &error);
+                    if lasting.is_none() {
+                        let why = plain(&said_by_watch(&error));
+                        tell(format!("{}: {why}; trying again", kind.id()));
+                    }
+                    lasting.map(Err)
+                }
             })
         });
         events.boxed()
     }))
-}
-
-/// Returns the error of a watch if no retry mends it; otherwise prints it.
-fn told(kind: &Kind, error: &watcher::Error) -> Option<Error> {
-    let lasting = Error::of_watch(&format!("watch {}", kind.id()), error);
-    if lasting.is_none() {
-        let why = plain(&said_by_watch(error));
-        eprintln!("warning: {}: {why}; trying again", kind.id());
-    }
-    lasting
 }
 
 /// Returns the graph of a kind, which may have no states.

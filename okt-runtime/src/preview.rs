@@ -34,7 +34,7 @@ use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::operator::{Operator, watched};
 use crate::texts::{chain, said_by_api};
-use crate::view::{Kind, RequestError, View};
+use crate::view::{Kind, View};
 
 /// What a release would do to the objects of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -128,11 +128,15 @@ pub(crate) async fn preview<A: Application>(
         }
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let before = definitions.get_opt(&name).await;
-    let before = before.map_err(|error| {
-        RequestError::new(format!("get customresourcedefinition {name}"), &error).to_string()
+    // The roles of an operator have no `get`.
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    let before = definitions.list(&named).await.map_err(|error| {
+        format!(
+            "cannot read the customresourcedefinition {name}: {}",
+            said_by_api(&error)
+        )
     })?;
-    let Some(before) = before else {
+    let Some(before) = before.items.into_iter().next() else {
         found.is_new = true;
         return Ok(found);
     };

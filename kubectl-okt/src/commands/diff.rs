@@ -57,6 +57,7 @@ impl Diff {
             let graph = known_graph(kind)?;
             let Some(before) = old.iter().find(|old| old.id() == id) else {
                 text.push_str(&format!("{id}\n  + the kind is new\n"));
+                count += 1;
                 continue;
             };
             let found = changes(known_graph(before)?, graph);
@@ -85,6 +86,16 @@ impl Diff {
                 text.push_str(&format!("  ! {why}: {}\n", names.join(", ")));
             }
             count += found.len();
+        }
+        // A cluster has kinds of other operators too; two files are two releases of one.
+        let removed = old.iter().filter(|_| self.old.is_some());
+        for kind in removed.filter(|old| !new.iter().any(|new| new.id() == old.id())) {
+            text.push_str(&format!(
+                "{}\n  - the kind is removed\n      its objects, if there are any, have no operator any more\n",
+                kind.id()
+            ));
+            count += 1;
+            risks += 1;
         }
         print(&text);
         match (count, risks, touched.len()) {
@@ -123,12 +134,12 @@ fn kinds(path: &Path) -> Result<Vec<Kind>, Error> {
     }
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text).map_err(|error| cannot(&error))?;
-    let lists = documents
-        .into_iter()
-        .flat_map(|mut document| match document["items"].take() {
-            Value::Array(items) => items,
+    let lists = documents.into_iter().flat_map(|mut document| {
+        match document.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
             _ => vec![document],
-        });
+        }
+    });
     let mut kinds = Vec::new();
     for document in lists.filter(|document| document["kind"] == "CustomResourceDefinition") {
         let crd: CustomResourceDefinition =

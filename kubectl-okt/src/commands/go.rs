@@ -78,7 +78,7 @@ impl Go {
         print(&format!(
             "{} {done}; `kubectl okt wait {} {}` waits for it\n",
             graph.name_of(to),
-            view.id(),
+            view.arguments(),
             graph.name_of(to)
         ));
         Ok(())

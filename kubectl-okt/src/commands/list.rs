@@ -1,6 +1,6 @@
 //! `kubectl okt list`: where all objects of all OKT operators are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
 use futures::StreamExt;
@@ -19,7 +19,7 @@ use crate::select::{Many, NO_KINDS, called, watch};
   kubectl okt list -A                       all objects
   kubectl okt list databases -l team=shop   some of one kind
   kubectl okt list -A --problems            those that do not get on by themselves
-  kubectl okt list -A -o name | xargs -n 1 kubectl okt why")]
+  kubectl okt list -o name | xargs -n 1 kubectl okt why")]
 pub(crate) struct List {
     #[command(flatten)]
     objects: Many,
@@ -129,7 +129,7 @@ impl List {
     /// Prints the objects, and then a line for each change.
     async fn follow(&self, client: &Client, kinds: &[Kind]) -> Result<(), Error> {
         if !matches!(self.output, None | Some(Format::Wide)) {
-            return Err(Error::Failed(
+            return Err(Error::Usage(
                 "-w prints a table: leave out -o, or use -o wide".to_owned(),
             ));
         }
@@ -137,6 +137,9 @@ impl List {
             Some(name) => called(kinds, name)?,
             None => kinds.iter().collect(),
         };
+        if kinds.is_empty() {
+            return Err(Error::Failed(NO_KINDS.to_owned()));
+        }
         let namespace = (!self.objects.shows_namespaces()).then(|| client.default_namespace());
         let config = self
             .objects
@@ -149,7 +152,16 @@ impl List {
         let age = titles.iter().position(|it| *it == "FOR");
         let age = age.unwrap_or_default();
         let mut table = Table::new(&titles);
-        let mut shown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        // What each object looked like in its last line, and what is left of it before a new list is complete.
+        let mut shown: BTreeMap<String, (View<'_>, Vec<String>)> = BTreeMap::new();
+        let mut listed: BTreeMap<String, HashSet<String>> = BTreeMap::new();
+        let gone = |view: &View<'_>| {
+            let mut cells = self.cells(view);
+            if let Some(reason) = cells.get_mut(titles.len() - 1) {
+                "deleted".clone_into(reason);
+            }
+            cells
+        };
         while let Some(event) = events.next().await {
             let (kind, event) = event?;
             let (object, is_complete) = match event {
@@ -158,30 +170,45 @@ impl List {
                 watcher::Event::InitApply(object) => (object, false),
                 watcher::Event::Delete(object) => {
                     let view = View::of(kind, object);
-                    shown.remove(&uid(&view));
-                    let mut cells = self.cells(&view);
-                    if let Some(reason) = cells.get_mut(titles.len() - 1) {
-                        "deleted".clone_into(reason);
+                    if shown.remove(&uid(&view)).is_some() {
+                        table.row(&gone(&view));
+                        print(&table.text());
                     }
-                    table.row(&cells);
-                    print(&table.text());
                     continue;
                 }
-                watcher::Event::Init | watcher::Event::InitDone => {
+                watcher::Event::Init => {
+                    listed.insert(kind.id(), HashSet::new());
+                    continue;
+                }
+                watcher::Event::InitDone => {
+                    let listed = listed.remove(&kind.id()).unwrap_or_default();
+                    let is_gone = |uid: &String, view: &View<'_>| {
+                        view.kind.id() == kind.id() && !listed.contains(uid)
+                    };
+                    for (_, (view, _)) in shown.extract_if(.., |uid, (view, _)| is_gone(uid, view))
+                    {
+                        table.row(&gone(&view));
+                    }
                     print(&table.text());
                     continue;
                 }
             };
             let view = View::of(kind, object);
+            let uid = uid(&view);
+            if let Some(listed) = listed.get_mut(&kind.id()) {
+                listed.insert(uid.clone());
+            }
             if !self.objects.has(&view) {
+                // When it is of the list again, that is a change.
+                shown.remove(&uid);
                 continue;
             }
             // A write that changes no cell is no line; the time in a state always changes.
             let cells = self.cells(&view);
             let mut seen = cells.clone();
             seen.remove(age);
-            if shown.get(&uid(&view)) != Some(&seen) {
-                shown.insert(uid(&view), seen);
+            if shown.get(&uid).is_none_or(|(_, before)| *before != seen) {
+                shown.insert(uid, (view, seen));
                 table.row(&cells);
             }
             if is_complete {

@@ -48,7 +48,7 @@ impl Pause {
         print(&format!(
             "{} is paused; `kubectl okt resume {}` ends that\n",
             view.title(),
-            view.id()
+            view.arguments()
         ));
         Ok(())
     }

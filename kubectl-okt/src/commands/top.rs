@@ -7,17 +7,19 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
-use futures::StreamExt;
+use futures::future::{BoxFuture, OptionFuture};
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use okt_runtime::view::{Kind, View, Why};
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use self::screen::{Screen, Wish};
 use crate::error::Error;
-use crate::select::{chosen, watch};
+use crate::select::{chosen, watch_and_tell};
 
 /// Show all objects on their graphs, live, in the whole terminal.
 #[derive(Args)]
@@ -42,6 +44,10 @@ const TICK: Duration = Duration::from_secs(1);
 /// The shortest time between two drawings, so that many changes are drawn at once.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long an answer of the cluster may take, and how long news stays on the screen: watches that fail say so again
+/// within half of it.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 impl Top {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
@@ -65,11 +71,17 @@ impl Top {
     ) -> Result<(), Error> {
         let namespace = (!self.all_namespaces).then(|| client.default_namespace());
         let config = watcher::Config::default();
-        let mut changes = watch(client, kinds, namespace, &config);
+        let (tell, mut troubles) = mpsc::unbounded_channel();
+        let mut changes = watch_and_tell(client, kinds, namespace, &config, move |trouble| {
+            // The receiver lives as long as the watch.
+            let _ = tell.send(trouble);
+        });
         let mut keys = keys();
         let mut screen = Screen::new(kinds);
+        let mut asked: Option<BoxFuture<'_, _>> = None;
         let mut tick = tokio::time::interval(TICK);
         loop {
+            screen.forget_news(PATIENCE);
             let drawn = terminal.draw(|frame| draw::draw(frame, &mut screen, Timestamp::now()));
             drawn.map_err(|error| Error::Failed(format!("cannot draw: {error}")))?;
             let until = tokio::time::Instant::now() + PAUSE;
@@ -81,16 +93,24 @@ impl Top {
                             Wish::Nothing => {}
                             Wish::End => return Ok(()),
                             Wish::Why(uid) => {
-                                let view = screen.view(&uid).cloned();
-                                if let Some(view) = view {
-                                    let why = Why::of(client, &view, Timestamp::now()).await;
-                                    screen.open(view, why);
+                                if let Some(view) = screen.view(&uid).cloned() {
+                                    let what = view.title();
+                                    screen.tell(format!("reading why {what} is where it is …"));
+                                    asked = Some(timeout(PATIENCE, why(client, view)).boxed());
                                 }
                             }
                         },
                         Some(_) => {}
                         None => return Ok(()),
                     },
+                    Some(answer) = OptionFuture::from(asked.as_mut()) => {
+                        asked = None;
+                        match answer {
+                            Ok((view, why)) => screen.open(view, why),
+                            Err(_) => screen.tell(format!("the cluster did not say why within {} s; Enter asks again", PATIENCE.as_secs())),
+                        }
+                    }
+                    Some(trouble) = troubles.recv() => screen.tell(trouble),
                     change = changes.next() => {
                         let Some(change) = change else {
                             return Ok(());
@@ -106,6 +126,11 @@ impl Top {
             }
         }
     }
+}
+
+async fn why<'k>(client: &Client, view: View<'k>) -> (View<'k>, Why) {
+    let why = Why::of(client, &view, Timestamp::now()).await;
+    (view, why)
 }
 
 fn take<'k>(

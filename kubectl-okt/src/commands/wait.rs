@@ -7,6 +7,7 @@ use futures::StreamExt;
 use jiff::SignedDuration;
 use kube::Client;
 use kube::runtime::watcher;
+use okt_core::record::VisitOutcome;
 use okt_core::{Graph, StateId};
 use okt_runtime::view::{Kind, View};
 
@@ -52,12 +53,12 @@ impl Wait {
             (None, _) => None,
         };
         let mut last = view.title();
+        let arguments = view.arguments();
         let waited = tokio::time::timeout(self.timeout, reach(client, view, target, &mut last));
         match waited.await {
             Ok(done) => done,
             Err(_) => Err(Error::TimedOut(format!(
-                "the time to wait is over: {last}; `kubectl okt why {}` says why",
-                self.object
+                "the time to wait is over: {last}; `kubectl okt why {arguments}` says why"
             ))),
         }
     }
@@ -113,25 +114,41 @@ async fn reach(
         );
         let is_reported = view.status.observed_generation == view.meta.generation;
         let is_done = match target {
-            Some((graph, to)) => has_been(&view, graph, to, first),
+            Some((graph, to)) => match visited(&view, graph, to) {
+                Some(VisitOutcome::Reached) => true,
+                Some(VisitOutcome::Pending) | None => has_been(&view, graph, to, first),
+                Some(outcome) => {
+                    return Err(Error::Refused(format!(
+                        "the visit is over, and its outcome is {outcome:?}: {last}"
+                    )));
+                }
+            },
             None => is_reported && status == "True",
         };
         if is_done {
-            print(&format!(
-                "{} is in {}\n",
-                view.title(),
-                view.state().unwrap_or("no state")
-            ));
+            let state = view.state().unwrap_or("no state");
+            let been = target.map(|(graph, to)| graph.name_of(to));
+            let been = been.filter(|been| *been != state);
+            let been = been.map_or_else(String::new, |been| format!("has been in {been}, and "));
+            print(&format!("{} {been}is in {state}\n", view.title()));
             return Ok(());
         }
         if is_reported && view.is_true("Stalled") {
             return Err(Error::Refused(format!(
                 "{last}; `kubectl okt why {}` says what to do",
-                view.id()
+                view.arguments()
             )));
         }
     }
     Err(gone())
+}
+
+/// Returns the outcome of the visit to a state that the spec asks for; none if it asks for none, or it is not recorded.
+fn visited(view: &View<'_>, graph: &Graph<'_>, to: StateId) -> Option<VisitOutcome> {
+    let asked = view.desired.visit.as_ref()?;
+    let recorded = view.position()?.visit.as_ref()?;
+    let is_it = asked.state.as_str() == recorded.state && asked.request == recorded.request;
+    (is_it && graph.named(&recorded.state) == Some(to)).then_some(recorded.outcome)
 }
 
 /// Returns whether an object is in a state, or has been since a transition.

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::page::databases;
-use crate::world::World;
+use crate::world::{World, long_ago};
 
 /// As long as tests wait for real processes.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -86,6 +86,38 @@ async fn a_list_that_is_followed_has_a_line_for_each_change_that_is_seen_in_it()
     gone.expect("it goes");
     let line = list.next().await;
     assert_eq!(line, "Database cart Running 9d Running True deleted");
+}
+
+#[tokio::test]
+async fn an_object_that_is_of_the_list_again_is_a_line() {
+    let world = World::start().await;
+    databases(&world).await;
+    let mut list = Following::of(&world, &["list", "-w", "--problems"]);
+    for _ in 0..3 {
+        list.next().await;
+    }
+    let state = |name: &str, number: u64| json!({ "lifecycle": { "state": name, "since": long_ago(), "transition": number } });
+    let stalled = |status: &str| {
+        json!([
+            { "type": "Ready", "status": "False", "reason": "OnHold", "message": "a person is needed", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T09:00:00Z" },
+            { "type": "Stalled", "status": status, "reason": "OnHold", "message": "a person is needed", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T09:00:00Z" },
+        ])
+    };
+    for (number, name, status) in [(3, "Running", "False"), (4, "Failed", "True")] {
+        let mut moved = state(name, number);
+        moved["conditions"] = stalled(status);
+        change(&world, "billing", moved).await;
+    }
+    let line = list.next().await;
+    assert!(line.starts_with("Database billing Failed "), "{line}");
+    // What was never listed is not told when it is gone.
+    for name in ["cart", "new"] {
+        let (api, now) = (world.databases(), DeleteParams::default());
+        api.delete(name, &now).await.expect("it goes");
+    }
+    let line = list.next().await;
+    assert!(line.starts_with("Database new "), "{line}");
+    assert!(line.ends_with(" deleted"), "{line}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use expect_test::expect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, long_ago, status};
+use crate::world::{World, brokers, long_ago, status};
 
 /// Returns the status of a database that has come to a state.
 fn at(state: &str) -> Value {
@@ -26,7 +26,7 @@ async fn go_asks_for_a_state_after_it_showed_the_route() {
     world.database("a", json!({}), at("Running")).await;
     expect![[r"
         Database default/a: Running → ReadOnly
-        ReadOnly is asked for; `kubectl okt wait databases.demo.okt.dev/a ReadOnly` waits for it
+        ReadOnly is asked for; `kubectl okt wait -n default databases.demo.okt.dev/a ReadOnly` waits for it
     "]]
     .assert_eq(&world.says(&["go", "db/a", "readonly"]).await);
     assert_eq!(lifecycle(&world, "a").await, json!({ "state": "ReadOnly" }));
@@ -111,7 +111,7 @@ async fn pause_and_resume_are_an_annotation() {
             .cloned()
     };
     expect![[r"
-        Database default/a is paused; `kubectl okt resume databases.demo.okt.dev/a` ends that
+        Database default/a is paused; `kubectl okt resume -n default databases.demo.okt.dev/a` ends that
     "]]
     .assert_eq(&world.says(&["pause", "a"]).await);
     assert_eq!(paused().await.as_deref(), Some("true"));
@@ -175,12 +175,32 @@ async fn wait_ends_where_the_object_arrives_and_where_it_cannot_get_on() {
         )
         .await;
     expect![[r"
-        error: Database default/held is in Failed, Failed: Failed holds: set spec.lifecycle.request to a new text to go to Running; `kubectl okt why databases.demo.okt.dev/held` says what to do
+        error: Database default/held is in Failed, Failed: Failed holds: set spec.lifecycle.request to a new text to go to Running; `kubectl okt why -n default databases.demo.okt.dev/held` says what to do
     "]].assert_eq(&world.refuses(3, &["wait", "held"]).await);
     world.database("new", json!({}), Value::Null).await;
     expect![[r"
-        error: the time to wait is over: Database default/new is in no state, NotReported: no operator has reported on the object yet; `kubectl okt why new` says why
+        error: the time to wait is over: Database default/new is in no state, NotReported: no operator has reported on the object yet; `kubectl okt why -n default databases.demo.okt.dev/new` says why
     "]].assert_eq(&world.refuses(4, &["wait", "new", "--timeout", "100ms"]).await);
+    let visited = |outcome: &str| {
+        let visit =
+            json!({ "state": "Servicing", "request": "a", "transition": 2, "outcome": outcome });
+        let at =
+            json!({ "state": "Running", "transition": 4, "jumps": 1, "trail": "", "visit": visit });
+        status(at, ("True", "Running", "in Running, as desired"), false)
+    };
+    let visit = json!({ "visit": { "state": "Servicing", "request": "a" } });
+    world
+        .database("visited", visit.clone(), visited("Reached"))
+        .await;
+    expect![[r"
+        Database default/visited has been in Servicing, and is in Running
+    "]]
+    .assert_eq(&world.says(&["wait", "visited", "Servicing"]).await);
+    world.database("refused", visit, visited("Refused")).await;
+    expect![[r"
+        error: the visit is over, and its outcome is Refused: Database default/refused is in Running, Running: in Running, as desired
+    "]]
+    .assert_eq(&world.refuses(3, &["wait", "refused", "Servicing"]).await);
     expect![[r"
         error: there is no object nobody in the namespace default; `kubectl okt list -A` shows all objects
     "]].assert_eq(&world.refuses(1, &["wait", "nobody"]).await);
@@ -223,6 +243,21 @@ async fn diff_names_the_objects_that_a_release_would_lose() {
         error: stored objects may lose something by 1 of 4 changes
     "]]
     .assert_eq(&world.refuses(3, &["diff", &new, "--old", &same]).await);
+    let other = world.file("other.json", &brokers());
+    expect![[r"
+        brokers.demo.okt.dev
+          + the kind is new
+        databases.demo.okt.dev
+          - the kind is removed
+              its objects, if there are any, have no operator any more
+        error: stored objects may lose something by 1 of 2 changes
+    "]]
+    .assert_eq(&world.refuses(3, &["diff", &other, "--old", &same]).await);
+    for text in ["hello", "[a, b]", "1"] {
+        let none = world.file("none.yaml", text);
+        let said = world.refuses(1, &["diff", &none]).await;
+        assert!(said.contains("there are none in it"), "{said}");
+    }
     let bad = world.file("bad.yaml", "a: [");
     let said = world.refuses(1, &["diff", &bad]).await;
     assert!(said.contains("bad.yaml: "), "{said}");

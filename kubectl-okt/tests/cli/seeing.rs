@@ -1,9 +1,14 @@
 //! The commands that read.
 
 use expect_test::expect;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::PostParams;
+use okt_testing::Fault;
 use serde_json::{Value, json};
 
-use crate::world::{World, long_ago, status};
+use crate::page::databases;
+use crate::world::{World, brokers, long_ago, status};
 
 async fn world() -> World {
     let world = World::start().await;
@@ -137,8 +142,8 @@ async fn why_says_what_keeps_an_object_and_what_would_move_it() {
         The route: Failed → Running
 
         Failed is a holding state: the object stays until a person decides. What led there: DiskFull: no space left on /data.
-          → kubectl okt retry databases.demo.okt.dev/held
-          → or choose another state: kubectl okt go databases.demo.okt.dev/held STATE (Running, Servicing, ReadOnly, End)
+          → kubectl okt retry -n default databases.demo.okt.dev/held
+          → or choose another state: kubectl okt go -n default databases.demo.okt.dev/held STATE (Running, Servicing, ReadOnly, End)
 
         Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
     "]].assert_eq(&world.says(&["why", "held"]).await);
@@ -226,6 +231,42 @@ async fn a_graph_is_drawn_in_each_language() {
 }
 
 #[tokio::test]
+async fn a_name_alone_is_no_object_while_one_of_its_kind_cannot_be_read() {
+    let world = World::start().await;
+    databases(&world).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(world.server.client());
+    let crd = brokers().replace(r#""v1""#, r#""v1alpha1""#);
+    let crd = serde_json::from_str(&crd).expect("a CRD");
+    crds.create(&PostParams::default(), &crd)
+        .await
+        .expect("a kind");
+    assert!(
+        world
+            .says(&["get", "orders"])
+            .await
+            .contains("default/orders")
+    );
+    // By discovery: the kind is not in the preferred version of its group.
+    world.says(&["conditions", "brokers"]).await;
+    let fault = Fault::answer(500, "InternalError", "etcd is away").resource("brokers");
+    let fault = world.server.inject(fault);
+    let said = world.refuses(1, &["pause", "orders"]).await;
+    assert!(
+        said.contains("cannot get brokers.demo.okt.dev/orders: etcd is away"),
+        "{said}"
+    );
+    assert!(
+        world
+            .says(&["get", "db/orders"])
+            .await
+            .contains("default/orders")
+    );
+    fault.end();
+    world.refuses(2, &["get", "a", "b/c"]).await;
+    world.refuses(2, &["list", "-w", "-o", "json"]).await;
+}
+
+#[tokio::test]
 async fn a_wrong_name_is_answered_by_the_right_ones() {
     let world = world().await;
     expect![[r"
@@ -238,11 +279,11 @@ async fn a_wrong_name_is_answered_by_the_right_ones() {
     expect![[r"
         error: `b/c` is no name of an object
     "]]
-    .assert_eq(&world.refuses(1, &["get", "a/b/c"]).await);
+    .assert_eq(&world.refuses(2, &["get", "a/b/c"]).await);
     expect![[r"
         error: `..` is no name of an object
     "]]
-    .assert_eq(&world.refuses(1, &["get", "db/.."]).await);
+    .assert_eq(&world.refuses(2, &["get", "db/.."]).await);
     expect![[r"
         error: cannot find a cluster: failed to load current context: elsewhere; `kubectl config get-contexts` shows those of your kubeconfig
     "]]

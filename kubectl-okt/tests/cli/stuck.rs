@@ -67,14 +67,14 @@ async fn no_route() {
         &rig,
         "runner/a",
         expect![[r"
-        Runner default/a is in Idle, and is to be in Resting.
+            Runner default/a is in Idle, and is to be in Resting.
 
-        No route leads to the desired state: no route from Idle to Resting: nobody runs twice
-          → kubectl okt go runners.demo.okt.dev/a STATE, with one that a route leads to: Idle, Gone
+            No route leads to the desired state: no route from Idle to Resting: nobody runs twice
+              → kubectl okt go -n default runners.demo.okt.dev/a STATE, with one that a route leads to: Idle, Gone
 
-        The last warnings about the object:
-        NoRoute: no route from Idle to Resting: nobody runs twice
-    "]],
+            The last warnings about the object:
+            NoRoute: no route from Idle to Resting: nobody runs twice
+        "]],
     )
     .await;
 }
@@ -96,8 +96,8 @@ async fn held() {
         The route: Failed → Running
 
         Failed is a holding state: the object stays until a person decides. What led there: Refused: no space left on /data.
-          → kubectl okt retry databases.demo.okt.dev/a
-          → or choose another state: kubectl okt go databases.demo.okt.dev/a STATE (Running, Servicing, End)
+          → kubectl okt retry -n default databases.demo.okt.dev/a
+          → or choose another state: kubectl okt go -n default databases.demo.okt.dev/a STATE (Running, Servicing, End)
 
         The last warnings about the object:
         Refused: no space left on /data
@@ -121,7 +121,7 @@ async fn paused() {
             The route: Running → Stopping → End
 
             It is paused by the annotation okt.dev/paused.
-              → kubectl okt resume databases.demo.okt.dev/a
+              → kubectl okt resume -n default databases.demo.okt.dev/a
         "]],
     )
     .await;
@@ -160,15 +160,15 @@ async fn failed_for_good() {
         &rig,
         "database/a",
         expect![[r"
-        Database default/a is in Stopping, and is to be in End.
-        The route: Stopping → End
+            Database default/a is in Stopping, and is to be in End.
+            The route: Stopping → End
 
-        The work of Stopping failed for good: Impossible: the disk is read-only
-          → mend the cause, then: kubectl okt retry databases.demo.okt.dev/a
+            The work of Stopping failed for good: Impossible: the disk is read-only
+              → mend the cause, then: kubectl okt retry -n default databases.demo.okt.dev/a
 
-        The last warnings about the object:
-        Impossible: the disk is read-only; it is retried when the spec changes
-    "]],
+            The last warnings about the object:
+            Impossible: the disk is read-only; it is retried when the spec changes
+        "]],
     )
     .await;
 }
@@ -206,8 +206,8 @@ async fn going_round() {
     let cause = cause.trim_end();
     expect![[r"
         It goes round without coming to rest: the object makes transitions without coming to rest, so each next one waits longer, at most 6m; status.lifecycle.rounds counts them. Compare what the handlers and `observe` answer with the trail; another spec, or a new text in spec.lifecycle.request, ends the delay
-          → kubectl okt trail databases.demo.okt.dev/a shows the round
-          → kubectl okt retry databases.demo.okt.dev/a
+          → kubectl okt trail -n default databases.demo.okt.dev/a shows the round
+          → kubectl okt retry -n default databases.demo.okt.dev/a
     "]]
     .assert_eq(&format!("{cause}\n"));
 }
@@ -309,7 +309,7 @@ async fn job_that_fails() {
 
         A resource that it needs has failed: Job load: BackoffLimitExceeded: Job has reached the specified backoff limit
           → kubectl describe the resource that the message names, and read its logs; after mending the cause:
-          → kubectl okt retry stalls.demo.okt.dev/a
+          → kubectl okt retry -n default stalls.demo.okt.dev/a
 
         The last warnings about the object:
         ResourceNotReady: Job load: BackoffLimitExceeded: Job has reached the specified backoff limit

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
+use okt_testing::Fault;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -131,6 +132,30 @@ async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("`q` does not end it");
+}
+
+#[tokio::test]
+#[ignore = "needs tmux; run with --include-ignored"]
+async fn a_cluster_that_does_not_answer_freezes_no_key() {
+    let world = World::start().await;
+    databases(&world).await;
+    let terminal = Terminal::open(&world).await;
+    terminal.until("6 objects").await;
+    let silent = world.server.inject(Fault::no_answer().resource("leases"));
+    terminal.press("Enter").await;
+    terminal
+        .until("reading why Database default/billing is where it is")
+        .await;
+    terminal.press("Tab").await;
+    silent.end();
+    terminal.press("q").await;
+    while terminal
+        .tmux(&["capture-pane", "-p", "-t", "top"])
+        .await
+        .is_some()
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test]

@@ -85,6 +85,21 @@ pub(crate) async fn run(kubeconfig: &Path, arguments: &[&str]) -> Output {
     command.output().await.expect("it runs")
 }
 
+/// Returns the CRD of another kind with the same graph.
+pub(crate) fn brokers() -> String {
+    let crd = okt::crd::<Database>().expect("a CRD");
+    let crd = serde_json::to_string(&crd).expect("JSON");
+    let names = [
+        ("databases", "brokers"),
+        (r#""database""#, r#""broker""#),
+        (r#""Database""#, r#""Broker""#),
+        (r#""db""#, r#""br""#),
+    ];
+    names
+        .iter()
+        .fold(crd, |crd, (old, new)| crd.replace(old, new))
+}
+
 /// The program, and the kubeconfig with which it finds an API.
 pub(crate) struct Shell {
     served: Served,

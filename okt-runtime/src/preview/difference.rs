@@ -55,6 +55,8 @@ fn visible(object: Option<&Value>) -> Value {
         metadata.retain(|name, _| !OF_SERVER.contains(&name.as_str()));
         if let Some(Value::Object(notes)) = metadata.get_mut("annotations") {
             notes.remove(APPLIED_ANNOTATION);
+            // It repeats the whole object, with the values of a secret.
+            notes.remove("kubectl.kubernetes.io/last-applied-configuration");
         }
     }
     Value::Object(fields)
@@ -114,7 +116,13 @@ mod tests {
 
     #[test]
     fn values_of_secrets_are_hidden_and_which_of_them_differ_is_not() {
-        let of = |password: &str| json!({ "apiVersion": "v1", "kind": "Secret", "data": { "password": password, "user": "root" } });
+        let of = |password: &str| {
+            let applied = json!({ "kubectl.kubernetes.io/last-applied-configuration": format!("password {password}") });
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "annotations": applied },
+                "data": { "password": password, "user": "root" },
+            })
+        };
         let found = difference(Some(&of("old")), Some(&of("new"))).expect("a difference");
         assert!(found.contains(r#"-  password: "*** (before)""#), "{found}");
         assert!(found.contains(r#"+  password: "*** (after)""#), "{found}");

@@ -446,8 +446,11 @@ impl Process {
                 Ok(Err(kube::Error::Api(status))) if status.code == 404 && !creates => {
                     (Outcome::Missing, None)
                 }
-                // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1).
-                Ok(Err(kube::Error::Api(status))) if matches!(status.code, 409 | 422) => {
+                // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1); a lease that cannot
+                // be created is refused by a policy, or for its name, and that is told.
+                Ok(Err(kube::Error::Api(status)))
+                    if status.code == 409 || (status.code == 422 && !creates) =>
+                {
                     (Outcome::Changed, None)
                 }
                 Ok(Err(error)) => (Outcome::Unknown, Some(said_by_api(&error))),

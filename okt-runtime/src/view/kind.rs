@@ -1,5 +1,7 @@
 //! The kinds of objects that OKT operators manage, found in the cluster by the graph of their CRDs.
 
+use std::collections::HashSet;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
@@ -184,11 +186,14 @@ impl Kind {
     async fn served(client: &Client) -> Result<Vec<(APIResource, Self)>, RequestError> {
         let failed = |error: kube::Error| RequestError::new("read the API groups", &error);
         let groups = client.list_api_groups().await.map_err(failed)?;
-        let versions = groups.groups.into_iter().filter_map(|group| {
-            let preferred = group
-                .preferred_version
-                .or_else(|| group.versions.first().cloned())?;
-            Some((group.name, preferred.version))
+        // Some kinds are only in versions that are not the preferred one of their group.
+        let versions = groups.groups.into_iter().flat_map(|group| {
+            let preferred = group.preferred_version.into_iter();
+            let versions = preferred.chain(group.versions);
+            let versions: Vec<_> = versions.map(|version| version.version).collect();
+            versions
+                .into_iter()
+                .map(move |version| (group.name.clone(), version))
         });
         let core = (String::new(), "v1".to_owned());
         let lists = stream::iter(std::iter::once(core).chain(versions).map(
@@ -206,6 +211,7 @@ impl Kind {
             },
         ));
         let lists: Vec<_> = lists.buffered(CONCURRENT).collect().await;
+        let mut known = HashSet::new();
         let kinds = lists.into_iter().flat_map(|(group, version, resources)| {
             let whole = resources
                 .into_iter()
@@ -215,7 +221,7 @@ impl Kind {
                 (resource, kind)
             })
         });
-        Ok(kinds.collect())
+        Ok(kinds.filter(|(_, kind)| known.insert(kind.id())).collect())
     }
 
     fn discovered(group: &str, version: &str, resource: &APIResource) -> Self {

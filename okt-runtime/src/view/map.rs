@@ -11,6 +11,7 @@ mod serve;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::select_all;
@@ -25,6 +26,9 @@ use super::object::View;
 use super::text::plain;
 use crate::resources::PAGE;
 use crate::texts::said_by_watch;
+
+/// How often the map forgets watches that have failed and do not fail again.
+const SETTLING: Duration = Duration::from_secs(15);
 
 /// A live map of the objects of some kinds.
 ///
@@ -91,11 +95,15 @@ impl Map {
                 watches.push(taken.boxed());
             }
         }
-        select_all(watches)
-            .for_each(|()| std::future::ready(()))
-            .await;
-        // There is no kind to watch.
-        std::future::pending::<()>().await;
+        let mut events = select_all(watches);
+        let mut tick = tokio::time::interval(SETTLING);
+        loop {
+            tokio::select! {
+                // None without a kind to watch.
+                Some(()) = events.next() => {}
+                _ = tick.tick() => self.board().settle(Timestamp::now()),
+            }
+        }
     }
 
     /// Takes an event of a watch; `listed` are the objects of a list that is not complete.
@@ -109,6 +117,9 @@ impl Map {
         let kind = &self.kinds[number];
         let now = Timestamp::now();
         let mut board = self.board();
+        if event.is_ok() {
+            board.trouble(&kind.id(), "", now);
+        }
         match event {
             Ok(watcher::Event::Init) => listed.clear(),
             Ok(watcher::Event::InitApply(object)) => {
@@ -118,7 +129,6 @@ impl Map {
             Ok(watcher::Event::InitDone) => {
                 board.keep(number, namespace, listed, now);
                 listed.clear();
-                board.trouble(&kind.id(), "");
             }
             Ok(watcher::Event::Apply(object)) => board.put(number, &View::of(kind, object), now),
             Ok(watcher::Event::Delete(object)) => {
@@ -127,7 +137,7 @@ impl Map {
             Err(error) => {
                 let why = plain(&said_by_watch(&error));
                 let text = format!("{} cannot be watched: {why}; trying again", kind.id());
-                board.trouble(&kind.id(), &text);
+                board.trouble(&kind.id(), &text, now);
             }
         }
     }

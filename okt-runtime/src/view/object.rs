@@ -59,9 +59,13 @@ impl<'k> View<'k> {
         let DynamicObject {
             metadata, mut data, ..
         } = object;
+        // Indexing a value that is no mapping is a panic.
+        let field = data.get_mut("spec").and_then(|it| it.get_mut(&kind.field));
+        let field = field.map(Value::take).unwrap_or_default();
+        let status = data.get_mut("status").map(Value::take).unwrap_or_default();
         let mut data = Value::Object(Map::from_iter([
-            ("spec".to_owned(), data["spec"][&kind.field].take()),
-            ("status".to_owned(), data["status"].take()),
+            ("spec".to_owned(), field),
+            ("status".to_owned(), status),
         ]));
         clean(&mut data);
         let desired = match data["spec"].take() {
@@ -109,6 +113,14 @@ impl<'k> View<'k> {
     /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
     pub fn id(&self) -> String {
         format!("{}/{}", self.kind.id(), self.name())
+    }
+
+    /// Returns what names this object in a command, wherever it is typed (e.g. `-n demo databases.demo.okt.dev/orders`).
+    pub fn arguments(&self) -> String {
+        match self.namespace() {
+            Some(namespace) => format!("-n {namespace} {}", self.id()),
+            None => self.id(),
+        }
     }
 
     /// Returns the position; none before the first reconciliation.
@@ -263,4 +275,34 @@ pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
         // A graph of another source may lead in a circle.
         .take(graph.states.len())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_whose_spec_is_no_mapping_is_read_as_one_without_wishes() {
+        let crd = json!({
+            "metadata": { "name": "lamps.demo.okt.dev" },
+            "spec": {
+                "group": "demo.okt.dev", "scope": "Namespaced", "names": { "kind": "Lamp", "plural": "lamps" },
+                "versions": [{ "name": "v1", "served": true, "storage": true }],
+            },
+        });
+        let crd = serde_json::from_value(crd).expect("a definition");
+        let kind = Kind::of_crd(&crd).expect("it is served");
+        for other in [json!("text"), json!(["a"]), json!(1)] {
+            let object = json!({
+                "apiVersion": "demo.okt.dev/v1", "kind": "Lamp",
+                "metadata": { "name": "hall", "namespace": "home" }, "spec": other, "status": other,
+            });
+            let object = serde_json::from_value(object).expect("an object");
+            let view = View::of(&kind, object);
+            assert_eq!((view.state(), view.desired()), (None, None));
+            assert_eq!(view.arguments(), "-n home lamps.demo.okt.dev/hall");
+        }
+    }
 }

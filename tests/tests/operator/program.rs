@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
-use okt_testing::Served;
+use okt_testing::{Fault, Served, Verb};
 use okt_tests::{
     Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites, in_time,
 };
@@ -386,6 +386,13 @@ async fn a_program_serves_the_map_of_its_objects() {
         }
     };
     in_time("the map shows where the database is", running).await;
+    let uid = databases.get("db").await.and_then(|db| db.metadata.uid);
+    // The roles of an operator have no `get`.
+    let fault = Fault::forbidden().on(Verb::Get).resource("databases");
+    let fault = databases.server.inject(fault);
+    let details = get(address, &format!("/objects/{}", uid.expect("a uid"))).await;
+    assert!(details.contains(r#""state":"Running""#), "{details}");
+    fault.end();
     drop(three);
 
     let everybody = Three::run(&databases, &["--map-address", ":0"]).await;

@@ -393,6 +393,28 @@ async fn a_selector_that_the_server_refuses_is_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_that_refuses_the_lease_of_a_replica_is_told() {
+    let log = Log::default();
+    let into = log.clone();
+    let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
+    let _taking = tracing::subscriber::set_default(logs.finish());
+    let mut fleet = Fleet::of(0, Shards::One).await;
+    let policy = Fault::answer(422, "Invalid", "a lease needs the label team");
+    let policy = policy.resource("leases").on(Verb::Create);
+    let policy = fleet.rig.server.inject(policy);
+    fleet.start(Shards::One);
+    sleep(Duration::from_mins(5)).await;
+    policy.end();
+    let text = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = String::from_utf8(text).expect("text");
+    let said =
+        text.matches("cannot write the leases of the replicas: 422 a lease needs the label team");
+    assert_eq!(said.count(), 1, "{text}");
+    fleet.rig.create("db", json!({})).await;
+    fleet.rig.until_ready("db", Running).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_cannot_read_its_crd_gets_no_ranges_as_long_as_another_one_can() {
     let mut fleet = Fleet::of(0, Shards::Auto).await;
     let begun = fleet.rig.server.mark();

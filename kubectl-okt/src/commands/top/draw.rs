@@ -232,6 +232,9 @@ fn keys(screen: &Screen<'_>) -> Line<'static> {
     if screen.is_typing {
         return Line::from(format!(" /{}█   Enter keep   Esc clear", screen.filter));
     }
+    if let Some(news) = screen.news() {
+        return Line::styled(format!(" {news}"), BUSY);
+    }
     let keys = if screen.opened.is_some() {
         " Esc back   q end"
     } else if screen.on_graph {

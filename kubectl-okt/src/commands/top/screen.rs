@@ -1,6 +1,7 @@
 //! What is on the screen, and what keys do. Pure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use okt_core::StateId;
 use okt_runtime::view::{Kind, View, Why};
@@ -26,6 +27,8 @@ pub(super) struct Screen<'k> {
     pub(super) only_stuck: bool,
     /// The object whose reasons are shown.
     pub(super) opened: Option<(View<'k>, Why)>,
+    /// What the user is told, and since when.
+    news: Option<(String, Instant)>,
 }
 
 /// What a key asks for.
@@ -60,7 +63,23 @@ impl<'k> Screen<'k> {
             is_typing: false,
             only_stuck: false,
             opened: None,
+            news: None,
         }
+    }
+
+    /// Tells the user something, for a while.
+    pub(super) fn tell(&mut self, news: String) {
+        self.news = Some((news, Instant::now()));
+    }
+
+    /// Returns what the user is told.
+    pub(super) fn news(&self) -> Option<&str> {
+        self.news.as_ref().map(|(news, _)| news.as_str())
+    }
+
+    /// Forgets what the user was told so long ago.
+    pub(super) fn forget_news(&mut self, age: Duration) {
+        self.news.take_if(|(_, since)| since.elapsed() >= age);
     }
 
     pub(super) fn view(&self, uid: &str) -> Option<&View<'k>> {
@@ -93,6 +112,7 @@ impl<'k> Screen<'k> {
     }
 
     pub(super) fn open(&mut self, view: View<'k>, why: Why) {
+        self.news = None;
         self.opened = Some((view, why));
     }
 

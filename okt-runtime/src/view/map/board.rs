@@ -16,6 +16,10 @@ use crate::view::object::View;
 /// How many moves are remembered.
 const MOVES: usize = 50_000;
 
+/// How long a watch that fails is told as such after its last error, in milliseconds: longer than any wait between two
+/// tries. One that works again says nothing where its objects do not change.
+const TROUBLED: i64 = 90_000;
+
 /// How many changes a slow page may be behind before it gets everything anew.
 const BEHIND: usize = 4096;
 
@@ -28,8 +32,8 @@ pub(super) struct Board {
     moves: BTreeMap<(i64, u64), Move>,
     /// The number of the next move.
     number: u64,
-    /// What cannot be watched, and why.
-    troubles: BTreeMap<String, String>,
+    /// What cannot be watched, and why and when it failed last.
+    troubles: BTreeMap<String, (String, i64)>,
     changes: broadcast::Sender<Arc<str>>,
 }
 
@@ -91,7 +95,7 @@ impl Board {
             "kinds": self.kinds,
             "points": self.points.values().collect::<Vec<_>>(),
             "moves": self.moves.values().collect::<Vec<_>>(),
-            "troubles": self.troubles,
+            "troubles": self.troubles.iter().map(|(what, (text, _))| (what, text)).collect::<BTreeMap<_, _>>(),
         });
         (all.to_string(), self.changes.subscribe())
     }
@@ -148,16 +152,25 @@ impl Board {
     }
 
     /// Says what cannot be watched; an empty text ends it.
-    pub(super) fn trouble(&mut self, what: &str, text: &str) {
-        if self.troubles.get(what).map_or("", String::as_str) == text {
-            return;
-        }
-        if text.is_empty() {
-            self.troubles.remove(what);
+    pub(super) fn trouble(&mut self, what: &str, text: &str, now: Timestamp) {
+        let before = if text.is_empty() {
+            self.troubles.remove(what)
         } else {
-            self.troubles.insert(what.to_owned(), text.to_owned());
+            let last = (text.to_owned(), now.as_millisecond());
+            self.troubles.insert(what.to_owned(), last)
+        };
+        if before.as_ref().map_or("", |(before, _)| before) != text {
+            self.tell(&json!({ "trouble": { "kind": what, "text": text } }));
         }
-        self.tell(&json!({ "trouble": { "kind": what, "text": text } }));
+    }
+
+    /// Ends what was told of watches that have not failed again.
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        let ended = |last: i64| now.as_millisecond() - last >= TROUBLED;
+        let ended = self.troubles.iter().filter(|(_, (_, last))| ended(*last));
+        for what in ended.map(|(what, _)| what.clone()).collect::<Vec<_>>() {
+            self.trouble(&what, "", now);
+        }
     }
 
     /// Remembers a move, and forgets the oldest one if there are too many.
@@ -305,6 +318,21 @@ mod tests {
         let view = View::of(kind, object);
         assert_eq!(view.unreadable, None);
         board.put(0, &view, "2026-11-26T00:00:00Z".parse().expect("a time"));
+    }
+
+    #[test]
+    fn a_watch_that_failed_is_told_until_it_has_not_failed_for_a_while() {
+        let mut board = Board::of(&[kind()]);
+        let at = |seconds: i64| Timestamp::from_second(seconds).expect("a time");
+        let (_, mut changes) = board.subscribe(at(0));
+        board.trouble("lamps", "no answer", at(0));
+        board.trouble("lamps", "no answer", at(60));
+        board.settle(at(120));
+        assert!(board.subscribe(at(120)).0.contains("no answer"));
+        board.settle(at(150));
+        let told = told(&mut changes);
+        let texts: Vec<_> = told.iter().map(|it| &it["trouble"]["text"]).collect();
+        assert_eq!(texts, ["no answer", ""]);
     }
 
     fn told(changes: &mut broadcast::Receiver<Arc<str>>) -> Vec<Value> {

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures::{Stream, stream};
 use jiff::Timestamp;
+use kube::api::ListParams;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -246,11 +247,10 @@ async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
         return gone();
     };
     let kind = &map.kinds[number];
-    let object = match kind
-        .objects(&map.client, namespace.as_deref())
-        .get_opt(&name)
-        .await
-    {
+    // The roles of an operator have no `get`.
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    let listed = kind.list(&map.client, namespace.as_deref(), named).await;
+    let object = match listed.map(|mut listed| listed.pop()) {
         Ok(Some(object)) => object,
         Ok(None) => return gone(),
         Err(error) => {

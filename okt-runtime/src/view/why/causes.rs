@@ -154,7 +154,7 @@ fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
 fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     let (_, reason, message) = view.ready();
-    let id = view.id();
+    let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");
     let sentence = |text: &str| format!("{text}: {message}");
     let found = match reason {
@@ -227,7 +227,7 @@ fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
 /// Returns the cause if it is an owned resource.
 fn of_resource(view: &View<'_>) -> Option<Cause> {
     let (_, reason, message) = view.ready();
-    let retry = format!("kubectl okt retry {}", view.id());
+    let retry = format!("kubectl okt retry {}", view.arguments());
     let sentence = |text: &str| format!("{text}: {message}");
     let found = match reason {
         resources::NOT_OWNED => Cause {
@@ -269,7 +269,7 @@ fn of_resource(view: &View<'_>) -> Option<Cause> {
 /// Returns the cause that the work of the state is, or that the state is.
 fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
     let (_, reason, message) = view.ready();
-    let id = view.id();
+    let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");
     let action = view.action();
     if let Some(action) = action.filter(|action| action.phase == Phase::Failed) {

@@ -7,6 +7,7 @@ const ROWS = 200; // How many objects the list shows.
 const CELL = 10; // The room of a point, in pixels.
 const NAME = 26; // The room of the name of a state above its points.
 const FOOT = 16; // The room of the count below them.
+const MOVES = 50_000; // How many moves are remembered.
 const LIST_MS = 250; // The list is built at most this often.
 
 const $ = (id) => document.getElementById(id);
@@ -18,6 +19,7 @@ let kinds = [];
 const points = new Map();
 /** Moves in order of time: `{at, uid, from, to}`; `to` is null where the object is gone. */
 let moves = [];
+let isUnsorted = false;
 /** The time that is shown; null is now. */
 let shownAt = null;
 /** The difference between the clock of the server and this one. */
@@ -290,6 +292,7 @@ function frame(time) {
 let later = null;
 /** Puts all points on their states, and lists them. */
 function arrange() {
+  settle();
   const states = placed();
   const groups = kinds.map(() => new Map());
   const shown = [];
@@ -462,16 +465,18 @@ function snapshot(message) {
   points.clear();
   for (const point of message.points) points.set(point.uid, point);
   moves = message.moves;
+  troubles.clear();
   for (const [kind, text] of Object.entries(message.troubles)) trouble(kind, text);
-  if (!kinds.length) trouble("kinds", "the cluster has no kind of an OKT operator");
+  trouble("kinds", kinds.length ? "" : "the cluster has no kind of an OKT operator");
   changed();
 }
 
-/** Remembers a move; the clocks of operators differ. */
-function remember(move) {
-  const last = moves.at(-1);
-  moves.push(move);
-  if (last && last.at > move.at) moves.sort((a, b) => a.at - b.at);
+/** Puts moves in order, because the clocks of operators differ, and forgets the oldest ones as the server does. */
+function settle() {
+  if (!isUnsorted) return;
+  isUnsorted = false;
+  moves.sort((a, b) => a.at - b.at);
+  if (moves.length > MOVES) moves.splice(0, moves.length - MOVES);
 }
 
 function set(point) {
@@ -486,10 +491,13 @@ function set(point) {
 
 function connect() {
   const events = new EventSource("events");
-  events.addEventListener("snapshot", (event) => { trouble("connection", ""); snapshot(JSON.parse(event.data)); });
+  events.addEventListener("snapshot", (event) => { snapshot(JSON.parse(event.data)); });
   events.addEventListener("change", (event) => {
     const { set: point, gone, moved, trouble: told } = JSON.parse(event.data);
-    for (const move of moved ?? []) remember(move);
+    if (moved?.length) {
+      moves.push(...moved);
+      isUnsorted = true;
+    }
     if (point) set(point);
     if (gone) points.delete(gone);
     if (told) trouble(told.kind, told.text);
