@@ -49,9 +49,11 @@ impl Connection {
     /// Returns a client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> Result<Client, Error> {
         let unknown = |error: &dyn std::error::Error| {
+            let why = chain(error);
+            // The lines below quote the file, which may have a token there.
+            let why = why.lines().next().unwrap_or_default();
             Error::Failed(format!(
-                "cannot find a cluster: {}; `kubectl config get-contexts` shows those of your kubeconfig",
-                chain(error)
+                "cannot find a cluster: {why}; `kubectl config get-contexts` shows those of your kubeconfig"
             ))
         };
         let mut config = if self.kubeconfig.is_none() && self.context.is_none() {

@@ -26,7 +26,7 @@ pub(crate) enum Error {
 /// What the exit codes mean, for the help and the man page.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  done
-  1  the cluster does not answer, does not permit it, or does not have the object
+  1  the cluster does not answer, does not permit it, or does not have the object; or a file cannot be read
   2  the command line is wrong
   3  refused: the graph has no such way, another manager owns the field, or a check found something
   4  the time to wait is over";

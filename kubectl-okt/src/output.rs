@@ -1,6 +1,6 @@
 //! What commands print: tables and texts for people, JSON and YAML for programs.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
@@ -24,11 +24,17 @@ pub(crate) enum Format {
 
 /// Prints a text; colours are left out where the output is no terminal, or where `NO_COLOR` is set.
 ///
-/// An error is ignored: the reader may have seen enough (`| head`).
+/// Where it cannot be printed, the program ends: quietly if the reader has seen enough (`| head`), else with an error.
 pub(crate) fn print(text: &str) {
     let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            eprintln!("error: cannot print: {error}");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Prints a line for each item.

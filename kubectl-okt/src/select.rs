@@ -1,5 +1,7 @@
 //! Which objects a command is about: a kind, a name, or both, as kubectl takes them.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use futures::future::{join_all, ready};
 use futures::stream::select_all;
@@ -35,7 +37,7 @@ pub(crate) struct Many {
     /// Only objects in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Only objects that do not get on by themselves.
+    /// Only objects that a person should look at: stalled, not reported on, or unreadable.
     #[arg(long)]
     problems: bool,
 }
@@ -134,6 +136,7 @@ impl Many {
             Some(kind) => called(kinds, kind)?,
             None => kinds.iter().collect(),
         };
+        self.check_state(&kinds)?;
         let namespace = (!self.all_namespaces).then(|| client.default_namespace());
         let lists = join_all(kinds.iter().map(|kind| async move {
             (
@@ -159,6 +162,32 @@ impl Many {
             return Err(error.into());
         }
         Ok((views, errors))
+    }
+
+    /// Refuses a state that no graph has, where all graphs are known.
+    fn check_state(&self, kinds: &[&Kind]) -> Result<(), Error> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        let is_of =
+            |kind: &&Kind| (kind.graph.as_ref()).map_or(true, |graph| graph.named(state).is_some());
+        if kinds.is_empty() || kinds.iter().any(is_of) {
+            return Ok(());
+        }
+        let graphs = kinds.iter().filter_map(|kind| kind.graph());
+        let states: BTreeSet<_> = graphs
+            .flat_map(|graph| graph.states.iter().map(|state| state.name))
+            .collect();
+        let states: Vec<_> = states.into_iter().collect();
+        Err(Error::Usage(format!(
+            "no graph has the state `{state}`; there are {}",
+            states.join(", ")
+        )))
+    }
+
+    /// Returns whether options leave objects out.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.problems || self.state.is_some() || self.selector.is_some()
     }
 
     pub(crate) fn kind(&self) -> Option<&str> {

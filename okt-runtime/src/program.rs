@@ -139,6 +139,13 @@ pub struct Program<Options = NoOptions> {
 #[derive(Clone, Debug, Default, Args)]
 pub struct NoOptions {}
 
+/// Adds options to a subcommand; their docs would replace what it says about itself.
+fn with<Options: Args>(command: clap::Command) -> clap::Command {
+    let about = command.get_about().cloned().unwrap_or_default();
+    let long = command.get_long_about().cloned().unwrap_or_default();
+    Options::augment_args(command).about(about).long_about(long)
+}
+
 /// A subcommand of the author's.
 struct Own {
     command: clap::Command,
@@ -241,8 +248,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
 
     async fn execute(mut self, arguments: Vec<OsString>) -> Result<ExitCode, String> {
         let mut command = CommandLine::command()
-            .mut_subcommand("run", Options::augment_args)
-            .mut_subcommand("preview", Options::augment_args);
+            .mut_subcommand("run", with::<Options>)
+            .mut_subcommand("preview", with::<Options>);
         command = command.subcommands(self.commands.iter().map(|own| own.command.clone()));
         // So that options from a file and those of the command line are read in the same way.
         command.build();

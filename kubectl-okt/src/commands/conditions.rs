@@ -79,6 +79,9 @@ impl Conditions {
                 .stream(BufReader::new(file))
                 .map_err(|why| cannot(&why))?;
         }
+        if check.objects == 0 {
+            return Err(cannot(&"there are none in it"));
+        }
         check.verdict()
     }
 

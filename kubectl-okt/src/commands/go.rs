@@ -1,10 +1,12 @@
 //! `kubectl okt go` and `retry`: ask for a state, for a visit, or for another attempt.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
+use okt_core::record::VisitOutcome;
 use okt_core::{Graph, Mark, StateId};
 use okt_runtime::view::{Goal, Kind, RequestError, View, route, way};
 use serde_json::{Map, Value, json};
@@ -31,7 +33,7 @@ pub(crate) struct Go {
     #[arg(value_name = "STATE")]
     state: String,
     /// The text of the request: the same state is visited once per text [default: the time]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     request: Option<String>,
     /// Show the route, and let the API server check the change without storing it.
     #[arg(long)]
@@ -68,6 +70,11 @@ impl Go {
             view.title(),
             way(graph, std::iter::once(at).chain(states))
         ));
+        if let Some(outcome) = self.served(&view, graph, to).filter(|_| is_visit) {
+            return Err(Error::Refused(format!(
+                "the object has served this request already, and the outcome is {outcome:?}: choose another text for --request"
+            )));
+        }
         let wanted = self.wanted(graph, at, to, is_visit);
         apply(client, &view, wanted, self.dry_run).await?;
         let done = if self.dry_run {
@@ -81,7 +88,22 @@ impl Go {
             view.arguments(),
             graph.name_of(to)
         ));
+        if view.is_paused() {
+            print(&format!(
+                "it is paused: `kubectl okt resume {}` ends that\n",
+                view.arguments()
+            ));
+        }
         Ok(())
+    }
+
+    /// Returns the outcome of the visit with the text of the request; none if the object has served no such request.
+    fn served(&self, view: &View<'_>, graph: &Graph<'_>, to: StateId) -> Option<VisitOutcome> {
+        let visit = view.position()?.visit.as_ref()?;
+        let is_it = graph.named(&visit.state) == Some(to)
+            && self.request.as_ref() == Some(&visit.request)
+            && visit.outcome != VisitOutcome::Pending;
+        is_it.then_some(visit.outcome)
     }
 
     /// Returns the lifecycle field that asks for the state.
@@ -128,7 +150,12 @@ impl Retry {
             )));
         }
         apply(client, &view, json!({ "request": now() }), self.dry_run).await?;
-        print(&format!("{} is asked to try again\n", view.title()));
+        let done = if self.dry_run {
+            "may be asked"
+        } else {
+            "is asked"
+        };
+        print(&format!("{} {done} to try again\n", view.title()));
         Ok(())
     }
 }

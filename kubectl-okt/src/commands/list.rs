@@ -63,6 +63,8 @@ impl List {
     fn nothing(&self, client: &Client, kinds: &[Kind]) -> String {
         if kinds.is_empty() {
             NO_KINDS.to_owned()
+        } else if self.objects.is_filtered() {
+            "no object is as the options say".to_owned()
         } else if self.objects.shows_namespaces() {
             "no objects".to_owned()
         } else {

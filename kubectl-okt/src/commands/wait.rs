@@ -133,6 +133,20 @@ async fn reach(
             print(&format!("{} {been}is in {state}\n", view.title()));
             return Ok(());
         }
+        if view.is_paused() {
+            return Err(Error::Refused(format!(
+                "{last}; it is paused: `kubectl okt resume {}` ends that",
+                view.arguments()
+            )));
+        }
+        let asks = view.pending_visit().is_some();
+        if let Some((graph, to)) = target.filter(|_| is_reported && status == "True" && !asks) {
+            let name = graph.name_of(to);
+            return Err(Error::Refused(format!(
+                "nothing asks for {name}: {last}; `kubectl okt go {} {name}` does",
+                view.arguments()
+            )));
+        }
         if is_reported && view.is_true("Stalled") {
             return Err(Error::Refused(format!(
                 "{last}; `kubectl okt why {}` says what to do",

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// A command that runs, and the lines that it prints.
 struct Following {
     lines: Lines<BufReader<ChildStdout>>,
-    _program: Child,
+    program: Child,
 }
 
 impl Following {
@@ -30,7 +30,7 @@ impl Following {
         let out = program.stdout.take().expect("it is piped");
         Self {
             lines: BufReader::new(out).lines(),
-            _program: program,
+            program,
         }
     }
 
@@ -118,6 +118,44 @@ async fn an_object_that_is_of_the_list_again_is_a_line() {
     let line = list.next().await;
     assert!(line.starts_with("Database new "), "{line}");
     assert!(line.ends_with(" deleted"), "{line}");
+}
+
+#[tokio::test]
+async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
+    let world = World::start().await;
+    databases(&world).await;
+    let mut list = Following::of(&world, &["list", "-w"]);
+    list.next().await;
+    let Following { lines, mut program } = list;
+    drop(lines);
+    let moved = |number: u64| {
+        let state = if number % 2 == 1 {
+            "Servicing"
+        } else {
+            "Running"
+        };
+        json!({ "lifecycle": { "state": state, "since": long_ago(), "transition": number } })
+    };
+    for number in 3.. {
+        change(&world, "orders", moved(number)).await;
+        if let Some(ended) = program.try_wait().expect("it can be waited for") {
+            assert!(ended.success(), "{ended}");
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut list = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
+    let list = list.arg("--kubeconfig").arg(world.kubeconfig());
+    let list = list.arg("list").stdout(full.expect("a full disk"));
+    let list = list.stderr(Stdio::piped()).spawn().expect("it starts");
+    let output = list.wait_with_output().await.expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("error: cannot print: No space left"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

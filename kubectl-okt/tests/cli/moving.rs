@@ -115,6 +115,15 @@ async fn pause_and_resume_are_an_annotation() {
     "]]
     .assert_eq(&world.says(&["pause", "a"]).await);
     assert_eq!(paused().await.as_deref(), Some("true"));
+    let said = world.refuses(3, &["wait", "a", "ReadOnly"]).await;
+    assert!(
+        said.contains("`kubectl okt resume -n default databases.demo.okt.dev/a`"),
+        "{said}"
+    );
+    let said = world.says(&["go", "a", "ReadOnly", "--dry-run"]).await;
+    assert!(said.contains("it is paused"), "{said}");
+    let said = world.says(&["retry", "a", "--dry-run"]).await;
+    assert_eq!(said, "Database default/a may be asked to try again\n");
     expect![[r"
         Database default/a goes on
     "]]
@@ -201,6 +210,20 @@ async fn wait_ends_where_the_object_arrives_and_where_it_cannot_get_on() {
         error: the visit is over, and its outcome is Refused: Database default/refused is in Running, Running: in Running, as desired
     "]]
     .assert_eq(&world.refuses(3, &["wait", "refused", "Servicing"]).await);
+    let said = world
+        .refuses(3, &["go", "visited", "Servicing", "--request", "a"])
+        .await;
+    assert!(
+        said.contains("has served this request already, and the outcome is Reached"),
+        "{said}"
+    );
+    world
+        .refuses(2, &["go", "visited", "Servicing", "--request", ""])
+        .await;
+    expect![[r"
+        error: nothing asks for ReadOnly: Database default/there is in Running, Running: as desired; `kubectl okt go -n default databases.demo.okt.dev/there ReadOnly` does
+    "]]
+    .assert_eq(&world.refuses(3, &["wait", "there", "ReadOnly"]).await);
     expect![[r"
         error: there is no object nobody in the namespace default; `kubectl okt list -A` shows all objects
     "]].assert_eq(&world.refuses(1, &["wait", "nobody"]).await);

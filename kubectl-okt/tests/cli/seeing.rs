@@ -1,5 +1,7 @@
 //! The commands that read.
 
+use std::path::Path;
+
 use expect_test::expect;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -8,7 +10,7 @@ use okt_testing::Fault;
 use serde_json::{Value, json};
 
 use crate::page::databases;
-use crate::world::{World, brokers, long_ago, status};
+use crate::world::{World, brokers, long_ago, run, status};
 
 async fn world() -> World {
     let world = World::start().await;
@@ -231,6 +233,27 @@ async fn a_graph_is_drawn_in_each_language() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_meant_is_an_error_and_quotes_no_token() {
+    let world = World::start().await;
+    databases(&world).await;
+    let said = world.refuses(2, &["list", "--state", "Runing"]).await;
+    assert!(
+        said.contains("no graph has the state `Runing`; there are End, Failed, "),
+        "{said}"
+    );
+    let said = world.says(&["list", "-l", "a=b"]).await;
+    assert_eq!(said, "no object is as the options say\n");
+    let broken = world.file("broken", "users:\n- user:\n    token: hidden\n  : [\n");
+    let output = run(Path::new(&broken), &["list"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("cannot find a cluster") && !said.contains("hidden"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_name_alone_is_no_object_while_one_of_its_kind_cannot_be_read() {
     let world = World::start().await;
     databases(&world).await;
@@ -334,10 +357,8 @@ async fn conditions_of_any_operator_are_checked_live_in_a_file_and_in_a_stream()
     "]]
     .assert_eq(&world.refuses(3, &["conditions", "-f", &stream]).await);
     let empty = world.file("empty.yaml", "---\n---\n");
-    assert_eq!(
-        world.says(&["conditions", "-f", &empty]).await,
-        "0 objects, no rule broken\n"
-    );
+    let said = world.refuses(1, &["conditions", "-f", &empty]).await;
+    assert!(said.contains("there are none in it"), "{said}");
     let said = world.refuses(1, &["conditions", "lamps"]).await;
     assert!(said.contains("no kind `lamps`"), "{said}");
 }

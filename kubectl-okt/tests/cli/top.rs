@@ -122,7 +122,7 @@ async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
     terminal.press("Left").await;
     terminal.press("Down").await;
     terminal.press("Down").await;
-    let screen = terminal.until("2 objects").await;
+    let screen = terminal.until("2 in Running").await;
     println!("{screen}");
     terminal.press("q").await;
     for _ in 0..6000 {

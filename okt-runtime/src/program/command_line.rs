@@ -29,6 +29,8 @@ pub(super) struct CommandLine {
 pub(super) enum Command {
     /// Run the operator until SIGTERM or Ctrl-C.
     ///
+    /// The cluster is that of $KUBECONFIG or ~/.kube/config, or the one of the pod.
+    ///
     /// Each option is also read from the environment, e.g. `--lease-namespace` from `OKT_LEASE_NAMESPACE`, and from the
     /// file of `--config`. The command line comes first, then the environment, then the file.
     Run(Box<Run>),
@@ -37,6 +39,7 @@ pub(super) enum Command {
     /// It compares the custom resource definition, finds objects that have no place in the graph and those that would
     /// move at once, lets the API server try each change of an owned resource (`dryRun=All`), and asks for the rights
     /// that the service account lacks. It needs the rights of the operator, and that to create subjectaccessreviews.
+    /// The cluster is that of $KUBECONFIG or ~/.kube/config, or the one of the pod.
     #[command(after_help = PREVIEW_CODES)]
     Preview(PreviewOptions),
     /// Print the custom resource definition, to be applied before `run`.

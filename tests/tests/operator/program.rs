@@ -485,8 +485,11 @@ fn a_subcommand_of_the_author_runs() {
     for word in ["run", "crd", "rbac", "manifests", "graph", "health", "say"] {
         assert!(help.contains(&format!("  {word} ")), "{help}");
     }
+    assert!(help.contains("Run the operator until"), "{help}");
     let help = program(&["run", "--help"]);
-    assert!(String::from_utf8_lossy(&help.stdout).contains("--greeting"));
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(help.starts_with("Run the operator until"), "{help}");
+    assert!(help.contains("--greeting"), "{help}");
 }
 
 #[test]

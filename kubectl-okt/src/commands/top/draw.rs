@@ -22,6 +22,9 @@ const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 /// How many signs a state has for its objects.
 const SIGNS: usize = 12;
 
+/// The width below which a list has no room for all columns.
+const NARROW: u16 = 64;
+
 /// Draws everything; `now` is for the times in a state.
 pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen<'_>, now: Timestamp) {
     let [title, body, foot] = Layout::vertical([
@@ -143,16 +146,27 @@ fn draw_list(frame: &mut Frame<'_>, screen: &mut Screen<'_>, area: Rect, now: Ti
         .collect();
     screen.row = screen.row.min(number.saturating_sub(1));
     let titles = ["NAME", "STATE", "FOR", "DESIRED", "READY", "REASON"];
+    // Where there is little room, the state counts for more than what it is to be, which Enter says too.
+    let rest = if area.width < NARROW {
+        Constraint::Length(0)
+    } else {
+        Constraint::Fill(2)
+    };
     let widths = [
         Constraint::Fill(3),
         Constraint::Fill(2),
         Constraint::Length(6),
-        Constraint::Fill(2),
+        rest,
         Constraint::Length(8),
-        Constraint::Fill(2),
+        rest,
     ];
+    let graph = screen.shown_kind().graph();
+    let state = graph.zip(screen.state).map(|(graph, at)| graph.name_of(at));
     let title = match (&*screen.filter, screen.only_stuck) {
-        ("", false) => format!(" {number} objects "),
+        ("", false) => match state {
+            Some(state) => format!(" {number} in {state} "),
+            None => format!(" {number} objects "),
+        },
         ("", true) => format!(" {number} to look at "),
         (filter, _) => format!(" {number} with “{filter}” "),
     };
@@ -236,11 +250,11 @@ fn keys(screen: &Screen<'_>) -> Line<'static> {
         return Line::styled(format!(" {news}"), BUSY);
     }
     let keys = if screen.opened.is_some() {
-        " Esc back   q end"
+        " q end   Esc back"
     } else if screen.on_graph {
-        " ↑↓ state   → objects   Tab kind   Esc back   q end"
+        " q end   ↑↓ state   → objects   Tab kind   Esc back"
     } else {
-        " ↑↓ object   Enter why   ← graph   Tab kind   / filter   p to look at   Esc back   q end"
+        " q end   ↑↓ object   Enter why   ← graph   Tab kind   / filter   p to look at   Esc back"
     };
     Line::styled(keys, FAINT)
 }

@@ -143,12 +143,23 @@ fn of_replicas(group: &Group) -> String {
 fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
     let (status, _, message) = view.ready();
     if status == "True" {
-        return vec![cause(format!("Nothing is wrong: {message}."), [])];
+        let mut causes = vec![cause(format!("Nothing is wrong: {message}."), [])];
+        if view.is_paused() {
+            causes.push(paused(view));
+        }
+        return causes;
     }
     let found = of_lifecycle(view, around).or_else(|| of_resource(view));
     let found = found.unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
     std::iter::once(found).chain(pods).collect()
+}
+
+fn paused(view: &View<'_>) -> Cause {
+    Cause {
+        what: "It is paused by the annotation okt.dev/paused.".to_owned(),
+        remedies: vec![format!("kubectl okt resume {}", view.arguments())],
+    }
 }
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
@@ -158,10 +169,7 @@ fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     let retry = format!("kubectl okt retry {id}");
     let sentence = |text: &str| format!("{text}: {message}");
     let found = match reason {
-        reasons::PAUSED => Cause {
-            what: "It is paused by the annotation okt.dev/paused.".to_owned(),
-            remedies: vec![format!("kubectl okt resume {id}")],
-        },
+        reasons::PAUSED => paused(view),
         reasons::UNREACHABLE => Cause {
             what: sentence("Its operator cannot reach the application"),
             remedies: vec![
