@@ -29,7 +29,10 @@ pub(crate) fn unrest(notebook: &Value) -> Option<String> {
     });
     let generation = number(notebook, "/metadata/generation");
     let seen = number(notebook, "/status/observedGeneration");
-    let visiting = text(notebook, "/status/lifecycle/visit/outcome") == "Pending";
+    // A leaf is left only for a visit that was asked for there; an older one stays pending.
+    let asked = number(notebook, "/status/lifecycle/visit/transition");
+    let is_too_old = state == "End" && asked < number(notebook, "/status/lifecycle/transition");
+    let visiting = text(notebook, "/status/lifecycle/visit/outcome") == "Pending" && !is_too_old;
     let leaving = !notebook["metadata"]["deletionTimestamp"].is_null();
     let rests = state == desired && ready && seen == generation && !visiting && !leaving;
     (!rests).then(|| {
