@@ -88,14 +88,16 @@ impl Diff {
             count += found.len();
         }
         // A cluster has kinds of other operators too; two files are two releases of one.
-        let removed = old.iter().filter(|_| self.old.is_some());
-        for kind in removed.filter(|old| !new.iter().any(|new| new.id() == old.id())) {
-            text.push_str(&format!(
-                "{}\n  - the kind is removed\n      its objects, if there are any, have no operator any more\n",
-                kind.id()
-            ));
-            count += 1;
-            risks += 1;
+        if self.old.is_some() {
+            let is_removed = |old: &&Kind| !new.iter().any(|new| new.id() == old.id());
+            for kind in old.iter().filter(is_removed) {
+                text.push_str(&format!(
+                    "{}\n  - the kind is removed\n      its objects, if there are any, have no operator any more\n",
+                    kind.id()
+                ));
+                count += 1;
+                risks += 1;
+            }
         }
         print(&text);
         match (count, risks, touched.len()) {

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use okt_runtime::view::{Goal, Kind, View, age, way};
+use okt_runtime::view::{Goal, Kind, View, age};
 
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};
@@ -153,14 +153,13 @@ fn visit(view: &View<'_>) -> Option<Fact> {
 
 fn route(view: &View<'_>) -> Option<Fact> {
     let (graph, at) = view.place()?;
-    let route = view.route();
-    let words = match view.goal() {
-        None => "none: the graph does not have the desired state".to_owned(),
-        Some(_) if !route.is_empty() => way(graph, std::iter::once(at).chain(route)),
-        Some(Goal::Desired(to) | Goal::Visit(to)) if to != at => {
+    let words = match (view.goal(), view.way()) {
+        (None, _) => "none: the graph does not have the desired state".to_owned(),
+        (Some(_), Some(way)) => way,
+        (Some(Goal::Desired(to) | Goal::Visit(to)), None) if to != at => {
             format!("none from {} to {}", graph.name_of(at), graph.name_of(to))
         }
-        Some(_) => return None,
+        (Some(_), None) => return None,
     };
     Some(("Route", words))
 }

@@ -157,12 +157,11 @@ async fn reach(
     Err(gone())
 }
 
-/// Returns the outcome of the visit to a state that the spec asks for; none if it asks for none, or it is not recorded.
+/// Returns the outcome of the visit that the spec asks for, if it is to this state.
 fn visited(view: &View<'_>, graph: &Graph<'_>, to: StateId) -> Option<VisitOutcome> {
     let asked = view.desired.visit.as_ref()?;
-    let recorded = view.position()?.visit.as_ref()?;
-    let is_it = asked.state.as_str() == recorded.state && asked.request == recorded.request;
-    (is_it && graph.named(&recorded.state) == Some(to)).then_some(recorded.outcome)
+    let outcome = view.visit_outcome()?;
+    (graph.named(asked.state.as_str()) == Some(to)).then_some(outcome)
 }
 
 /// Returns whether an object is in a state, or has been since a transition.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use okt_runtime::view::{Kind, View, way};
+use okt_runtime::view::{Kind, View};
 
 use crate::error::Error;
 use crate::output::{BOLD, Format, print, print_value, styled};
@@ -59,14 +59,8 @@ impl Why {
 fn text(view: &View<'_>, why: &okt_runtime::view::Why, now: Timestamp) -> String {
     let place = why.place(view, now);
     let mut text = format!("{} {place}.\n", styled(BOLD, &view.title()));
-    if let Some((graph, at)) = view.place() {
-        let route = view.route();
-        if !route.is_empty() {
-            text.push_str(&format!(
-                "The route: {}\n",
-                way(graph, std::iter::once(at).chain(route))
-            ));
-        }
+    if let Some(way) = view.way() {
+        text.push_str(&format!("The route: {way}\n"));
     }
     for cause in &why.causes {
         text.push_str(&format!("\n{}\n", cause.what));

@@ -1,7 +1,7 @@
 //! The operators of the examples, seen from another terminal: nothing is configured.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -120,6 +120,15 @@ impl Terminal<'_> {
     }
 }
 
+/// Interrupts a program, and waits until it has ended.
+async fn interrupted(mut program: Child) -> ExitStatus {
+    let pid = program.id().expect("it runs").to_string();
+    let signal = Command::new("kill").args(["-INT", &pid]).status().await;
+    assert!(signal.expect("kill runs").success());
+    let ended = timeout(PATIENCE, program.wait()).await.expect("it ends");
+    ended.expect("it can be waited for")
+}
+
 /// Waits for a line of a program that has this text.
 async fn line_with(program: &mut Child, text: &str) -> String {
     let out = program.stdout.as_mut().expect("it is piped");
@@ -156,11 +165,7 @@ async fn the_tour() {
     terminal.until_listed(&["red", "Running"]).await;
     terminal.looks("Servicing", "Nothing is wrong").await;
 
-    let pid = tour.id().expect("it runs").to_string();
-    let signal = Command::new("kill").args(["-INT", &pid]).status().await;
-    assert!(signal.expect("kill runs").success());
-    let ended = timeout(PATIENCE, tour.wait()).await.expect("it ends");
-    let ended = ended.expect("it can be waited for");
+    let ended = interrupted(tour).await;
     assert!(ended.success(), "{ended}");
 }
 
@@ -175,7 +180,7 @@ async fn a_real_postgresql_while_its_lifecycle_is_shown() {
     let mut show = Command::new(postgres);
     let show = show.arg("--kubeconfig").arg(&kubeconfig);
     let show = show.stdout(Stdio::null()).kill_on_drop(true);
-    let mut show = show.spawn().expect("it starts");
+    let show = show.spawn().expect("it starts");
     let terminal = Terminal {
         kubeconfig: &kubeconfig,
         object: ("Postgres", "orders"),
@@ -184,13 +189,7 @@ async fn a_real_postgresql_while_its_lifecycle_is_shown() {
     terminal
         .looks("Hibernated", "Postgres default/orders is in")
         .await;
-    let pid = show.id().expect("it runs").to_string();
-    let signal = Command::new("kill").args(["-INT", &pid]).status().await;
-    assert!(signal.expect("kill runs").success());
-    timeout(PATIENCE, show.wait())
-        .await
-        .expect("it ends")
-        .expect("it can be waited for");
+    interrupted(show).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

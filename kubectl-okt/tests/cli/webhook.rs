@@ -1,5 +1,6 @@
 //! A webhook that drops what operators record, on a real API server: `why` names it.
 
+use std::future::ready;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,16 +28,7 @@ use crate::real::run;
 /// The maximum wait for a condition.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What the webhook answers: the status without the place on the graph, as from a tool that knows other fields only.
-async fn without_lifecycle(Json(review): Json<Value>) -> Json<Value> {
-    dropped(&review, "/status/lifecycle")
-}
-
-/// What the webhook answers: no status, as from a tool that applies its own copy of the object.
-async fn without_status(Json(review): Json<Value>) -> Json<Value> {
-    dropped(&review, "/status")
-}
-
+/// Returns what the webhook answers: the object of the review without this field.
 fn dropped(review: &Value, field: &str) -> Json<Value> {
     let request = &review["request"];
     let allowed = request["resource"]["resource"] == "databases";
@@ -52,7 +44,7 @@ fn dropped(review: &Value, field: &str) -> Json<Value> {
 }
 
 /// Serves the answers on this machine; returns the part of a webhook that leads there.
-fn serve(path: &str) -> Value {
+fn serve(field: &'static str) -> Value {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
     let tls = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -65,26 +57,25 @@ fn serve(path: &str) -> Value {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("it listens");
     listener.set_nonblocking(true).expect("a listener");
     let port = listener.local_addr().expect("an address").port();
-    let routes = Router::new()
-        .route("/lifecycle", post(without_lifecycle))
-        .route("/status", post(without_status));
+    let answer = post(move |Json(review): Json<Value>| ready(dropped(&review, field)));
+    let routes = Router::new().route("/", answer);
     let tls = RustlsConfig::from_config(Arc::new(tls));
     let server = axum_server::from_tcp_rustls(listener, tls).expect("a server");
     tokio::spawn(server.serve(routes.into_make_service()));
     json!({
-        "url": format!("https://localhost:{port}{path}"),
+        "url": format!("https://localhost:{port}/"),
         "caBundle": STANDARD.encode(made.cert.pem()),
     })
 }
 
 /// Puts the webhook before the status of databases, and waits until the server asks it.
-async fn trim(client: &Client, path: &str) {
+async fn trim(client: &Client, field: &'static str) {
     let configuration: MutatingWebhookConfiguration = serde_json::from_value(json!({
         "metadata": { "name": "trim" },
         "webhooks": [{
             "name": "trim.policy.example.com",
             "admissionReviewVersions": ["v1"],
-            "clientConfig": serve(path),
+            "clientConfig": serve(field),
             "sideEffects": "None",
             "rules": [
                 {
@@ -146,6 +137,7 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
 
     let configurations: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let dropped = [
+        // As from a tool that applies its own copy of the object.
         (
             "/status",
             "nothing is recorded since",
@@ -155,8 +147,9 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
                   → 1 of 1 replicas of databases in the namespace default act; their log says what they could not write: kubectl -n default logs -l app.kubernetes.io/name=databases
             "]],
         ),
+        // As from a tool that knows other fields only.
         (
-            "/lifecycle",
+            "/status/lifecycle",
             "Its operator cannot record what it does",
             expect![[r"
                 Its operator cannot record what it does: the API server does not keep what the operator writes: record a status: the answer has no `lifecycle`; an admission webhook or a proxy changes the status on its way; the write is retried
@@ -165,9 +158,9 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
             "]],
         ),
     ];
-    for (path, words, cause) in dropped {
-        trim(&client, path).await;
-        let name = path.trim_start_matches('/');
+    for (field, words, cause) in dropped {
+        trim(&client, field).await;
+        let name = field.rsplit('/').next().unwrap_or_default();
         cluster.create(name, json!({})).await;
         let said = until_said(&server, name, words).await;
         let paragraph = said.split("\n\n").nth(1).expect("a cause");

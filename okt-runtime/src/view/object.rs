@@ -8,7 +8,7 @@ use okt_core::{Cause, Graph, StateId};
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
-use super::text::clean;
+use super::text::{clean, way};
 use crate::author::no_lifecycle::NoLifecycle;
 use crate::wire::annotations::PAUSED_ANNOTATION;
 use crate::wire::desired::{Desired, StateName};
@@ -162,16 +162,19 @@ impl<'k> View<'k> {
         named.or_else(home)
     }
 
+    /// Returns the recorded outcome of the visit that the spec asks for; none if it asks for none, or it is not recorded.
+    pub fn visit_outcome(&self) -> Option<VisitOutcome> {
+        let asked = self.desired.visit.as_ref()?;
+        let recorded = self.position()?.visit.as_ref()?;
+        let is_it = recorded.state == asked.state.as_str() && recorded.request == asked.request;
+        is_it.then_some(recorded.outcome)
+    }
+
     /// Returns the visit that the spec asks for and that is not over.
     pub fn pending_visit(&self) -> Option<&str> {
-        let visit = self.desired.visit.as_ref()?;
-        let recorded = self.position().and_then(|position| position.visit.as_ref());
-        let is_over = recorded.is_some_and(|recorded| {
-            recorded.state == visit.state.as_str()
-                && recorded.request == visit.request
-                && recorded.outcome != VisitOutcome::Pending
-        });
-        (!is_over).then(|| visit.state.as_str())
+        let asked = self.desired.visit.as_ref()?;
+        let is_over = (self.visit_outcome()).is_some_and(|it| it != VisitOutcome::Pending);
+        (!is_over).then(|| asked.state.as_str())
     }
 
     /// Returns where the object is to go; none if the graph does not have that state.
@@ -197,6 +200,13 @@ impl<'k> View<'k> {
             (Some((graph, at)), Some(goal)) => route(graph, at, goal),
             _ => Vec::new(),
         }
+    }
+
+    /// Returns the route with the present state, as a way (e.g. `Running → Stopping → End`); none if it is empty.
+    pub fn way(&self) -> Option<String> {
+        let (graph, at) = self.place()?;
+        let route = self.route();
+        (!route.is_empty()).then(|| way(graph, std::iter::once(at).chain(route)))
     }
 
     /// Returns how long the object has been in its state.

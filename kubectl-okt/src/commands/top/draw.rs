@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use okt_core::draw::{EdgeKind, roles};
 use okt_core::{Graph, StateId};
-use okt_runtime::view::{View, Why, age, way};
+use okt_runtime::view::{View, Why, age};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -211,12 +211,8 @@ fn row(view: &View<'_>, shows_namespaces: bool, now: Timestamp) -> Row<'static> 
 /// Why an object is where it is.
 fn reasons(view: &View<'_>, why: &Why, now: Timestamp) -> Paragraph<'static> {
     let mut lines = vec![Line::from(format!("It {}.", why.place(view, now)))];
-    if let Some((graph, at)) = view.place() {
-        let route = view.route();
-        if !route.is_empty() {
-            let way = way(graph, std::iter::once(at).chain(route));
-            lines.push(Line::from(format!("The route: {way}")));
-        }
+    if let Some(way) = view.way() {
+        lines.push(Line::from(format!("The route: {way}")));
     }
     for cause in &why.causes {
         lines.push(Line::default());

@@ -497,6 +497,8 @@ function connect() {
     if (moved?.length) {
       moves.push(...moved);
       isUnsorted = true;
+      // A page that nobody sees draws nothing.
+      if (moves.length > 2 * MOVES) settle();
     }
     if (point) set(point);
     if (gone) points.delete(gone);
