@@ -41,7 +41,7 @@ impl Suite {
     /// Creates the CRD, and waits until it is served.
     ///
     /// # Errors
-    /// The server does not accept the CRD, or does not serve it within 40 seconds. A retry starts
+    /// The server does not accept the CRD, or does not serve it within two minutes. A retry starts
     /// from the beginning, with another group.
     pub async fn start(client: Client) -> Result<Self, Failure> {
         // Several suites may run on one server at the same time.
