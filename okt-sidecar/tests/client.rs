@@ -33,7 +33,7 @@ async fn serve(router: Router) -> (Endpoint, AbortOnDropHandle<()>) {
 
 async fn client_of(router: Router) -> (Client, AbortOnDropHandle<()>) {
     let (endpoint, serving) = serve(router).await;
-    let endpoint = endpoint.timeout(Duration::from_secs(2));
+    let endpoint = endpoint.timeout(Duration::from_mins(2));
     (Client::new(&endpoint).expect("a client"), serving)
 }
 
@@ -96,7 +96,9 @@ fn endless_body(piece: impl FnMut() -> Bytes + Send + Unpin + 'static) -> Body {
 #[tokio::test]
 async fn a_silent_agent_is_waited_for_within_a_limit() {
     let silent = get(|| async { pending::<StatusCode>().await });
-    let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", silent)).await;
+    let (endpoint, _serving) = serve(agent().route("/lifecycle/v1/status", silent)).await;
+    let endpoint = endpoint.timeout(Duration::from_millis(300));
+    let client = Client::new(&endpoint).expect("a client");
     let error = client
         .status()
         .await

@@ -39,7 +39,7 @@ const MINUTES: f64 = 1.25;
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The silence that counts as rest: writes other than transitions come every 10 s.
-const SILENCE: Duration = Duration::from_secs(12);
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// How often the user checks whether a notebook needs another request.
 const AGAIN: Duration = Duration::from_secs(2);

@@ -121,7 +121,7 @@ impl Scene {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let limit = Duration::from_secs(10);
+        let limit = Duration::from_mins(2);
         let taken_up = tokio::time::timeout(limit, taken_up).await;
         taken_up.expect("it is taken up");
     }

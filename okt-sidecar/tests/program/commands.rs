@@ -203,7 +203,7 @@ fn what_leaves_the_group_lives_on_and_holds_nothing_up() {
     let action = site.wait(&id);
     assert_eq!(action["phase"], "Succeeded", "{action}");
     assert!(
-        begun.elapsed() < Duration::from_secs(20),
+        begun.elapsed() < Duration::from_mins(5),
         "the daemon's pipe delayed the end"
     );
     assert_eq!(site.of(&id).len(), 1, "the daemon is gone");
@@ -244,7 +244,7 @@ fn gigabytes_of_output_cost_no_memory() {
         if action["phase"] != "Running" && action["phase"] != "Pending" {
             break action;
         }
-        assert!(begun.elapsed() < Duration::from_mins(2), "{action}");
+        assert!(begun.elapsed() < Duration::from_mins(5), "{action}");
         std::thread::sleep(Duration::from_millis(20));
     };
     let (after, took) = (peak(site.pid()), begun.elapsed());

@@ -49,7 +49,7 @@ async fn a_thousand_half_open_connections_neither_stop_the_status_nor_take_memor
     for _ in 0..50 {
         let begun = Instant::now();
         assert_eq!(status(address).await.status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(30));
     }
     // Both ends of the connections are in this process.
     let grown = resident().saturating_sub(before);
@@ -70,7 +70,7 @@ async fn clients_that_do_not_finish_in_time_are_answered_408_or_disconnected() {
     let quick = |agent: okt_sidecar::Agent<_>| agent.request_limit(Duration::from_millis(300));
     let beside = Beside::start(quick, |_| vec![loopback()]).await;
     let address = beside.address();
-    let limit = Duration::from_secs(20);
+    let limit = Duration::from_mins(2);
 
     // A head without an end.
     let stream = TcpStream::connect(address).await.unwrap();

@@ -17,7 +17,7 @@ use crate::wire::{Answer, ask, exchange, request, status, with_token, work};
 
 /// Waits until a condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while !holds().await {
         assert!(Instant::now() < deadline, "{what}");
         sleep(Duration::from_millis(20)).await;

@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 use crate::normal::normal;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// The typed commands and their output.
 #[derive(Clone, Debug, Default)]
