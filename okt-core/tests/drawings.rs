@@ -169,3 +169,94 @@ fn an_edge_with_several_causes_is_drawn_once() {
         graph.json()
     );
 }
+
+#[cfg(feature = "svg")]
+mod pictures {
+    use okt_core::StateId;
+    use okt_core::draw::{Area, Line, Places};
+
+    use super::database;
+
+    /// Returns the first and the last point of a line.
+    fn ends(line: &Line) -> [(f64, f64); 2] {
+        let numbers: Vec<f64> = (line.path.split(['M', 'C', ' ']))
+            .filter(|word| !word.is_empty())
+            .map(|word| word.parse().expect("a number"))
+            .collect();
+        let [x, y, .., last_x, last_y] = numbers[..] else {
+            panic!("no line: {line:?}");
+        };
+        [(x, y), (last_x, last_y)]
+    }
+
+    fn touches(area: &Area, (x, y): (f64, f64)) -> bool {
+        let near = 2.0;
+        (area.x - near..=area.x + area.width + near).contains(&x)
+            && (area.y - near..=area.y + area.height + near).contains(&y)
+    }
+
+    /// Returns the lines from a state to another.
+    fn between(places: &Places, from: StateId, to: StateId) -> Vec<&Line> {
+        let leads = |line: &&Line| {
+            let [start, end] = ends(line);
+            touches(&places.states[from.index()], start) && touches(&places.states[to.index()], end)
+        };
+        places.lines.iter().filter(leads).collect()
+    }
+
+    #[test]
+    fn each_edge_is_a_line_from_its_state_to_its_target() {
+        let graph = database();
+        let places = graph.places();
+        let mut edges = 0;
+        for (from, state) in graph.iter() {
+            for edge in graph.edges(from) {
+                let lines = between(&places, from, edge.to);
+                let to = graph.name_of(edge.to);
+                assert_eq!(lines.len(), 1, "{} → {to}: {lines:?}", state.name);
+                edges += 1;
+            }
+        }
+        assert_eq!(places.lines.len(), edges);
+    }
+
+    #[test]
+    fn states_that_lead_to_each_other_have_two_lines_that_can_be_told_apart() {
+        let places = database().places();
+        let (running, servicing) = (StateId(1), StateId(2));
+        let there = between(&places, running, servicing);
+        let back = between(&places, servicing, running);
+        let words = |line: &Line| {
+            let mut words: Vec<_> = line
+                .path
+                .split(['M', 'C', ' '])
+                .map(str::to_owned)
+                .collect();
+            words.sort();
+            words
+        };
+        assert_ne!(words(there[0]), words(back[0]));
+    }
+
+    #[test]
+    fn every_label_is_inside_the_picture() {
+        let places = database().places();
+        assert!(!places.labels.is_empty());
+        for (x, _, label) in &places.labels {
+            // A letter is about half as wide as it is high.
+            let half = 15.0 * label.len() as f64 / 4.0;
+            assert!(
+                x - half >= 0.0 && x + half <= places.width,
+                "{label}: {places:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_of_a_graph_is_no_markup() {
+        let mut graph = database();
+        graph.name = "<script>&";
+        let svg = graph.svg();
+        assert!(svg.contains("<title>&lt;script&gt;&amp;</title>"), "{svg}");
+    }
+}

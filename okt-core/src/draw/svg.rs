@@ -1,24 +1,32 @@
-//! A graph as a picture, laid out in layers.
+//! A graph as a picture in SVG.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use layout::adt::dag::NodeHandle;
-use layout::backends::svg::SVGWriter;
-use layout::core::base::Orientation;
-use layout::core::color::Color;
-use layout::core::geometry::{Point, get_size_for_str};
-use layout::core::style::{LineStyleKind, StyleAttr};
-use layout::std_shapes::shapes::{Arrow, Element, LineEndKind, ShapeKind};
-use layout::topo::layout::VisualGraph;
+use layout::core::geometry::Point;
 
-use super::EdgeKind;
+use super::places::{Area, places};
 use crate::graph::{Graph, Mark, State};
 
-/// Sizes in pixels.
-pub(super) const FONT: usize = 15;
-const CORNER: usize = 8;
+/// The space around the name of a state, and around the picture, in pixels.
 const SPACE: f64 = 16.0;
+
+/// The styles, and the head of a line. Labels are edged, so that a line does not cross them out.
+const STYLE: &str = r#"<style>
+svg { font: 15px sans-serif; background: #fff; }
+text { text-anchor: middle; dominant-baseline: central; }
+path { fill: none; stroke: #000; marker-end: url(#head); }
+path.trigger { stroke-dasharray: 5 5; }
+rect { fill: #fff; stroke: #000; }
+.label { stroke: #fff; stroke-width: 4px; paint-order: stroke; font-size: 13px; }
+.rest { stroke-width: 3px; }
+.hold { stroke-width: 3px; stroke-dasharray: 6 3; }
+.visit { stroke-dasharray: 2 2; }
+.leaf { fill: #d3d3d3; }
+</style>
+<marker id="head" viewBox="0 0 10 7" refX="10" refY="3.5" markerWidth="10" markerHeight="7" orient="auto"><polygon points="0 0 10 3.5 0 7"/></marker>
+"#;
 
 impl Graph<'_> {
     /// Draws a graph as a picture in SVG.
@@ -27,62 +35,68 @@ impl Graph<'_> {
     /// is round. Triggers are dashed and labelled with their cause.
     #[must_use]
     pub fn svg(&self) -> String {
-        let (mut picture, _) = picture(self, element);
-        let mut svg = SVGWriter::new();
-        picture.do_it(false, false, false, &mut svg);
-        svg.finalize()
-    }
-}
-
-/// Returns a picture with an element for each state, and these elements.
-pub(super) fn picture(
-    graph: &Graph<'_>,
-    element: impl Fn(&State<'_>) -> Element,
-) -> (VisualGraph, Vec<NodeHandle>) {
-    let mut picture = VisualGraph::new(Orientation::TopToBottom);
-    let nodes: Vec<_> = (graph.states.iter())
-        .map(|state| picture.add_node(element(state)))
-        .collect();
-    for (from, state) in graph.iter() {
-        for edge in graph.edges(from) {
-            let (line, label) = match edge.kind {
-                EdgeKind::Trigger => (LineStyleKind::Dashed, edge.causes.as_str()),
-                EdgeKind::Next if state.children.len() > 1 => (LineStyleKind::Normal, "Next"),
-                EdgeKind::Next | EdgeKind::Child => (LineStyleKind::Normal, ""),
+        let places = places(self, |name| Point::new(name.x + SPACE, name.y + SPACE));
+        let (width, height) = (places.width + SPACE, places.height + SPACE);
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             viewBox=\"0 0 {width:.1} {height:.1}\">\n<title>{}</title>\n{STYLE}",
+            escaped(self.name)
+        );
+        for line in &places.lines {
+            let class = if line.is_trigger {
+                " class=\"trigger\""
+            } else {
+                ""
             };
-            let (start, end) = (LineEndKind::None, LineEndKind::Arrow);
-            let arrow = Arrow::new(start, end, line, label, &style(1, None), &None, &None);
-            // A graph that was not checked may name a target that it does not have.
-            if let Some(to) = nodes.get(edge.to.index()) {
-                picture.add_edge(arrow, nodes[from.index()], *to);
-            }
+            svg.push_str(&format!("<path{class} d=\"{}\"/>\n", line.path));
         }
+        for (x, y, label) in &places.labels {
+            let label = escaped(label);
+            svg.push_str(&format!(
+                "<text class=\"label\" x=\"{x:.1}\" y=\"{y:.1}\">{label}</text>\n"
+            ));
+        }
+        for (state, area) in self.states.iter().zip(&places.states) {
+            svg.push_str(&drawn(state, area));
+        }
+        svg.push_str("</svg>\n");
+        svg
     }
-    (picture, nodes)
 }
 
-fn element(state: &State<'_>) -> Element {
-    let shape = if state.is(Mark::Entry) {
-        ShapeKind::new_circle(state.name)
+fn drawn(state: &State<'_>, area: &Area) -> String {
+    let Area {
+        x,
+        y,
+        width,
+        height,
+    } = area;
+    let marks = [
+        (Mark::Rest, "rest"),
+        (Mark::Hold, "hold"),
+        (Mark::Visit, "visit"),
+        (Mark::Leaf, "leaf"),
+    ];
+    let marks = marks.iter().filter(|(mark, _)| state.is(*mark));
+    let classes: Vec<&str> = marks.map(|(_, class)| *class).collect();
+    let round = if state.is(Mark::Entry) {
+        height / 2.0
     } else {
-        ShapeKind::new_box(state.name)
+        height / 4.0
     };
-    let width = if state.is(Mark::Rest) { 3 } else { 1 };
-    let fill = state.is(Mark::Leaf).then(|| Color::fast("lightgray"));
-    let text = get_size_for_str(state.name, FONT);
-    let size = Point::new(text.x + SPACE, text.y + SPACE);
-    let dashes = if state.is(Mark::Hold) {
-        "stroke-dasharray=\"6 3\""
-    } else if state.is(Mark::Visit) {
-        "stroke-dasharray=\"2 2\""
-    } else {
-        ""
-    };
-    let look = style(width, fill);
-    Element::create_with_properties(shape, look, Orientation::TopToBottom, size, dashes)
+    format!(
+        "<g><title>{}</title><rect class=\"{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+         rx=\"{round:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>\n",
+        escaped(state.doc),
+        classes.join(" "),
+        x + width / 2.0,
+        y + height / 2.0,
+        escaped(state.name),
+    )
 }
 
-pub(super) fn style(width: usize, fill: Option<Color>) -> StyleAttr {
-    let fill = fill.or(Some(Color::fast("white")));
-    StyleAttr::new(Color::fast("black"), width, fill, CORNER, FONT)
+fn escaped(text: &str) -> String {
+    (text.replace('&', "&amp;"))
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

@@ -273,9 +273,9 @@ fn laid_out(graph: &'static Graph<'static>) -> Value {
             "x": area.x, "y": area.y, "width": area.width, "height": area.height,
         })
     });
-    let lines = lines.iter().map(
-        |line| json!({ "path": line.path, "trigger": line.is_trigger, "head": line.has_head }),
-    );
+    let lines = lines
+        .iter()
+        .map(|line| json!({ "path": line.path, "trigger": line.is_trigger }));
     json!({
         "width": width, "height": height,
         "states": states.collect::<Vec<_>>(),

@@ -119,9 +119,7 @@ class MapView {
     const head = `head-${this.number}`;
     this.svg.append(make("defs", {}, make("marker", { id: head, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" }, make("path", { d: "M0 0 8 4 0 8z" }))));
     for (const line of graph.lines) {
-      const path = make("path", { d: line.path, class: line.trigger ? "trigger" : "child" });
-      if (line.head) path.setAttribute("marker-end", `url(#${head})`);
-      this.svg.append(path);
+      this.svg.append(make("path", { d: line.path, class: line.trigger ? "trigger" : "child", "marker-end": `url(#${head})` }));
     }
     for (const [x, y, text] of graph.labels) {
       this.svg.append(make("text", { class: "cause", x, y }, text));
