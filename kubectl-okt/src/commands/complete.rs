@@ -12,14 +12,10 @@ use crate::select::called;
 /// How many objects of a kind are offered.
 const OFFERED: u32 = 200;
 
-/// The commands that take an object, and those that take a kind.
-const OF_OBJECTS: [&str; 10] = [
-    "abandon", "get", "go", "pause", "plan", "resume", "retry", "trail", "wait", "why",
-];
-const OF_KINDS: [&str; 5] = ["conditions", "graph", "list", "map", "top"];
-
 /// Do not offer files (cobra's `ShellCompDirectiveNoFileComp`, as kubectl reads it).
 const NO_FILES: &str = ":4";
+/// Offer files, as the shell does.
+const FILES: &str = ":0";
 
 /// Print what may come next, for kubectl.
 #[derive(Args)]
@@ -33,27 +29,58 @@ pub(crate) struct Complete {
 impl Complete {
     /// Prints the words that may come next; `client` is none if there is no cluster.
     pub(crate) async fn run(&self, command: &Command, client: Option<&Client>) {
+        let mut command = command.clone();
+        // Options of all commands are those of each command then.
+        command.build();
         let (last, before) = match self.words.split_last() {
             Some((last, before)) => (last.as_str(), before),
             None => ("", &[][..]),
         };
-        let mut offered = match before
-            .first()
-            .and_then(|name| command.find_subcommand(name))
-        {
-            None => commands(command),
-            Some(own) => match value_of(own, before) {
-                Some(values) => values,
-                None if last.starts_with('-') => options(own),
-                None => match client {
-                    Some(client) => of_cluster(client, own.get_name(), &before[1..]).await,
-                    None => Vec::new(),
-                },
+        let (mut offered, files) = match before.split_first() {
+            None => (commands(&command), NO_FILES),
+            Some((name, words)) => match command.find_subcommand(name) {
+                None => (Vec::new(), NO_FILES),
+                Some(own) => after(own, words, last, client).await,
             },
         };
         offered.retain(|word| word.starts_with(last));
-        offered.push(NO_FILES.to_owned());
+        offered.push(files.to_owned());
         print_lines(offered);
+    }
+}
+
+/// What may come after these words of a command, and whether files may.
+async fn after(
+    command: &Command,
+    words: &[String],
+    last: &str,
+    client: Option<&Client>,
+) -> (Vec<String>, &'static str) {
+    let (mut given, mut waiting) = (Vec::new(), None);
+    for word in words {
+        if waiting.take().is_none() {
+            waiting = option(command, word);
+            if waiting.is_none() && !word.starts_with('-') {
+                given.push(word.as_str());
+            }
+        }
+    }
+    if waiting.is_none() && last.starts_with('-') {
+        return (options(command), NO_FILES);
+    }
+    let Some(argument) = waiting.or_else(|| command.get_positionals().nth(given.len())) else {
+        return (Vec::new(), NO_FILES);
+    };
+    let values = argument.get_possible_values();
+    if !values.is_empty() {
+        let names = values.iter().map(|value| value.get_name().to_owned());
+        return (names.collect(), NO_FILES);
+    }
+    let wanted = argument.get_value_names().and_then(|names| names.first());
+    match (wanted.map(|name| name.as_str()), client) {
+        (Some("FILE"), _) => (Vec::new(), FILES),
+        (Some(wanted), Some(client)) => (of_cluster(client, wanted, &given).await, NO_FILES),
+        _ => (Vec::new(), NO_FILES),
     }
 }
 
@@ -76,54 +103,59 @@ fn options(command: &Command) -> Vec<String> {
     longs.map(|long| format!("--{long}")).collect()
 }
 
-/// The values of the option before the last word, if it takes one.
-fn value_of(command: &Command, before: &[String]) -> Option<Vec<String>> {
-    let word = before.last().filter(|_| before.len() > 1)?;
-    let option = command.get_arguments().find(|option| {
-        let is_long = option
-            .get_long()
-            .is_some_and(|long| *word == format!("--{long}"));
-        let is_short = option
-            .get_short()
-            .is_some_and(|short| *word == format!("-{short}"));
-        is_long || is_short
-    })?;
-    if !option.get_action().takes_values() {
-        return None;
-    }
-    let values = option.get_possible_values();
-    Some(
-        values
-            .iter()
-            .map(|value| value.get_name().to_owned())
-            .collect(),
-    )
+/// The option that this word is, if it takes a value.
+fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let long = word.strip_prefix("--");
+    let short = word.strip_prefix('-').and_then(|name| name.parse().ok());
+    command.get_opts().find(|option| {
+        (long.is_some() && option.get_long() == long)
+            || (short.is_some() && option.get_short() == short)
+    })
 }
 
 /// Kinds, objects or states; nothing if the cluster does not say.
-async fn of_cluster(client: &Client, command: &str, before: &[String]) -> Vec<String> {
+async fn of_cluster(client: &Client, wanted: &str, given: &[&str]) -> Vec<String> {
+    if !["TYPE", "TYPE/NAME", "STATE"].contains(&wanted) {
+        return Vec::new();
+    }
     let kinds = Kind::all(client).await.unwrap_or_default();
-    let words: Vec<&String> = before
-        .iter()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let names = || kinds.iter().map(|kind| kind.resource.plural.clone());
-    match &words[..] {
-        [] if OF_KINDS.contains(&command) => names().collect(),
-        [] if OF_OBJECTS.contains(&command) => {
+    match (wanted, given.first()) {
+        ("TYPE", _) => {
+            let names = kinds.iter().map(|kind| kind.resource.plural.clone());
+            names.collect()
+        }
+        ("TYPE/NAME", _) => {
             let all = join_all(kinds.iter().map(|kind| objects(client, kind)));
             all.await.concat()
         }
-        [object] if command == "go" => {
-            let kind = object.split('/').next().unwrap_or_default();
+        (_, None) => states(kinds.iter(), |_| true),
+        (_, Some(first)) => {
+            let (kind, is_object) = match first.split_once('/') {
+                Some((kind, _)) => (kind, true),
+                None => (*first, false),
+            };
             let kinds = called(&kinds, kind).unwrap_or_default();
-            let graphs = kinds.iter().filter_map(|kind| kind.graph());
-            let states =
-                graphs.flat_map(|graph| graph.desirable_states().map(|id| graph.name_of(id)));
-            states.map(str::to_owned).collect()
+            // An object may be asked into these only; it may be in any.
+            states(kinds.into_iter(), |is_desirable| is_desirable || !is_object)
         }
-        _ => Vec::new(),
     }
+}
+
+/// The states of these kinds that are wanted, by whether they are desirable.
+fn states<'k>(
+    kinds: impl Iterator<Item = &'k Kind>,
+    is_wanted: impl Fn(bool) -> bool,
+) -> Vec<String> {
+    let mut names = Vec::new();
+    for graph in kinds.filter_map(Kind::graph) {
+        let desirable: Vec<_> = graph.desirable_states().collect();
+        let ids = graph.iter().map(|(id, _)| id);
+        let wanted = ids.filter(|id| is_wanted(desirable.contains(id)));
+        names.extend(wanted.map(|id| graph.name_of(id).to_owned()));
+    }
+    names.sort();
+    names.dedup();
+    names
 }
 
 async fn objects(client: &Client, kind: &Kind) -> Vec<String> {

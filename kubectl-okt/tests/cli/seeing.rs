@@ -68,6 +68,16 @@ async fn kubectl_is_told_what_may_come_next() {
         (&["list", "-o", ""], "json\nyaml\nwide\nname\n:4\n"),
         (&["list", "--prob"], "--problems\n:4\n"),
         (&["go", "databases/orders", "Re"], "ReadOnly\n:4\n"),
+        (&["go", "databases/orders", "St"], ":4\n"),
+        (&["wait", "databases/orders", "Re"], "ReadOnly\n:4\n"),
+        (
+            &["plan", "databases/orders", "--to", "Re"],
+            "ReadOnly\n:4\n",
+        ),
+        (&["list", "--state", "St"], "Start\nStopping\n:4\n"),
+        (&["list", "-n", "default", "data"], "databases\n:4\n"),
+        (&["list", "--name"], "--namespace\n:4\n"),
+        (&["conditions", "-f", ""], ":0\n"),
     ] {
         let words = [&["__complete", "--"], words].concat();
         assert_eq!(world.says(&words).await, said, "{words:?}");
@@ -222,7 +232,7 @@ async fn a_graph_is_drawn_in_each_language() {
     for (language, start) in [
         ("mermaid", "stateDiagram-v2\n"),
         ("dot", "digraph "),
-        ("svg", "<?xml"),
+        ("svg", "<svg"),
         ("json", "{\"format\":1,"),
     ] {
         let drawn = world
