@@ -3,14 +3,14 @@
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent},
     runtime::{conditions, wait::await_condition},
 };
 use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, Outcome, eventually, refusal},
-    world::{World, released},
+    world::{World, events_only, released},
 };
 
 /// Waits until a CRD is gone.
@@ -44,7 +44,7 @@ async fn a_kind_goes_with_its_crd_and_watches_end(world: &World) -> Outcome {
     let made = world.create("a", json!({})).await?;
     let api = world.widgets();
     let from = made.resource_version().given()?;
-    let watch = api.watch(&WatchParams::default(), &from).await?;
+    let watch = api.watch(&events_only(), &from).await?;
     let crds = world.crds();
     crds.delete(&world.crd_name(), &DeleteParams::default())
         .await?;

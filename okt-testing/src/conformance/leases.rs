@@ -4,14 +4,14 @@ use futures::{TryStreamExt, future::try_join_all};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent, WatchParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent},
     core::Status,
 };
 use serde_json::json;
 
 use super::{
     claim::{Failure, Given, Outcome, refusal},
-    world::World,
+    world::{World, events_only},
 };
 
 /// A uid that no object has.
@@ -181,7 +181,7 @@ async fn a_watch_of_several_leases_is_in_the_order_of_their_commits(world: &Worl
 
     let leases: Api<Lease> = world.namespaced();
     let from = first.resource_version().given()?;
-    let params = WatchParams::default().timeout(5);
+    let params = events_only().timeout(60);
     let count = NAMES.len() * 7;
     let events = leases.watch(&params, &from).await?;
     let events: Vec<_> = futures::StreamExt::take(events, count)

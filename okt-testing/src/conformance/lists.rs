@@ -120,7 +120,7 @@ async fn any_word_but_false_and_0_sets_a_flag(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
     for (word, watches) in [("yes", true), ("", true), ("0", false), ("False", false)] {
         // If a parameter is given twice, the first one counts.
-        let path = format!("{}?watch={word}&watch=1&timeoutSeconds=1", world.path());
+        let path = format!("{}?watch={word}&watch=1&timeoutSeconds=5", world.path());
         let reply = world.send("GET", &path, &[], "").await?;
         let first = reply.lines()?.into_iter().next().given()?;
         ensure_eq!(first["type"] == "ADDED", watches, "{word}: {first}");
@@ -294,7 +294,7 @@ async fn without_its_feature_gate_a_shard_selector_is_ignored(world: &World) -> 
         let path = format!("{}?shardSelector={selector}", world.path());
         let list = world.send("GET", &path, &[], "").await?.json()?;
         ensure_eq!(list["items"].as_array().given()?.len(), 2, "{selector}");
-        let path = format!("{path}&watch=true&timeoutSeconds=1");
+        let path = format!("{path}&watch=true&timeoutSeconds=5");
         let events = world.send("GET", &path, &[], "").await?.lines()?;
         ensure_eq!(events.len(), 2, "{selector}");
     }

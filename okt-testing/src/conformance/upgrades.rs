@@ -3,7 +3,7 @@
 use futures::TryStreamExt;
 use kube::{
     ResourceExt,
-    api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams},
+    api::{ListParams, Patch, PatchParams, WatchEvent},
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{
         ALPHA, BETA, apply, change, change_at_once, crd, create, merge, served, twins, widgets,
         with,
     },
-    world::{World, version},
+    world::{World, events_only, version},
 };
 
 async fn a_switch_of_the_stored_version_rewrites_what_is_written_though_it_is_the_same(
@@ -94,7 +94,7 @@ async fn watches_end_when_the_spec_of_their_crd_changes(world: &World) -> Outcom
     let world = &with(world, twins).await?;
     let list = widgets(world, ALPHA).list(&ListParams::default()).await?;
     let from = list.metadata.resource_version.given()?;
-    let params = WatchParams::default().timeout(200);
+    let params = events_only().timeout(200);
     let watch = widgets(world, ALPHA).watch(&params, &from).await?;
     create(world, BETA, "a", json!({})).await?;
     change(world, &twins(world, BETA)).await?;

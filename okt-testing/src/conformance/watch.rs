@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     claim::{Failure, Given, Outcome},
-    world::{World, version},
+    world::{World, events_only, version},
 };
 
 /// Watches from a version until `count` events came, and returns them in short form.
@@ -52,7 +52,7 @@ async fn a_watch_tells_everything_after_its_version_in_order(world: &World) -> O
         .widgets()
         .delete("b", &DeleteParams::default())
         .await?;
-    let events = see(world, &WatchParams::default(), &version(&first)?, 3).await?;
+    let events = see(world, &events_only(), &version(&first)?, 3).await?;
     ensure_eq!(events, ["ADDED b", "MODIFIED a", "DELETED b"]);
     Ok(())
 }
@@ -61,7 +61,7 @@ async fn a_watch_tells_what_happens_while_it_runs(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
     let api = world.widgets();
     let from = version(&first)?;
-    let mut stream = pin!(api.watch(&WatchParams::default(), &from).await?);
+    let mut stream = pin!(api.watch(&events_only(), &from).await?);
     ensure!(
         timeout(Duration::from_millis(20), stream.next())
             .await
@@ -92,9 +92,7 @@ async fn a_watch_from_a_version_to_come_tells_nothing_before_it(world: &World) -
     // Other clients write to the same server, so the version may exist before the watch starts.
     let (from, events) = loop {
         let from = make().await?.0 + 10;
-        let events = api
-            .watch(&WatchParams::default(), &from.to_string())
-            .await?;
+        let events = api.watch(&events_only(), &from.to_string()).await?;
         if make().await?.0 <= from {
             break (from, events);
         }
@@ -116,10 +114,7 @@ async fn a_removal_carries_its_own_version(world: &World) -> Outcome {
         .delete("a", &DeleteParams::default())
         .await?;
     let api = world.widgets();
-    let mut stream = pin!(
-        api.watch(&WatchParams::default(), &version(&first)?)
-            .await?
-    );
+    let mut stream = pin!(api.watch(&events_only(), &version(&first)?).await?);
     let event = stream.next().await.given()??;
     let WatchEvent::Deleted(object) = event else {
         return Err(unexpected(&event));
@@ -136,7 +131,7 @@ async fn a_write_that_changes_nothing_is_no_event(world: &World) -> Outcome {
         .await?;
     world.merge("a", json!({})).await?;
     world.create("b", json!({})).await?;
-    let events = see(world, &WatchParams::default(), &version(&first)?, 1).await?;
+    let events = see(world, &events_only(), &version(&first)?, 1).await?;
     ensure_eq!(events, ["ADDED b"]);
     Ok(())
 }
@@ -147,7 +142,7 @@ async fn leaving_a_selection_is_deleted_and_entering_it_added(world: &World) -> 
         let patch = json!({ "metadata": { "labels": { "l": label } } });
         world.merge("a", patch).await?;
     }
-    let params = WatchParams::default().labels("l=x");
+    let params = events_only().labels("l=x");
     let events = see(world, &params, &version(&first)?, 3).await?;
     ensure_eq!(events, ["ADDED a", "DELETED a", "ADDED a"]);
     Ok(())
@@ -159,12 +154,12 @@ async fn a_watch_by_field_sees_that_field_alone(world: &World) -> Outcome {
     world
         .merge("a", json!({ "spec": { "color": "blue" } }))
         .await?;
-    let params = WatchParams::default().fields("spec.color=blue");
+    let params = events_only().fields("spec.color=blue");
     ensure_eq!(
         see(world, &params, &version(&first)?, 2).await?,
         ["ADDED b", "ADDED a"]
     );
-    let params = WatchParams::default().fields("metadata.name=a");
+    let params = events_only().fields("metadata.name=a");
     ensure_eq!(
         see(world, &params, &version(&first)?, 1).await?,
         ["MODIFIED a"]
@@ -177,7 +172,7 @@ async fn a_watch_from_nowhere_begins_with_what_is_there(world: &World) -> Outcom
     world.create("b", json!({})).await?;
     world.caught_up().await?;
     ensure_eq!(
-        see(world, &WatchParams::default(), "0", 2).await?,
+        see(world, &events_only(), "0", 2).await?,
         ["ADDED a", "ADDED b"]
     );
     Ok(())
@@ -200,13 +195,19 @@ async fn a_streamed_list_ends_with_a_bookmark(world: &World) -> Outcome {
         .get("k8s.io/initial-events-end");
     ensure_eq!(end.map(String::as_str), Some("true"));
     world.create("b", json!({})).await?;
-    ensure_eq!(short(&stream.next().await.given()??), "ADDED b");
+    let next = loop {
+        match stream.next().await.given()?? {
+            WatchEvent::Bookmark(_) => {}
+            event => break event,
+        }
+    };
+    ensure_eq!(short(&next), "ADDED b");
     Ok(())
 }
 
 async fn a_watch_without_a_version_begins_with_what_is_there(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
-    let path = format!("{}?watch=true&timeoutSeconds=1", world.path());
+    let path = format!("{}?watch=true&timeoutSeconds=5", world.path());
     let reply = world.send("GET", &path, &[], "").await?;
     let events = reply.lines()?;
     ensure_eq!(events.len(), 1);
@@ -218,7 +219,7 @@ async fn a_watch_without_a_version_begins_with_what_is_there(world: &World) -> O
 async fn a_watch_from_before_the_kind_is_410_and_a_list_leads_on(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
     let api = world.widgets();
-    let params = WatchParams::default();
+    let params = events_only();
     let mut stream = pin!(api.watch(&params, "1").await?);
     let event = stream.next().await.given()??;
     let WatchEvent::Error(status) = event else {
@@ -240,7 +241,7 @@ async fn a_watch_from_before_the_kind_is_410_and_a_list_leads_on(world: &World) 
 }
 
 async fn a_version_that_is_no_number_is_refused(world: &World) -> Outcome {
-    let outcome = world.widgets().watch(&WatchParams::default(), "x").await;
+    let outcome = world.widgets().watch(&events_only(), "x").await;
     let Err(kube::Error::Api(status)) = outcome else {
         return Err(Failure::new("the watch was accepted"));
     };
@@ -257,7 +258,7 @@ async fn a_version_that_is_no_number_is_refused(world: &World) -> Outcome {
 
 async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
-    let params = WatchParams::default().fields("metadata.name=a").timeout(5);
+    let params = WatchParams::default().fields("metadata.name=a").timeout(10);
     let api = world.widgets();
     let stream = api.watch(&params, &version(&first)?).await?;
     // On a quiet server there would be no new version for a bookmark.
@@ -272,17 +273,14 @@ async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
     // Its version is newer than that of any event.
     let told: u64 = bookmark.metadata.resource_version.parse()?;
     ensure!(told > version(&first)?.parse()?, "{told}");
-    let params = WatchParams {
-        bookmarks: false,
-        ..params
-    };
+    let params = params.disable_bookmarks().timeout(3);
     ensure_eq!(see(world, &params, &version(&first)?, 1).await?, [""; 0]);
     Ok(())
 }
 
 async fn a_watch_may_tell_tables(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
-    let path = format!("{}?watch=true&timeoutSeconds=1", world.path());
+    let path = format!("{}?watch=true&timeoutSeconds=5", world.path());
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let reply = world.send("GET", &path, &[("accept", accept)], "").await?;
     let events = reply.lines()?;
@@ -298,7 +296,7 @@ async fn a_watch_may_tell_metadata_alone(world: &World) -> Outcome {
         .merge("a", json!({ "spec": { "color": "red" } }))
         .await?;
     let api = world.widgets();
-    let params = WatchParams::default();
+    let params = events_only();
     let mut stream = pin!(api.watch_metadata(&params, &version(&first)?).await?);
     let event = stream.next().await.given()??;
     ensure!(
@@ -311,17 +309,13 @@ async fn a_watch_may_tell_metadata_alone(world: &World) -> Outcome {
 async fn a_watch_ends_at_its_timeout(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
     let before = Instant::now();
-    let params = WatchParams {
-        bookmarks: false,
-        ..WatchParams::default()
-    }
-    .timeout(5);
+    let params = events_only().timeout(5);
     ensure_eq!(
         see(world, &params, &version(&first)?, 1).await?,
         Vec::<String>::new()
     );
     let seconds = before.elapsed().as_secs();
-    ensure!((5..10).contains(&seconds), "after {seconds} s");
+    ensure!((5..60).contains(&seconds), "after {seconds} s");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
     core::{GroupVersionKind, NamespaceResourceScope},
 };
 use serde::de::DeserializeOwned;
@@ -209,6 +209,11 @@ impl World {
             .await?;
         Ok(())
     }
+}
+
+/// Returns the parameters of a watch without bookmarks, which come whenever the server likes.
+pub(super) fn events_only() -> WatchParams {
+    WatchParams::default().disable_bookmarks()
 }
 
 pub(super) fn version(object: &DynamicObject) -> Result<String, Failure> {

@@ -12,14 +12,13 @@ use kube::{
     Api,
     api::{
         DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent,
-        WatchParams,
     },
 };
 use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, Outcome, refusal},
-    world::{World, by, fields_of, released, version},
+    world::{World, by, events_only, fields_of, released, version},
 };
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -52,7 +51,7 @@ async fn a_removal_by_the_last_finalizer_carries_what_was_stored(world: &World) 
     let marked = api.delete("a", &DeleteParams::default()).await?;
     let from = version(&marked.left().given()?)?;
     api.patch("a", &PatchParams::default(), &released()).await?;
-    let mut events = pin!(api.watch(&WatchParams::default(), &from).await?);
+    let mut events = pin!(api.watch(&events_only(), &from).await?);
     let WatchEvent::Deleted(last) = events.next().await.given()?? else {
         return Err(Failure::new("expected a removal"));
     };
