@@ -243,8 +243,8 @@ mod pictures {
         let places = database().places();
         assert!(!places.labels.is_empty());
         for (x, _, label) in &places.labels {
-            // A letter is about half as wide as it is high.
-            let half = 15.0 * label.len() as f64 / 4.0;
+            // A letter is about half as wide as it is high: 15 pixels.
+            let half = label.chars().map(|_| 15.0 / 4.0).sum::<f64>();
             assert!(
                 x - half >= 0.0 && x + half <= places.width,
                 "{label}: {places:?}"

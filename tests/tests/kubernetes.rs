@@ -100,7 +100,16 @@ async fn dependents_are_deleted_with_their_owner_even_of_a_new_kind() {
         "apiVersion": "demo.okt.dev/v1", "kind": "Kettle", "metadata": { "name": "red" },
     });
     fs::write(&file, kettle.to_string()).unwrap();
-    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    // A kind is in the discovery a moment after it is established.
+    let since = Instant::now();
+    loop {
+        let mut apply = kubernetes.kubectl().unwrap();
+        let output = apply.args(["apply", "-f"]).arg(&file).output().unwrap();
+        if output.status.success() {
+            break;
+        }
+        assert!(since.elapsed() < LIMIT, "{output:?}");
+    }
     let uid = kubectl(&["get", "kettle", "red", "-o", "jsonpath={.metadata.uid}"]).unwrap();
     let maps: Api<ConfigMap> = Api::default_namespaced(kubernetes.client());
     let map = json!({ "metadata": { "name": "water", "ownerReferences": [

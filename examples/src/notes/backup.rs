@@ -175,15 +175,16 @@ mod tests {
         let database = directory.path().join(files::DATABASE);
         let copied = thread::scope(|scope| {
             let copied =
-                scope.spawn(|| back_up(&database, &target, Duration::from_millis(5), &stop));
+                scope.spawn(|| back_up(&database, &target, Duration::from_millis(50), &stop));
             // A backup that restarted with every document would last as long as the writer.
-            for _ in 0..2000 {
+            for _ in 0..5000 {
                 if copied.is_finished() {
                     break;
                 }
                 store
                     .insert("meanwhile", &"more ".repeat(500))
                     .expect("a document");
+                thread::sleep(Duration::from_millis(2));
             }
             stop.store(true, Ordering::Relaxed);
             copied.join().expect("no panic").expect("a backup")

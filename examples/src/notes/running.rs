@@ -14,7 +14,7 @@ use super::program::Launched;
 const SOON: Duration = Duration::from_millis(25);
 
 /// How long a process may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often a running process is checked.
 const NOW_AND_THEN: Duration = Duration::from_millis(250);

@@ -155,15 +155,19 @@ pub(crate) fn left(stage: &Stage) -> Vec<String> {
     let archive = stage.keeper.archive();
     for entry in entries(&archive) {
         let odd = entries(&archive.join(&entry)).into_iter();
-        let odd = odd.filter(|file| !matches!(file.as_str(), "notes.db" | "notes.log" | "backups"));
+        // A server that is killed and not started again leaves what it had begun.
+        let is_kept = |file: &str| matches!(file, "notes.db" | "notes.log" | "backups");
+        let is_begun = |file: &str| file.ends_with(".partial") || file.starts_with("agent.sock.");
+        let odd = odd.filter(|file| !is_kept(file) && !is_begun(file));
         left.extend(odd.map(|file| format!("{file} is still in the archive {entry}")));
         if entry.starts_with('.') {
             left.push(format!("{entry} is still in the archive"));
         }
         let backups = entries(&archive.join(&entry).join("backups")).into_iter();
-        let unfinished =
-            backups.filter(|file| Path::new(file).extension() != Some(OsStr::new("db")));
-        left.extend(unfinished.map(|file| format!("the backup {file} is unfinished")));
+        let odd = backups.filter(|file| {
+            Path::new(file).extension() != Some(OsStr::new("db")) && !is_begun(file)
+        });
+        left.extend(odd.map(|file| format!("{file} is among the backups")));
     }
     left
 }

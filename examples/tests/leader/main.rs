@@ -11,6 +11,7 @@ mod replica;
 
 use std::time::{Duration, SystemTime};
 
+use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -28,7 +29,7 @@ use crate::record::Record;
 use crate::replica::Replica;
 
 /// How long a lease is valid, in seconds.
-const LEASE_SECONDS: u64 = 3;
+const LEASE_SECONDS: u64 = 10;
 /// How many leaflets there are.
 const LEAFLETS: usize = 40;
 /// The longest wait for something that takes seconds.
@@ -115,10 +116,14 @@ impl Scene {
     /// Changes the lifecycle field of the leaflets with these numbers.
     async fn ask_for(&self, numbers: impl Iterator<Item = usize>, lifecycle: Value) {
         let desired = Patch::Merge(json!({ "spec": { "lifecycle": lifecycle } }));
-        for number in numbers {
+        // Several at once, so that the jobs of many are at work together.
+        let ask = async |number: usize| {
             let params = PatchParams::default();
             (self.leaflets.patch(&name(number), &params, &desired).await).unwrap();
-        }
+        };
+        futures::stream::iter(numbers)
+            .for_each_concurrent(8, ask)
+            .await;
     }
 
     /// Requests a reprint of all leaflets.

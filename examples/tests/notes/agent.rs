@@ -57,7 +57,7 @@ async fn the_agent_keeps_the_protocol() {
 
 #[tokio::test]
 async fn a_second_action_waits_for_the_end_of_the_first() {
-    let scene = Scene::started(100).await;
+    let scene = Scene::started(3_600_000).await;
     scene.add(20).await;
     let (one, two) = (backup(1), order("Stopping", 2, &Settings::default()));
 

@@ -10,7 +10,7 @@ use crate::scene::{Scene, backup, backups, order};
 
 #[tokio::test]
 async fn a_backup_taken_while_a_writer_writes_is_whole() {
-    let scene = Scene::started(50).await;
+    let scene = Scene::started(300).await;
     scene.add(50).await;
     let writer = scene.writer();
     writer.reaches(5).await;
@@ -61,7 +61,7 @@ async fn a_repeated_id_works_once_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_backup_whose_process_was_killed_is_finished_by_the_next_one() {
-    let scene = Scene::started(200).await;
+    let scene = Scene::started(400).await;
     scene.add(60).await;
     let order = backup(7);
     assert!(scene.ask(&order).await);
@@ -105,7 +105,7 @@ async fn an_existing_backup_without_a_record_is_found() {
 
 #[tokio::test]
 async fn a_dropped_backup_goes_on_and_is_found() {
-    let scene = Scene::started(20).await;
+    let scene = Scene::started(300).await;
     scene.add(20).await;
     let order = backup(7);
     assert!(scene.ask(&order).await);

@@ -114,10 +114,10 @@ impl Scene {
         let taken_up = async {
             loop {
                 let report = self.report(order).await;
-                assert!(!report.phase.is_final(), "it is not taken up: {report:?}");
                 if report.resumed {
                     return;
                 }
+                assert!(!report.phase.is_final(), "it is not taken up: {report:?}");
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };

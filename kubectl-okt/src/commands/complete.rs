@@ -77,7 +77,7 @@ async fn after(
         return (names.collect(), NO_FILES);
     }
     let wanted = argument.get_value_names().and_then(|names| names.first());
-    match (wanted.map(|name| name.as_str()), client) {
+    match (wanted.map(clap::builder::Str::as_str), client) {
         (Some("FILE"), _) => (Vec::new(), FILES),
         (Some(wanted), Some(client)) => (of_cluster(client, wanted, &given).await, NO_FILES),
         _ => (Vec::new(), NO_FILES),

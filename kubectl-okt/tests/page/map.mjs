@@ -43,9 +43,10 @@ async function move(name, state, ready = {}) {
   await send(`/${name}/status`, "PATCH", "application/merge-patch+json", { status });
 }
 
-const browser = await puppeteer.launch({ executablePath: execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim(), headless: true, args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await puppeteer.launch({ executablePath: execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim(), headless: true, args: ["--no-sandbox", "--disable-gpu"], timeout: 600_000, protocolTimeout: 600_000 });
 let [map, address] = await start();
 const page = await browser.newPage();
+page.setDefaultTimeout(600_000);
 const errors = [];
 page.on("pageerror", (error) => errors.push(error.message));
 page.on("dialog", (dialog) => { errors.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });

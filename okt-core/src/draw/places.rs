@@ -164,13 +164,15 @@ impl Drawing {
             let mut same: Vec<usize> = (one + 1..self.lines.len())
                 .filter(|other| self.lines[one].0.covers(&self.lines[*other].0))
                 .collect();
-            same.push(one);
-            if let [_, _, ..] = same[..] {
-                let middle = (same.len() - 1) as f64 / 2.0;
-                let to = self.lines[one].0.normal();
-                for (place, line) in same.into_iter().enumerate() {
-                    self.lines[line].0.bend(to, (place as f64 - middle) * APART);
-                }
+            if same.is_empty() {
+                continue;
+            }
+            same.insert(0, one);
+            let across = self.lines[one].0.normal();
+            let mut by = -APART / 2.0;
+            for line in same {
+                self.lines[line].0.bend(across, by);
+                by += APART;
             }
         }
     }

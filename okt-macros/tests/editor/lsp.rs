@@ -20,6 +20,8 @@ pub(crate) struct Server {
     input: ChildStdin,
     messages: Receiver<Value>,
     requests: u64,
+    /// The notifications that came while an answer was waited for.
+    unread: Vec<Value>,
 }
 
 impl Server {
@@ -37,6 +39,7 @@ impl Server {
             input,
             messages,
             requests: 0,
+            unread: Vec::new(),
         })
     }
 
@@ -61,8 +64,12 @@ impl Server {
         self.send(json!({ "method": method, "params": params }));
     }
 
-    /// Waits for the next notification of this kind and returns its parameters.
+    /// Returns the parameters of the last unread notification of this kind, or waits for the next one.
     pub(crate) fn wait_for(&mut self, method: &str) -> Value {
+        let mut unread = std::mem::take(&mut self.unread).into_iter().rev();
+        if let Some(mut last) = unread.find(|message| message["method"] == method) {
+            return last["params"].take();
+        }
         let until = Instant::now() + LIMIT;
         self.receive(method, until, |message| message["method"] == method)["params"].take()
     }
@@ -82,6 +89,8 @@ impl Server {
             // The server has a request of its own (e.g. to watch files); this client can do nothing.
             if !message["id"].is_null() && !message["method"].is_null() {
                 self.send(json!({ "id": message["id"], "result": null }));
+            } else if message["id"].is_null() {
+                self.unread.push(message);
             }
         }
     }

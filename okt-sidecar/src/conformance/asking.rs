@@ -34,7 +34,7 @@ pub(super) async fn thousand_at_once(world: &mut World<'_>) -> Check {
         let (client, work) = (world.client.clone(), work.clone());
         asked.spawn(async move {
             // A client that was refused retries, as an operator would.
-            for _ in 0..50 {
+            for _ in 0..600 {
                 match client.ask(&work.id, &work.request, None).await {
                     Err(error) if passes(&error) => {
                         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -155,7 +155,7 @@ pub(super) async fn wait(world: &mut World<'_>) -> Check {
         .await?;
     let took = asked.elapsed();
     expect(
-        (Duration::from_millis(900)..Duration::from_secs(5)).contains(&took),
+        (Duration::from_millis(900)..Duration::from_secs(15)).contains(&took),
         || format!("wait=1 answers after {took:?}"),
     )?;
     let client = world.client.clone();
@@ -163,10 +163,10 @@ pub(super) async fn wait(world: &mut World<'_>) -> Check {
     let waiting = tokio::spawn(async move { client.report(&id, Duration::from_secs(20)).await });
     world.client.cancel(&work.id, world.epoch).await?;
     let ended = world.ended(&work.id).await?;
-    match tokio::time::timeout(Duration::from_secs(2), waiting).await {
+    match tokio::time::timeout(Duration::from_secs(10), waiting).await {
         Ok(Ok(report)) => same("the phase", report?.phase, ended.phase),
         Ok(Err(_)) | Err(_) => expect(false, || {
-            "wait=20 does not answer within 2 s of the end".to_owned()
+            "wait=20 does not answer within 10 s of the end".to_owned()
         }),
     }
 }

@@ -9,6 +9,9 @@ use super::world::{Check, Stop, World, expect, same};
 use crate::client::Endpoint;
 use crate::wire::{Code, VERSION};
 
+/// How often the status is asked for until an answer comes at once.
+const TRIES: usize = 5;
+
 pub(super) async fn versions(world: &mut World<'_>) -> Check {
     let versions = world.client.versions().await?.versions;
     expect(versions.iter().any(|version| version == VERSION), || {
@@ -69,12 +72,20 @@ pub(super) async fn status(world: &mut World<'_>) -> Check {
 pub(super) async fn status_at_once(world: &mut World<'_>) -> Check {
     let work = world.endless();
     world.begin(&work).await?;
-    let asked = Instant::now();
-    let status = world.client.status().await?;
-    let took = asked.elapsed();
-    expect(took < Duration::from_secs(1), || {
-        format!("it took {took:?}")
+    // A busy machine delays some answers, an agent that waits for its work each of them.
+    let mut best = Duration::MAX;
+    let mut shown = None;
+    for _ in 0..TRIES {
+        let asked = Instant::now();
+        let status = world.client.status().await?;
+        best = best.min(asked.elapsed());
+        shown = status.action.map(|action| action.id);
+        if best < Duration::from_secs(1) {
+            break;
+        }
+    }
+    expect(best < Duration::from_secs(1), || {
+        format!("it took {best:?} at best")
     })?;
-    let shown = status.action.map(|action| action.id);
     same("the action shown", shown, Some(work.id))
 }

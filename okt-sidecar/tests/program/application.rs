@@ -15,7 +15,7 @@ fn application(trap: &str, rest: &str) -> String {
     let probe = json!("[ -e {dir}/up ] && echo Running || echo Starting");
     format!(
         "application:\n  command: [sh, -c, {script}]\n  down: Down\n  \
-         stop: [{{ signal: TERM, wait: 300ms }}]\n{rest}\
+         stop: [{{ signal: TERM, wait: 1m }}]\n{rest}\
          probe: {{ command: [sh, -c, {probe}], every: 50ms }}\n\
          states:\n  Starting: {{ application: start, until: Running }}\n  \
          Stopping: {{ application: stop }}\n  Restarting: {{ application: restart, until: Running }}\n"

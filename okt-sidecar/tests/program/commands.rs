@@ -233,7 +233,7 @@ fn orphans_do_not_stay_as_zombies() {
 #[test]
 fn gigabytes_of_output_cost_no_memory() {
     let script = "yes | head -c 3G; yes wrong | head -c 100M >&2";
-    let mut site = Site::running(&scripts(&[("Loud", script, ", timeout: 5m")]));
+    let mut site = Site::running(&scripts(&[("Loud", script, ", timeout: 30m")]));
     let before = peak(site.pid());
     let begun = Instant::now();
     let id = site.put("Loud");
@@ -244,7 +244,7 @@ fn gigabytes_of_output_cost_no_memory() {
         if action["phase"] != "Running" && action["phase"] != "Pending" {
             break action;
         }
-        assert!(begun.elapsed() < Duration::from_mins(5), "{action}");
+        assert!(begun.elapsed() < Duration::from_mins(30), "{action}");
         std::thread::sleep(Duration::from_millis(20));
     };
     let (after, took) = (peak(site.pid()), begun.elapsed());

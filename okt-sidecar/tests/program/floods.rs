@@ -127,7 +127,7 @@ fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
         for _ in 0..200 {
             let stream = UnixStream::connect(site.path("socket")).expect("it listens");
             stream
-                .set_read_timeout(Some(Duration::from_mins(1)))
+                .set_read_timeout(Some(Duration::from_mins(10)))
                 .expect("a socket");
             let mut writing = stream.try_clone().expect("a socket");
             let text = text.clone();
@@ -139,7 +139,9 @@ fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
             stream.read_to_string(&mut answer).expect("an answer");
             let _ = sending.join();
             assert!(
-                answer.contains(r#""code":"Busy""#) || answer.contains(r#""code":"Overloaded""#),
+                ["Busy", "Overloaded", "TooSlow"]
+                    .iter()
+                    .any(|code| answer.contains(&format!(r#""code":"{code}""#))),
                 "{answer}"
             );
             answered += 1;

@@ -1,7 +1,7 @@
 //! The agent is killed at any moment and started again: no work is done twice, and no work overlaps.
 
 use std::thread::sleep;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -76,11 +76,14 @@ fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
 #[test]
 fn an_agent_killed_at_any_moment_neither_overlaps_nor_repeats_its_work() {
     let mut site = Site::running(&states());
-    // Measure how long it takes on this machine.
-    let since = Instant::now();
-    let id = site.put("Once");
-    assert_eq!(site.wait(&id)["phase"], "Succeeded");
-    let whole = since.elapsed();
+    // Measure how long it takes on this machine, at best.
+    let mut whole = Duration::MAX;
+    for _ in 0..3 {
+        let since = Instant::now();
+        let id = site.put("Once");
+        assert_eq!(site.wait(&id)["phase"], "Succeeded");
+        whole = whole.min(since.elapsed());
+    }
     // The moments are not random: they step unevenly through the life of an action.
     let mut moment = 0;
     let mut unknown = 0;
@@ -88,9 +91,11 @@ fn an_agent_killed_at_any_moment_neither_overlaps_nor_repeats_its_work() {
         let state = if round % 2 == 0 { "Once" } else { "Again" };
         let id = site.put(state);
         moment = (moment + 61) % 240;
-        // Twice the action is left to its end, however slow the machine has become.
-        let long = if round % 12 == 10 { 600 } else { moment };
-        sleep(whole * long / 160);
+        if round % 12 == 10 {
+            site.wait(&id);
+        } else {
+            sleep(whole * moment / 160);
+        }
         site.kill();
         site.start();
         let action = site.wait(&id);
@@ -134,7 +139,9 @@ fn a_signal_makes_the_agent_wait_for_its_action_and_exit_with_0() {
         "probe: {{ command: [echo, Running] }}\nstates: {{ Once: {{ command: [sh, -c, {script}] }} }}\n"
     ));
     let id = site.put("Once");
-    site.until("it runs", |site| !site.of(&id).is_empty());
+    site.until("it runs", |site| {
+        !site.of(&id).is_empty() || site.path("done").exists()
+    });
     site.signal(Signal::TERM);
     assert_eq!(site.ended().code(), Some(0));
     assert_eq!(site.read("done"), "done\n");

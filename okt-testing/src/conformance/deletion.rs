@@ -202,7 +202,6 @@ async fn owned_objects_go_with_their_owner(world: &World) -> Outcome {
 async fn orphans_stay_without_their_reference(world: &World) -> Outcome {
     let owner = world.create("a", json!({})).await?;
     owned_map(world, "m", &owner, false).await?;
-    // The collector keeps only the objects that it has seen by then: it watches each kind on its own.
     an_object_without_owner_is_collected(world, owner).await?;
     delete(world, "a", &DeleteParams::orphan()).await?;
     eventually("the owner is gone", || async {
@@ -220,6 +219,7 @@ async fn a_foreground_deletion_waits_for_what_blocks_it(world: &World) -> Outcom
     let held = Patch::Merge(json!({ "metadata": { "finalizers": ["okt.dev/m"] } }));
     let params = PatchParams::default();
     maps(world).patch("m", &params, &held).await?;
+    an_object_without_owner_is_collected(world, owner).await?;
     delete(world, "a", &DeleteParams::foreground()).await?;
     ensure_eq!(world.get("a").await?.finalizers(), ["foregroundDeletion"]);
     eventually("what is owned is being deleted", || async {
@@ -242,7 +242,8 @@ async fn an_object_whose_owners_never_were_is_collected(world: &World) -> Outcom
 
 /// Makes a map whose owner never was, and waits until it is collected.
 ///
-/// Events of a kind arrive in order, so the collector then knows all maps that were made before.
+/// The collector watches each kind on its own, and may see that an owner goes before it sees what is owned. Events of a
+/// kind arrive in order, so it then knows all maps that were made before.
 async fn an_object_without_owner_is_collected(world: &World, mut owner: DynamicObject) -> Outcome {
     owner.metadata.uid = Some("no-such-uid".to_owned());
     owned_map(world, "n", &owner, false).await?;

@@ -120,7 +120,7 @@ async fn any_word_but_false_and_0_sets_a_flag(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
     for (word, watches) in [("yes", true), ("", true), ("0", false), ("False", false)] {
         // If a parameter is given twice, the first one counts.
-        let path = format!("{}?watch={word}&watch=1&timeoutSeconds=5", world.path());
+        let path = format!("{}?watch={word}&watch=1&timeoutSeconds=10", world.path());
         let reply = world.send("GET", &path, &[], "").await?;
         let first = reply.lines()?.into_iter().next().given()?;
         ensure_eq!(first["type"] == "ADDED", watches, "{word}: {first}");
@@ -250,14 +250,14 @@ async fn a_list_of_all_namespaces_has_all(world: &World) -> Outcome {
     let other = format!("{}-other", world.namespace);
     world.create_namespace(&other).await?;
     world.create("a", json!({})).await?;
-    let other: Api<DynamicObject> = Api::namespaced_with(world.client(), &other, &world.resource());
-    other
+    let there: Api<DynamicObject> = Api::namespaced_with(world.client(), &other, &world.resource());
+    there
         .create(&PostParams::default(), &world.widget("b", json!({})))
         .await?;
     let all = world.all_widgets().list(&ListParams::default()).await?;
     let mine = |object: &&DynamicObject| {
         let namespace = object.namespace();
-        namespace.is_some_and(|namespace| namespace.starts_with(&world.namespace))
+        namespace.is_some_and(|it| it == world.namespace || it == other)
     };
     ensure_eq!(all.items.iter().filter(mine).count(), 2);
     ensure_eq!(names(world, &ListParams::default()).await?, ["a"]);
@@ -294,7 +294,7 @@ async fn without_its_feature_gate_a_shard_selector_is_ignored(world: &World) -> 
         let path = format!("{}?shardSelector={selector}", world.path());
         let list = world.send("GET", &path, &[], "").await?.json()?;
         ensure_eq!(list["items"].as_array().given()?.len(), 2, "{selector}");
-        let path = format!("{path}&watch=true&timeoutSeconds=5");
+        let path = format!("{path}&watch=true&timeoutSeconds=10");
         let events = world.send("GET", &path, &[], "").await?.lines()?;
         ensure_eq!(events.len(), 2, "{selector}");
     }

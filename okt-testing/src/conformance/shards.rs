@@ -257,7 +257,7 @@ async fn watch(
     selector: &str,
     accept: &str,
 ) -> Result<Vec<String>, Failure> {
-    let path = format!("{}?watch=true&timeoutSeconds=5{query}", world.path());
+    let path = format!("{}?watch=true&timeoutSeconds=10{query}", world.path());
     let headers = [(ACCEPT.as_str(), accept)];
     let path = sharded(&path, selector);
     let reply = world.send("GET", &path, &headers, "").await?;
@@ -323,7 +323,7 @@ async fn the_bookmarks_of_a_range_have_the_version_of_all_objects(world: &World)
     let hashes = widgets(world, &["a", "b"]).await?;
     let last = world.create("c", json!({})).await?;
     let path = format!(
-        "{}?watch=true&timeoutSeconds=5&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+        "{}?watch=true&timeoutSeconds=10&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
         world.path()
     );
     let path = sharded(&path, &only(hashes["a"]));

@@ -66,6 +66,7 @@ pub(super) fn twins(world: &World, stored: &str) -> Value {
 pub(super) async fn with(world: &World, crd: fn(&World, &str) -> Value) -> Result<World, Failure> {
     let world = world.own_group();
     world.create_crd(crd(&world, ALPHA)).await?;
+    world.established().await?;
     for version in [ALPHA, BETA] {
         served(&world, version).await?;
     }
@@ -95,6 +96,7 @@ pub(super) async fn change(
     let versions = crd["spec"]["versions"].as_array().given()?.clone();
     let served = versions.iter().find(|version| version["served"] == true);
     let served = served.given()?["name"].as_str().given()?.to_owned();
+    self::served(world, &served).await?;
     let before = widgets(world, &served).list(&ListParams::default()).await?;
     let before = before.metadata.resource_version.given()?;
     let crd = serde_json::from_value(crd)?;

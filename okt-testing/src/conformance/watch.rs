@@ -207,7 +207,7 @@ async fn a_streamed_list_ends_with_a_bookmark(world: &World) -> Outcome {
 
 async fn a_watch_without_a_version_begins_with_what_is_there(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
-    let path = format!("{}?watch=true&timeoutSeconds=5", world.path());
+    let path = format!("{}?watch=true&timeoutSeconds=10", world.path());
     let reply = world.send("GET", &path, &[], "").await?;
     let events = reply.lines()?;
     ensure_eq!(events.len(), 1);
@@ -258,16 +258,23 @@ async fn a_version_that_is_no_number_is_refused(world: &World) -> Outcome {
 
 async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
     let first = world.create("a", json!({})).await?;
-    let params = WatchParams::default().fields("metadata.name=a").timeout(10);
+    let params = WatchParams::default().fields("metadata.name=a").timeout(5);
     let api = world.widgets();
-    let stream = api.watch(&params, &version(&first)?).await?;
-    // On a quiet server there would be no new version for a bookmark.
-    world.create("b", json!({})).await?;
-    let events: Vec<_> = stream.try_collect().await?;
-    // A busy server may send two.
-    let is_bookmark = |event: &WatchEvent<_>| matches!(event, WatchEvent::Bookmark(_));
-    ensure!(events.iter().all(is_bookmark), "{events:?}");
-    let Some(WatchEvent::Bookmark(bookmark)) = events.last() else {
+    let mut last = None;
+    // A busy server may send two, or come too late for one.
+    for round in 0..5 {
+        let stream = api.watch(&params, &version(&first)?).await?;
+        // On a quiet server there would be no new version for a bookmark.
+        world.create(&format!("b{round}"), json!({})).await?;
+        let events: Vec<_> = stream.try_collect().await?;
+        let is_bookmark = |event: &WatchEvent<_>| matches!(event, WatchEvent::Bookmark(_));
+        ensure!(events.iter().all(is_bookmark), "{events:?}");
+        last = events.into_iter().last();
+        if last.is_some() {
+            break;
+        }
+    }
+    let Some(WatchEvent::Bookmark(bookmark)) = last else {
         return Err(Failure::new("no bookmark came"));
     };
     // Its version is newer than that of any event.
@@ -280,7 +287,7 @@ async fn bookmarks_come_before_the_end(world: &World) -> Outcome {
 
 async fn a_watch_may_tell_tables(world: &World) -> Outcome {
     world.create("a", json!({})).await?;
-    let path = format!("{}?watch=true&timeoutSeconds=5", world.path());
+    let path = format!("{}?watch=true&timeoutSeconds=10", world.path());
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let reply = world.send("GET", &path, &[("accept", accept)], "").await?;
     let events = reply.lines()?;
@@ -315,7 +322,7 @@ async fn a_watch_ends_at_its_timeout(world: &World) -> Outcome {
         Vec::<String>::new()
     );
     let seconds = before.elapsed().as_secs();
-    ensure!((5..60).contains(&seconds), "after {seconds} s");
+    ensure!((5..120).contains(&seconds), "after {seconds} s");
     Ok(())
 }
 

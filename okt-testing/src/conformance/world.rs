@@ -111,10 +111,23 @@ impl World {
             .await
     }
 
-    /// Creates a CRD and waits until it is served, some time after it is established.
+    /// Creates a CRD and waits until it is established and served, in whatever order.
     pub(super) async fn create_kind(&self, crd: Value) -> Result<(), Failure> {
         self.create_crd(crd).await?;
+        self.established().await?;
         self.served().await
+    }
+
+    pub(super) async fn established(&self) -> Result<(), Failure> {
+        let (crds, name) = (self.crds(), self.crd_name());
+        eventually("the CRD is established", || async {
+            let crd = crds.get(&name).await?;
+            let conditions = crd.status.and_then(|status| status.conditions);
+            let is_so = (conditions.iter().flatten())
+                .any(|condition| condition.type_ == "Established" && condition.status == "True");
+            Ok(is_so.then_some(()))
+        })
+        .await
     }
 
     pub(super) async fn served(&self) -> Result<(), Failure> {

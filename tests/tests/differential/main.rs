@@ -97,7 +97,7 @@ async fn install(client: &Client) {
     for kind in kinds::all() {
         let path = kind.path("default");
         let mut served = false;
-        for _ in 0..200 {
+        for _ in 0..12_000 {
             let request = http::Request::get(path.as_str())
                 .body(Vec::new())
                 .expect("it is well formed");

@@ -97,7 +97,7 @@ async fn define<A: Served>(place: &Place, definition: CustomResourceDefinition, 
         if answered == "accepted" {
             return;
         }
-        assert!(number < 200, "{answered}");
+        assert!(number < 12_000, "{answered}");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }

@@ -236,12 +236,15 @@ async fn only_permitted_accounts_read_the_metrics(
     installed: &Installed<'_>,
     log: &NamedTempFile,
 ) {
-    let log = std::fs::read_to_string(log.path()).expect("text");
-    let line = (log.lines()).find(|line| line.contains("serves metrics with TLS"));
-    let (_, address) = line
-        .expect("it says so")
-        .split_once("address=")
-        .expect("an address");
+    let said = || {
+        let log = std::fs::read_to_string(log.path()).expect("text");
+        let mut lines = log.lines().map(str::to_owned);
+        lines.find(|line| line.contains("serves metrics with TLS"))
+    };
+    // The other replica alone may have done the work so far.
+    until("it says where it serves metrics", async || said().is_some()).await;
+    let line = said().expect("it said so");
+    let (_, address) = line.split_once("address=").expect("an address");
     let address: SocketAddr = address.trim().parse().expect("an address");
     let reader = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "reader", "namespace": HOME },

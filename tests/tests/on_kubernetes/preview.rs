@@ -12,7 +12,7 @@ use okt_tests::Served;
 use okt_tests::lamps::first::{Lamp, LampState, Lamps};
 use serde_json::json;
 
-use crate::{SERVER, on_kubernetes};
+use crate::{PATIENCE, SERVER, on_kubernetes};
 
 /// The program, which is the second release.
 const LAMPS: &str = env!("CARGO_BIN_EXE_lamps");
@@ -109,8 +109,15 @@ async fn a_preview_names_what_would_change_and_the_rights_that_are_lacking_and_c
             server,
             &["rbac", "--service-account", &format!("{HOME}/lamps")],
         );
-        let output = preview(server);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // The API server takes a moment to know a role that is bound.
+        let since = std::time::Instant::now();
+        let text = loop {
+            let output = preview(server);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if !text.contains("Rights that") || since.elapsed() > PATIENCE {
+                break text;
+            }
+        };
         clean(&client).await;
         assert!(!text.contains("Rights that"), "{text}");
         let after = (

@@ -180,7 +180,8 @@ async fn a_command_may_print_while_it_reads() {
         socket.exit(0).await;
     };
     let input = vec![b'x'; 30_000_000];
-    let exec = |exec: Exec| exec.stdin(input).limit(30_000_000);
+    let limit = Duration::from_mins(10);
+    let exec = |exec: Exec| exec.stdin(input).limit(30_000_000).timeout(limit);
     let output = ran(V5, script, exec).await.expect("it ends well");
     assert_eq!(output.stdout.len(), 30_000_000);
 }

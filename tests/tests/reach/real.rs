@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config, CustomResource, Resource};
-use okt::reach::{Reach, ReachError};
+use okt::reach::{Exec, Output, Reach, ReachError};
 use okt::{
     Action, Application, Desired, Failure, LifecycleSpec, ServiceAccount, Status, Watches,
     lifecycle_graph, rbac,
@@ -94,6 +94,16 @@ fn the_roles_grant_what_reach_needs_cluster_wide_and_per_namespace() {
     assert!(!cluster.contains("pods"), "{cluster}");
 }
 
+/// Runs a command; the API server takes a moment to know a role that is bound.
+async fn permitted(exec: impl Fn() -> Exec) -> Result<Output, ReachError> {
+    loop {
+        match exec().run().await {
+            Err(ReachError::Forbidden { .. }) => {}
+            output => return output,
+        }
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
@@ -121,11 +131,8 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
 
     let reach = Reach::outside(as_account(kubernetes.config(), "probes"));
     let exec = |pod: &str| reach.exec("team", pod, ["tr", "a-z", "A-Z"]);
-    let output = soon(
-        "a command",
-        exec("shell-0").container("app").stdin("hello").run(),
-    )
-    .await;
+    let hello = || exec("shell-0").container("app").stdin("hello");
+    let output = soon("a command", permitted(hello)).await;
     assert_eq!(output.expect("it ends well").stdout_text(), "HELLO");
     let asked = execs.asked();
     assert!(asked[0].starts_with("/exec/team/shell-0/app?"), "{asked:?}");

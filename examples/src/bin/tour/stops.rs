@@ -57,7 +57,7 @@ async fn creation(scene: &Scene) -> Result<(), Trouble> {
         1,
         "Three notebooks are created; the graph leads each to Running",
     );
-    create(scene, NOTEBOOKS.map(|(name, _)| name), 60).await?;
+    create(scene, NOTEBOOKS.map(|(name, _)| name), 120).await?;
     for (name, documents) in NOTEBOOKS {
         let notes = scene.desk.get(name).await?;
         let trail = position(&notes).map_or("", |position| &position.trail);
@@ -95,7 +95,6 @@ async fn backup_while_writing(scene: &Scene) -> Result<(), Trouble> {
     let stop = Arc::new(AtomicBool::new(false));
     let writer = tokio::spawn(keep_writing(server.clone(), Arc::clone(&stop)));
     ask_for_backup(scene, "alpha", "nightly-1").await?;
-    scene.desk.until_in("alpha", NotesState::Servicing).await?;
     let notes = scene
         .desk
         .until("alpha", "has made its visit", |notes| {
