@@ -119,7 +119,7 @@ async fn run(line: Line) -> Result<(), Error> {
         }
         Command::Complete(complete) => {
             let client = connection.client().await.ok();
-            complete.run(&Line::command(), client.as_ref()).await;
+            complete.run(Line::command(), client.as_ref()).await;
             Ok(())
         }
         Command::Man => {

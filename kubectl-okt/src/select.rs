@@ -174,11 +174,7 @@ impl Many {
         if kinds.is_empty() || kinds.iter().any(is_of) {
             return Ok(());
         }
-        let graphs = kinds.iter().filter_map(|kind| kind.graph());
-        let states: BTreeSet<_> = graphs
-            .flat_map(|graph| graph.states.iter().map(|state| state.name))
-            .collect();
-        let states: Vec<_> = states.into_iter().collect();
+        let states: Vec<_> = states_of(kinds).into_iter().collect();
         Err(Error::Usage(format!(
             "no graph has the state `{state}`; there are {}",
             states.join(", ")
@@ -297,6 +293,13 @@ pub(crate) async fn chosen(client: &Client, name: Option<&str>) -> Result<Vec<Ki
         return Err(Error::Failed(NO_KINDS.to_owned()));
     }
     Ok(kinds)
+}
+
+/// Returns the names of all states of these kinds, each once.
+pub(crate) fn states_of(kinds: &[&Kind]) -> BTreeSet<&'static str> {
+    let graphs = kinds.iter().filter_map(|kind| kind.graph());
+    let states = graphs.flat_map(|graph| graph.states);
+    states.map(|state| state.name).collect()
 }
 
 /// Returns the kinds that a user means.

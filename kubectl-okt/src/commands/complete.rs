@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use okt_runtime::view::Kind;
 
 use crate::output::print_lines;
-use crate::select::called;
+use crate::select::{called, states_of};
 
 /// How many objects of a kind are offered.
 const OFFERED: u32 = 200;
@@ -28,8 +28,7 @@ pub(crate) struct Complete {
 
 impl Complete {
     /// Prints the words that may come next; `client` is none if there is no cluster.
-    pub(crate) async fn run(&self, command: &Command, client: Option<&Client>) {
-        let mut command = command.clone();
+    pub(crate) async fn run(&self, mut command: Command, client: Option<&Client>) {
         // Options of all commands are those of each command then.
         command.build();
         let (last, before) = match self.words.split_last() {
@@ -128,34 +127,28 @@ async fn of_cluster(client: &Client, wanted: &str, given: &[&str]) -> Vec<String
             let all = join_all(kinds.iter().map(|kind| objects(client, kind)));
             all.await.concat()
         }
-        (_, None) => states(kinds.iter(), |_| true),
+        (_, None) => states(&kinds.iter().collect::<Vec<_>>(), false),
         (_, Some(first)) => {
             let (kind, is_object) = match first.split_once('/') {
                 Some((kind, _)) => (kind, true),
                 None => (*first, false),
             };
             let kinds = called(&kinds, kind).unwrap_or_default();
-            // An object may be asked into these only; it may be in any.
-            states(kinds.into_iter(), |is_desirable| is_desirable || !is_object)
+            states(&kinds, is_object)
         }
     }
 }
 
-/// The states of these kinds that are wanted, by whether they are desirable.
-fn states<'k>(
-    kinds: impl Iterator<Item = &'k Kind>,
-    is_wanted: impl Fn(bool) -> bool,
-) -> Vec<String> {
-    let mut names = Vec::new();
-    for graph in kinds.filter_map(Kind::graph) {
-        let desirable: Vec<_> = graph.desirable_states().collect();
-        let ids = graph.iter().map(|(id, _)| id);
-        let wanted = ids.filter(|id| is_wanted(desirable.contains(id)));
-        names.extend(wanted.map(|id| graph.name_of(id).to_owned()));
-    }
-    names.sort();
-    names.dedup();
-    names
+/// The states of these kinds, or only those that an object may be asked into.
+fn states(kinds: &[&Kind], only_desirable: bool) -> Vec<String> {
+    let names = if only_desirable {
+        let graphs = kinds.iter().filter_map(|kind| kind.graph());
+        let names = graphs.flat_map(|graph| graph.desirable_states().map(|id| graph.name_of(id)));
+        names.collect()
+    } else {
+        states_of(kinds)
+    };
+    names.into_iter().map(str::to_owned).collect()
 }
 
 async fn objects(client: &Client, kind: &Kind) -> Vec<String> {

@@ -134,7 +134,7 @@ impl Drawing {
         let corners = states
             .iter()
             .map(|area| (area.x + area.width, area.y + area.height));
-        let points = (self.lines.iter()).flat_map(|(curve, _)| curve.points());
+        let points = (self.lines.iter()).flat_map(|(curve, _)| &curve.0);
         let ends = self.labels.iter().map(|(x, y, text)| {
             let half = get_size_for_str(text, FONT);
             (x + half.x / 2.0, y + half.y / 2.0)
@@ -202,18 +202,14 @@ impl Curve {
         self
     }
 
-    fn points(&self) -> impl DoubleEndedIterator<Item = &Point> + ExactSizeIterator {
-        self.0.iter()
-    }
-
     /// Whether the other one is in the same place, in this direction or the other.
     fn covers(&self, other: &Self) -> bool {
         let near = |(one, two): (&Point, &Point)| {
             (one.x - two.x).abs() < 1.0 && (one.y - two.y).abs() < 1.0
         };
         self.0.len() == other.0.len()
-            && (self.points().zip(other.points()).all(near)
-                || self.points().zip(other.points().rev()).all(near))
+            && (self.0.iter().zip(&other.0).all(near)
+                || self.0.iter().zip(other.0.iter().rev()).all(near))
     }
 
     /// Returns the direction across the line, of length one; none for a line without length.
@@ -238,8 +234,7 @@ impl Curve {
         let mut text = String::new();
         if let Some((start, rest)) = self.0.split_first() {
             text = format!("M{:.1} {:.1}", start.x, start.y);
-            for curve in rest.chunks_exact(3) {
-                let [one, two, end] = curve else { continue };
+            for [one, two, end] in rest.as_chunks().0 {
                 text.push_str(&format!(
                     " C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
                     one.x, one.y, two.x, two.y, end.x, end.y

@@ -2,11 +2,11 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use layout::core::geometry::Point;
 
 use super::places::{Area, places};
+use super::roles;
 use crate::graph::{Graph, Mark, State};
 
 /// The space around the name of a state, and around the picture, in pixels.
@@ -71,14 +71,6 @@ fn drawn(state: &State<'_>, area: &Area) -> String {
         width,
         height,
     } = area;
-    let marks = [
-        (Mark::Rest, "rest"),
-        (Mark::Hold, "hold"),
-        (Mark::Visit, "visit"),
-        (Mark::Leaf, "leaf"),
-    ];
-    let marks = marks.iter().filter(|(mark, _)| state.is(*mark));
-    let classes: Vec<&str> = marks.map(|(_, class)| *class).collect();
     let round = if state.is(Mark::Entry) {
         height / 2.0
     } else {
@@ -88,7 +80,7 @@ fn drawn(state: &State<'_>, area: &Area) -> String {
         "<g><title>{}</title><rect class=\"{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
          rx=\"{round:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>\n",
         escaped(state.doc),
-        classes.join(" "),
+        roles(state).join(" "),
         x + width / 2.0,
         y + height / 2.0,
         escaped(state.name),

@@ -3,14 +3,14 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, Outcome, eventually},
-    world::{World, by},
+    world::{World, by, listed},
 };
 
 pub(super) const ALPHA: &str = "v1alpha1";
@@ -74,15 +74,7 @@ pub(super) async fn with(world: &World, crd: fn(&World, &str) -> Value) -> Resul
 }
 
 pub(super) async fn served(world: &World, version: &str) -> Outcome {
-    let api = widgets(world, version);
-    eventually("the version is served", || async {
-        match api.list(&ListParams::default()).await {
-            Ok(_) => Ok(Some(())),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 429 | 503) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    })
-    .await
+    listed(&widgets(world, version)).await.map(drop)
 }
 
 /// Changes the CRD, and waits until the server uses it: then older versions are too old for watches.
@@ -96,8 +88,7 @@ pub(super) async fn change(
     let versions = crd["spec"]["versions"].as_array().given()?.clone();
     let served = versions.iter().find(|version| version["served"] == true);
     let served = served.given()?["name"].as_str().given()?.to_owned();
-    self::served(world, &served).await?;
-    let before = widgets(world, &served).list(&ListParams::default()).await?;
+    let before = listed(&widgets(world, &served)).await?;
     let before = before.metadata.resource_version.given()?;
     let crd = serde_json::from_value(crd)?;
     let changed = world

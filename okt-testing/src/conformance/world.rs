@@ -12,7 +12,8 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams},
-    core::{GroupVersionKind, NamespaceResourceScope},
+    core::{GroupVersionKind, NamespaceResourceScope, ObjectList},
+    runtime::{conditions::is_crd_established, wait::Condition},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -122,24 +123,14 @@ impl World {
         let (crds, name) = (self.crds(), self.crd_name());
         eventually("the CRD is established", || async {
             let crd = crds.get(&name).await?;
-            let conditions = crd.status.and_then(|status| status.conditions);
-            let is_so = (conditions.iter().flatten())
-                .any(|condition| condition.type_ == "Established" && condition.status == "True");
+            let is_so = is_crd_established().matches_object(Some(&crd));
             Ok(is_so.then_some(()))
         })
         .await
     }
 
     pub(super) async fn served(&self) -> Result<(), Failure> {
-        let all = self.all_widgets();
-        eventually("the CRD is served", || async {
-            match all.list(&ListParams::default()).await {
-                Ok(_) => Ok(Some(())),
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 429 | 503) => Ok(None),
-                Err(error) => Err(error.into()),
-            }
-        })
-        .await
+        listed(&self.all_widgets()).await.map(drop)
     }
 
     // Clients.
@@ -222,6 +213,18 @@ impl World {
             .await?;
         Ok(())
     }
+}
+
+/// Lists the objects of a kind as soon as it is served.
+pub(super) async fn listed(api: &Api<DynamicObject>) -> Result<ObjectList<DynamicObject>, Failure> {
+    eventually("the kind is served", || async {
+        match api.list(&ListParams::default()).await {
+            Ok(list) => Ok(Some(list)),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 429 | 503) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await
 }
 
 /// Returns the parameters of a watch without bookmarks, which come whenever the server likes.
