@@ -1,9 +1,10 @@
 //! The operator's clock: wall time, or tokio's clock in tests.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use okt_core::machine::Time;
 use tokio::time::{Instant, sleep_until};
 
 /// The longest wait of a timer: 30 years, as in tokio.
@@ -16,6 +17,17 @@ const FAR: Duration = Duration::from_hours(30 * 365 * 24);
 pub(crate) fn after(wait: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait.min(FAR)).unwrap_or(now)
+}
+
+/// Returns the present moment of tokio's clock, for a machine.
+pub(crate) fn moment() -> Time {
+    // A day before the first call: tokio's clock, where a test pauses it, may be a little behind that of the process.
+    static ORIGIN: LazyLock<std::time::Instant> = LazyLock::new(|| {
+        let now = std::time::Instant::now();
+        now.checked_sub(Duration::from_hours(24)).unwrap_or(now)
+    });
+    let now = Instant::now().into_std();
+    Time::after_origin(now.saturating_duration_since(*ORIGIN))
 }
 
 /// Waits until a time; forever if there is none.

@@ -11,7 +11,12 @@ const VERSIONS: usize = 3;
 impl World {
     /// Stores another version of the object.
     pub(crate) fn store(&mut self, change: impl FnOnce(&mut Object)) {
+        let before = self.stored;
         change(&mut self.stored);
+        if self.stored == before {
+            // A write that changes nothing makes no version.
+            return;
+        }
         self.stored.version.0 += 1;
         self.versions.push(self.stored);
         if self.versions.len() > VERSIONS {
@@ -22,9 +27,9 @@ impl World {
 
     /// Lists again if a watch is too far behind.
     pub(crate) fn relist(&mut self) {
-        if self.operator.cache.version < self.versions[0].version {
-            self.operator.cache = self.versions[0];
-            self.operator.queued = true;
+        if self.process.cache.version < self.versions[0].version {
+            self.process.cache = self.versions[0];
+            self.process.queued = true;
         }
     }
 

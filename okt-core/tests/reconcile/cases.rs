@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use okt_core::Graph;
-use okt_core::reconcile::Graphs;
 
 use crate::build;
+use crate::machine::Graphs;
 
 /// An application and its surroundings.
 pub(crate) struct Case {
@@ -40,6 +40,10 @@ pub(crate) enum Special {
     NewerOperator,
     /// The application writes status fields of its own.
     Extra,
+    /// It has conditions of an earlier controller.
+    Inherited,
+    /// Others write into its status, and no apply removes that.
+    Leftovers,
 }
 
 /// The number of unexpected events that can still happen, by kind.
@@ -276,6 +280,7 @@ fn with_a_life(shapes: &Shapes) -> Vec<Case> {
         )
         .pass(leaving)
         .owns(&["Off"]),
+        case("idle states, sights", idle, "user 1, sights 1"),
         case("an idle home, owned", shelf, "user 1, ticks 1, faults 1").owns(&["Off"]),
         case("deadlines", timed, "user 1, ticks 3, answers 2").owns(&["Up"]),
         case("retries", leafy, "ticks 3, answers 3, drains 1"),
@@ -360,6 +365,18 @@ fn special(shapes: &Shapes) -> Vec<Case> {
             "user 1, ticks 1, sights 2, faults 1",
         )
         .special(Special::Extra),
+        case(
+            "conditions of an earlier controller",
+            tiny,
+            "user 1, crashes 1, faults 2",
+        )
+        .special(Special::Inherited),
+        case(
+            "leftovers of others",
+            tiny,
+            "user 1, ticks 2, sights 2, faults 1",
+        )
+        .special(Special::Leftovers),
     ]
 }
 

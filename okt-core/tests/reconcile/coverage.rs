@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use okt_core::decide::{Ending, Run, Stand, Verdict};
-use okt_core::facts::Task;
-use okt_core::reconcile::{Decision, Draft, Effect, Hold, RunEnd, Standing, WorkChange};
 
+use crate::machine::{Decision, Draft, Effect, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use crate::world::World;
 
 /// The names of the decisions that were taken.
@@ -15,11 +14,10 @@ pub(crate) struct Coverage(BTreeSet<&'static str>);
 impl Coverage {
     /// Records the next decision, if there is one.
     pub(crate) fn note(&mut self, world: &World) {
-        if !world.operator.is_active() {
+        if !world.process.is_active() {
             return;
         }
-        let round = world.operator.round();
-        match world.decision(&round) {
+        match world.clone().next_decision() {
             Decision::Rest(next) => {
                 self.0.insert(match next.wait() {
                     Some(_) => "rest: for a time",
@@ -28,18 +26,15 @@ impl Coverage {
                 });
             }
             Decision::Do(effect) => {
-                let is_due = world.facts(&round).work.task == Task::Due;
-                let is_again = is_due && matches!(effect, Effect::Start { .. });
-                self.0.insert(if is_again {
-                    "effect Start: again"
-                } else {
-                    effect_name(&effect)
-                });
-                if let Effect::Draft(Draft {
-                    step, hold, work, ..
-                }) = effect
-                {
-                    let names = [step_name(&step), hold_name(hold), work_name(work)];
+                self.0.insert(effect_name(&effect));
+                if let Effect::Render(render) = effect {
+                    let Draft {
+                        step,
+                        not_ready,
+                        work,
+                        ..
+                    } = render.draft;
+                    let names = [step_name(&step), reason_name(not_ready), work_name(work)];
                     self.0.extend(names);
                 }
             }
@@ -59,8 +54,8 @@ impl Coverage {
 
 /// The decisions that some case reaches.
 ///
-/// It leaves out drafts that `decide` never makes: of a release, of starting work, of a hold that holds
-/// nothing. No case has an action that names a state without an edge.
+/// It leaves out drafts that `decide` never makes: of a release, of starting work, of a reason that is
+/// none. No case has an action that names a state without an edge.
 const EXPECTED: &[&str] = &[
     "rest: for a time",
     "rest: settled",
@@ -69,20 +64,24 @@ const EXPECTED: &[&str] = &[
     "effect DropFinalizer",
     "effect DropFinalizer: abandoned",
     "effect Observe",
+    "effect Observe: silent",
     "effect RunPass",
     "effect RunPass: leaving",
     "effect Apply",
     "effect Apply: prunes",
     "effect Clear",
-    "effect Draft",
+    "effect Render",
+    "effect TakeOver",
     "effect Commit",
-    "effect Commit: patch",
+    "effect ChangeWork",
+    "effect RemoveLeftovers",
     "effect ShowFailure",
     "effect ShowUnreadable",
     "effect Start",
     "effect Start: resumed",
     "effect Start: again",
     "effect Cancel",
+    "effect Cancel: task",
     "step Stand: Settled",
     "step Stand: Failed",
     "step Stand: Running",
@@ -97,15 +96,15 @@ const EXPECTED: &[&str] = &[
     "step Retry",
     "step End: Well",
     "step End: Failed",
-    "hold None",
-    "hold AsBefore",
-    "hold Unchecked",
-    "hold Pass: Short",
-    "hold Pass: Held",
-    "hold Pass: GaveUp",
-    "hold Stopping",
-    "hold Resources: Awaited",
-    "hold Resources: Failed",
+    "not ready: None",
+    "not ready: AsBefore",
+    "not ready: Unchecked",
+    "not ready: Pass: Short",
+    "not ready: Pass: Held",
+    "not ready: Pass: GaveUp",
+    "not ready: Stopping",
+    "not ready: Resources: Awaited",
+    "not ready: Resources: Failed",
     "work Keep",
     "work New",
     "work None",
@@ -115,23 +114,28 @@ const EXPECTED: &[&str] = &[
 
 fn effect_name(effect: &Effect) -> &'static str {
     match effect {
-        Effect::AddFinalizer => "effect AddFinalizer",
-        Effect::DropFinalizer { abandoned: false } => "effect DropFinalizer",
-        Effect::DropFinalizer { abandoned: true } => "effect DropFinalizer: abandoned",
-        Effect::Observe => "effect Observe",
-        Effect::RunPass { leaving: false } => "effect RunPass",
-        Effect::RunPass { leaving: true } => "effect RunPass: leaving",
-        Effect::Apply { prunes: false, .. } => "effect Apply",
-        Effect::Apply { prunes: true, .. } => "effect Apply: prunes",
-        Effect::Clear => "effect Clear",
-        Effect::Draft(_) => "effect Draft",
-        Effect::Commit { patch: false, .. } => "effect Commit",
-        Effect::Commit { patch: true, .. } => "effect Commit: patch",
-        Effect::ShowFailure => "effect ShowFailure",
-        Effect::ShowUnreadable => "effect ShowUnreadable",
-        Effect::Start { resumed: false } => "effect Start",
-        Effect::Start { resumed: true } => "effect Start: resumed",
-        Effect::Cancel => "effect Cancel",
+        Effect::AddFinalizer(_) => "effect AddFinalizer",
+        Effect::DropFinalizer(drop) if drop.abandoned => "effect DropFinalizer: abandoned",
+        Effect::DropFinalizer(_) => "effect DropFinalizer",
+        Effect::Observe(observe) if !observe.calls => "effect Observe: silent",
+        Effect::Observe(_) => "effect Observe",
+        Effect::RunPass(run) if run.leaving => "effect RunPass: leaving",
+        Effect::RunPass(_) => "effect RunPass",
+        Effect::Apply(apply) if apply.prunes => "effect Apply: prunes",
+        Effect::Apply(_) => "effect Apply",
+        Effect::Clear(_) => "effect Clear",
+        Effect::Render(_) => "effect Render",
+        Effect::TakeOver(_) => "effect TakeOver",
+        Effect::Commit(_) => "effect Commit",
+        Effect::ChangeWork(_) => "effect ChangeWork",
+        Effect::RemoveLeftovers(_) => "effect RemoveLeftovers",
+        Effect::ShowFailure(_) => "effect ShowFailure",
+        Effect::ShowUnreadable(_) => "effect ShowUnreadable",
+        Effect::Start(start) if start.continues => "effect Start: again",
+        Effect::Start(start) if start.resumed => "effect Start: resumed",
+        Effect::Start(_) => "effect Start",
+        Effect::Cancel(cancel) if cancel.task.is_some() => "effect Cancel: task",
+        Effect::Cancel(_) => "effect Cancel",
     }
 }
 
@@ -159,19 +163,19 @@ fn step_name(step: &Verdict) -> &'static str {
     }
 }
 
-fn hold_name(hold: Hold) -> &'static str {
-    match hold {
-        Hold::None => "hold None",
-        Hold::AsBefore => "hold AsBefore",
-        Hold::Unchecked => "hold Unchecked",
-        Hold::Pass(RunEnd::Complete) => "hold Pass: Complete",
-        Hold::Pass(RunEnd::Short) => "hold Pass: Short",
-        Hold::Pass(RunEnd::Held) => "hold Pass: Held",
-        Hold::Pass(RunEnd::GaveUp) => "hold Pass: GaveUp",
-        Hold::Stopping => "hold Stopping",
-        Hold::Resources(Standing::AsDeclared) => "hold Resources: AsDeclared",
-        Hold::Resources(Standing::Awaited) => "hold Resources: Awaited",
-        Hold::Resources(Standing::Failed { .. }) => "hold Resources: Failed",
+fn reason_name(reason: NotReadyReason) -> &'static str {
+    match reason {
+        NotReadyReason::None => "not ready: None",
+        NotReadyReason::AsBefore => "not ready: AsBefore",
+        NotReadyReason::Unchecked => "not ready: Unchecked",
+        NotReadyReason::Pass(RunEnd::Complete) => "not ready: Pass: Complete",
+        NotReadyReason::Pass(RunEnd::Short) => "not ready: Pass: Short",
+        NotReadyReason::Pass(RunEnd::Held) => "not ready: Pass: Held",
+        NotReadyReason::Pass(RunEnd::GaveUp) => "not ready: Pass: GaveUp",
+        NotReadyReason::Stopping => "not ready: Stopping",
+        NotReadyReason::Resources(ResourceStatus::AsDeclared) => "not ready: Resources: AsDeclared",
+        NotReadyReason::Resources(ResourceStatus::Awaited) => "not ready: Resources: Awaited",
+        NotReadyReason::Resources(ResourceStatus::Failed { .. }) => "not ready: Resources: Failed",
     }
 }
 

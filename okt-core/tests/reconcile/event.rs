@@ -1,7 +1,9 @@
 //! This file defines every event that can happen to the object.
 
 use okt_core::StateId;
-use okt_core::facts::{ActionResult, Observed};
+use okt_core::facts::ActionResult;
+
+use crate::machine::ObservationResult;
 
 /// A decision of the operator, or something that happens between two decisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -42,6 +44,8 @@ pub(crate) enum Event {
     Delete,
     /// The user pauses the object, or ends the pause.
     Pause,
+    /// The user changes a label.
+    Label,
     Abandon,
     /// The object becomes undecodable, or decodable again.
     Garble,
@@ -50,9 +54,11 @@ pub(crate) enum Event {
     /// The newer operator is removed; its state stays on record.
     NewerGoes,
     /// The application gives this answer to every observation from now on.
-    Shows(Observed),
+    Shows(ObservationResult),
     /// The application's own fields of the status change.
     ExtraChanges,
+    /// Others write something into the status that no apply removes.
+    OthersWrite,
     /// The API server gives this answer to every write of this kind from now on.
     FailsForEver(Write, Fault),
     /// The API server carries out writes again.
@@ -84,6 +90,8 @@ pub(crate) enum EffectOutcome {
     NoPermit,
     /// There is a permit for the action after a time.
     NotYet,
+    /// It succeeds, and the action ends while the application is observed.
+    WorkEndsMeanwhile,
 }
 
 /// The answer of a step of the pass that does not simply succeed.

@@ -1,16 +1,17 @@
 //! This file applies events to the world.
 
 use okt_core::StateId;
-use okt_core::facts::{ActionResult, Observed};
+use okt_core::facts::ActionResult;
 use okt_core::record::Recorded;
 
 use crate::cases::Budget;
 use crate::event::{EffectOutcome, Event};
-use crate::memory::{Phase, Piece};
+use crate::machine::WorkResult;
 use crate::object::{Request, Spec};
-use crate::operator::OperatorFacts;
 use crate::plant::Bug;
-use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
+use crate::process::Process;
+use crate::translate::{LONG, WAIT};
+use crate::world::{OwnedObject, Permits, Presence, PutObject, UNOBSERVED, World};
 
 /// Another leader takes at most this many decisions.
 const DECISIONS: usize = 60;
@@ -28,11 +29,7 @@ impl World {
             Event::Decides(outcome) => self.decides(outcome),
             Event::Deliver => self.deliver(),
             Event::ActionEnds(said) => self.action_ends(said),
-            Event::CancelledTaskEnds => {
-                self.operator.memory.is_ending = false;
-                self.former_task_runs = false;
-                self.operator.queued = true;
-            }
+            Event::CancelledTaskEnds => self.cancelled_task_ends(),
             Event::OwnedIsReady => {
                 self.cluster.owned = OwnedObject::Ready;
                 self.names_object();
@@ -43,7 +40,7 @@ impl World {
             }
             Event::PermitIsFree => {
                 self.permits = Permits::Free;
-                self.operator.queued = true;
+                self.process.queued = true;
             }
             Event::OthersLetGo => self.presence = Presence::Gone,
             Event::TimePasses => self.time_passes(),
@@ -54,14 +51,14 @@ impl World {
             }
             Event::LosesLead => {
                 self.budget.lead -= 1;
-                self.operator.leads = false;
+                self.process.leads = false;
             }
             Event::GetsLead => self.gets_lead(),
             Event::AnotherLeads { ends } => self.another_leads(ends),
             Event::Drain => {
                 self.budget.drains -= 1;
-                self.operator.draining = true;
-                self.operator.queued = true;
+                self.process.draining = true;
+                self.process.queued = true;
             }
             Event::DesiredState(to) => {
                 self.user(|spec| spec.desired = Some(Request::anew(spec.desired, to)));
@@ -70,6 +67,7 @@ impl World {
             Event::Change => self.user(|spec| spec.revision += 1),
             Event::Delete => self.user(|spec| spec.deleting = true),
             Event::Pause => self.user(|spec| spec.paused = !spec.paused),
+            Event::Label => self.user(|spec| spec.labels += 1),
             Event::Abandon => self.user(|spec| spec.abandoned = true),
             Event::Garble => self.user(|spec| spec.garbled = !spec.garbled),
             Event::NewerMoves => self.newer_moves(),
@@ -77,12 +75,16 @@ impl World {
             Event::Shows(sight) => {
                 self.budget.sights -= 1;
                 self.sight = sight;
-                self.operator.queued = true;
+                self.process.queued = true;
+            }
+            Event::OthersWrite => {
+                self.budget.sights -= 1;
+                self.store(|object| object.status.has_leftovers = true);
             }
             Event::ExtraChanges => {
                 self.budget.sights -= 1;
                 self.extra += 1;
-                self.operator.queued = true;
+                self.process.queued = true;
             }
             Event::FailsForEver(write, fault) => {
                 self.budget.faults -= 1;
@@ -91,53 +93,67 @@ impl World {
             Event::Mends => self.failing = None,
             Event::FaultsStop => *self = self.calmed(),
             Event::FaultsStopButOne => *self = self.calmed_but_for_one(),
-            Event::ReconciledOnceMore => self.operator.queued = true,
+            Event::ReconciledOnceMore => self.process.queued = true,
         }
     }
 
     fn deliver(&mut self) {
-        self.operator.queued = true;
-        let cached = self.operator.cache.version;
+        self.process.queued = true;
+        let cached = self.process.cache.version;
         if let Some(next) = self.versions.iter().find(|it| it.version > cached) {
-            self.operator.cache = *next;
+            self.process.cache = *next;
         } else if self.presence == Presence::Gone {
             self.presence = Presence::Forgotten;
         }
     }
 
-    fn action_ends(&mut self, said: ActionResult) {
+    pub(crate) fn action_ends(&mut self, said: ActionResult) {
         if !matches!(said, ActionResult::Stay | ActionResult::Next) {
             self.budget.answers = self.budget.answers.saturating_sub(1);
         }
-        if let Some(piece) = &mut self.operator.memory.piece {
-            piece.phase = Phase::Ended(said);
-            let is_over = !matches!(
-                said,
-                ActionResult::Wait | ActionResult::Failed { permanent: false }
-            );
-            self.operator.ended_last = is_over.then_some(piece.id);
-        }
-        self.operator.queued = true;
+        self.process.queued = true;
+        let Some(task) = self.process.task.take() else {
+            return;
+        };
+        let is_over = !matches!(
+            said,
+            ActionResult::Wait | ActionResult::Failed { permanent: false }
+        );
+        let truth = &mut self.process.truth;
+        truth.ended_last = is_over.then_some(task.work);
+        truth.result = Some((task.work, said));
+        let result = match said {
+            ActionResult::Stay => WorkResult::Stay,
+            ActionResult::Next => WorkResult::Next,
+            ActionResult::To(to) => WorkResult::To(to),
+            ActionResult::Wait => WorkResult::Wait(WAIT),
+            ActionResult::Failed { permanent } => WorkResult::Failed { permanent },
+        };
+        self.machine(|machine| machine.end_work(task.id, Some(result)));
     }
 
-    /// Handles a reconcile request: an action that asked to be called again is due then.
-    fn names_object(&mut self) {
-        self.operator.queued = true;
-        let memory = &mut self.operator.memory;
-        memory.is_named = true;
-        if let Some(Piece {
-            phase: phase @ Phase::Waiting { asked: true },
-            ..
-        }) = &mut memory.piece
-        {
-            *phase = Phase::Due;
+    fn cancelled_task_ends(&mut self) {
+        self.process.is_ending = false;
+        self.former_task_runs = false;
+        self.process.queued = true;
+        self.machine(|machine| {
+            machine.end_task();
+        });
+        if self.bug == Some(Bug::AnswerOfOlderAttempt) {
+            self.process.machine.take_any_answer();
         }
+    }
+
+    /// Handles a reconcile request.
+    fn names_object(&mut self) {
+        self.process.queued = true;
+        self.process.is_named = true;
     }
 
     fn requeued(&mut self) {
         self.budget.ticks = self.budget.ticks.saturating_sub(1);
-        self.operator.has_timer = false;
-        self.operator.queued = true;
+        self.process.has_timer = false;
+        self.process.queued = true;
     }
 
     fn time_passes(&mut self) {
@@ -147,7 +163,7 @@ impl World {
         if self.permits == Permits::Later {
             self.permits = Permits::Free;
         }
-        self.operator.memory.time_passes();
+        self.now = self.now.after(LONG * 2);
     }
 
     /// Starts a process with a list that is this many versions old.
@@ -156,29 +172,23 @@ impl World {
         let listed = self.versions[newest - old.min(newest)];
         self.history.processes += 1;
         self.permits = Permits::Free;
-        self.operator = OperatorFacts::started(self.history.processes, listed);
+        self.process = Process::started(self.history.processes, listed);
     }
 
     fn gets_lead(&mut self) {
-        self.operator.leads = true;
-        self.operator.queued = true;
-        let memory = &mut self.operator.memory;
-        memory.failed = None;
-        memory.seen.reported = false;
-        // Another leader may have started the work.
-        if self.bug != Some(Bug::NewWorkKeptByFormerLeader) {
-            memory.piece.take_if(|piece| piece.phase == Phase::New);
-        }
+        self.process.leads = true;
+        self.process.queued = true;
+        self.process.is_reopened = true;
     }
 
     fn another_leads(&mut self, ends: bool) {
-        let operator = self.operator;
+        let process = self.process.clone();
         let budget = std::mem::replace(&mut self.budget, Budget::NONE);
         self.restart(0);
         for _ in 0..DECISIONS {
-            let event = if ends && self.operator.memory.runs() {
+            let event = if ends && self.process.task.is_some() {
                 Event::ActionEnds(self.usual_answer())
-            } else if self.operator.is_active() {
+            } else if self.process.is_active() {
                 Event::Decides(EffectOutcome::Works)
             } else {
                 break;
@@ -188,7 +198,7 @@ impl World {
             }
             self.happens(event);
         }
-        self.operator = operator;
+        self.process = process;
         self.permits = Permits::Free;
         self.budget = budget;
         self.budget.lead -= 1;
@@ -235,14 +245,14 @@ impl World {
         let mut calm = self.clone();
         calm.budget = Budget::NONE;
         calm.failing = None;
-        if calm.sight != Observed::Unobserved {
-            calm.sight = Observed::Unobserved;
-            calm.operator.queued = true;
+        if calm.sight != UNOBSERVED {
+            calm.sight = UNOBSERVED;
+            calm.process.queued = true;
         }
-        if !calm.operator.leads {
+        if !calm.process.leads {
             calm.gets_lead();
         }
-        if calm.operator.draining {
+        if calm.process.draining {
             calm.restart(0);
         }
         calm
@@ -251,10 +261,10 @@ impl World {
     /// Like `calmed`, but an operator that shuts down continues to do so; otherwise writes still fail.
     pub(crate) fn calmed_but_for_one(&self) -> Self {
         let mut running = self.clone();
-        running.operator.draining = false;
+        running.process.draining = false;
         let mut calm = running.calmed();
-        if self.operator.draining {
-            calm.operator.draining = true;
+        if self.process.draining {
+            calm.process.draining = true;
         } else {
             calm.failing = self.failing;
         }

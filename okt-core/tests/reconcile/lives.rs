@@ -41,7 +41,7 @@ fn comes_to_rest(mut world: World) -> World {
     for _ in 0..EVENTS {
         let (decision, surroundings) = world.calm_events();
         let event = decision.or(surroundings.first().copied());
-        let is_waiting = world.operator.has_timer && world.unrest().is_some();
+        let is_waiting = world.process.has_timer && world.unrest().is_some();
         match event.or(is_waiting.then_some(Event::TimePasses)) {
             Some(event) => world = world.after(event),
             None => break,

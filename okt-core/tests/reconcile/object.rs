@@ -3,8 +3,9 @@
 use std::hash::{Hash, Hasher};
 
 use okt_core::StateId;
-use okt_core::reconcile::Hold;
 use okt_core::record::Recorded;
+
+use crate::machine::{self, NotReadyReason};
 
 /// A version of the object, as the API server stores it or as a cache shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,6 +23,13 @@ pub(crate) struct Object {
 /// [`World::fingerprint`](crate::world::World::fingerprint) hashes how far each version is from the newest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Version(pub(crate) u16);
+
+impl Version {
+    /// Returns the version as the machine reads it.
+    pub(crate) fn of_machine(self) -> machine::Version {
+        machine::Version::Number(u64::from(self.0))
+    }
+}
 
 impl Hash for Version {
     fn hash<H: Hasher>(&self, _: &mut H) {}
@@ -43,6 +51,8 @@ pub(crate) struct Spec {
     pub(crate) paused: bool,
     /// It does not decode.
     pub(crate) garbled: bool,
+    /// Labels, on which nothing depends.
+    pub(crate) labels: u8,
 }
 
 /// A state that the user asks for.
@@ -67,6 +77,10 @@ pub(crate) struct Status {
     pub(crate) report: Report,
     /// The application's own fields.
     pub(crate) extra: u8,
+    /// It has conditions of an earlier controller.
+    pub(crate) is_inherited: bool,
+    /// Others left something in it that no apply removes.
+    pub(crate) has_leftovers: bool,
 }
 
 /// The content of the conditions.
@@ -74,7 +88,7 @@ pub(crate) struct Status {
 pub(crate) struct Report {
     pub(crate) about: About,
     /// The reason outside the lifecycle why the object is not ready.
-    pub(crate) hold: Hold,
+    pub(crate) not_ready: NotReadyReason,
     pub(crate) is_ready: bool,
     pub(crate) is_stalled: bool,
     pub(crate) is_paused: bool,
@@ -109,6 +123,7 @@ impl Object {
                 abandoned: false,
                 paused: false,
                 garbled: false,
+                labels: 0,
             },
             finalizer: false,
             status: Status {
@@ -119,13 +134,15 @@ impl Object {
                 generation: 0,
                 report: Report {
                     about: About::Nothing,
-                    hold: Hold::None,
+                    not_ready: NotReadyReason::None,
                     is_ready: false,
                     is_stalled: false,
                     is_paused: false,
                     conditions: 0,
                 },
                 extra: 0,
+                is_inherited: false,
+                has_leftovers: false,
             },
         }
     }
@@ -142,6 +159,7 @@ impl Spec {
         let plain = |spec: &Self| Self {
             paused: false,
             abandoned: false,
+            labels: 0,
             ..*spec
         };
         plain(self) != plain(other)

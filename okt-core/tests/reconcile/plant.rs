@@ -1,14 +1,21 @@
-//! This file plants bugs, one at a time. A model that does not find them proves nothing.
+//! Plants bugs, one at a time: a model that does not find them proves nothing. This file is a module of the machine, so
+//! that it can change what only the machine may change; it exists in tests only.
 
-use std::time::Duration;
+use core::time::Duration;
 
-use okt_core::reconcile::{Decision, Effect, Facts, Graphs, Requeue, RunEnd, Standing, Waits};
+use super::work::{ActionRun, Stage};
+use super::{
+    Draft, Facts, Machine, ResourceStatus, RunEnd, Setup, TaskId, Time, Version, Waits, WorkResult,
+};
+use crate::facts::Observed;
 
-/// A bug of `decide`, or of the code that performs its decisions.
+/// A mistake in the machine, or in the shell that performs its effects.
 ///
-/// Bugs that no method here plants are planted where they happen.
+/// Mistakes of the shell are planted in the world.
+#[allow(dead_code, reason = "the unit tests of the crate plant none")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bug {
+    // --- in a decision
     OldVersionActedUpon,
     /// Work that is not in flight according to the record is not cancelled.
     StaleWorkKept,
@@ -18,129 +25,242 @@ pub(crate) enum Bug {
     PrunedAfterJump,
     CreatedWhileDeleting,
     BegunBeforeRecorded,
-    BegunAlthoughHeld,
+    BegunAlthoughNotReady,
     /// An action starts although a cancelled one has not ended.
     BegunBesideEnding,
     BegunWhileStopping,
-    /// The status of the owned resources of one state counts in the next one too.
-    StandingOfFormerStateKept,
     PauseIgnored,
     TwoLeaders,
-    NewWorkKeptByFormerLeader,
     NoResourceVersion,
-    FailedWriteForgotten,
     FailureNeverShown,
-    WorkChangedAfterFailedWrite,
-    ObservationNotSpent,
-    /// The findings of a run of the pass count as written before they are.
-    FindingsForgotten,
     RetryWithoutTime,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
     /// A time that has passed without effect is used again.
     PassedTimeNamed,
+
+    // --- in the memory
+    /// The status of the owned resources of one state counts in the next one too.
+    StatusOfFormerStateKept,
+    NewWorkKeptByFormerLeader,
+    FailedWriteForgotten,
+    WorkChangedAfterFailedWrite,
+    ObservationNotSpent,
+    /// The findings of a run of the pass count as written before they are.
+    FindingsForgotten,
     /// The lack of a permit for an action is forgotten at once.
     PermitForgotten,
+    OwnWriteForgotten,
+    ResultTakenTwice,
+    /// The findings of one reconciliation count in the next one too, which a reconcile request has caused.
+    FindingKeptOverRequest,
+    /// The end of a cancelled task counts as the answer of the work on record.
+    AnswerOfOlderAttempt,
+    DeadlineStartLost,
+    /// A write that changed nothing keeps the same write from other versions too.
+    VersionOfVainWriteKept,
+    /// An object that once waited for a permit waits for ever.
+    AbandonedPermitKept,
+    /// A change of the leadership between two effects of a reconciliation.
+    LeaderChangeMissed,
+    /// A task whose work is no longer on record is not cancelled.
+    OrphanForgotten,
+    /// It is not remembered that a cancelled task has not ended.
+    EndingForgotten,
+    /// An object at rest is forgotten although a result waits for its write.
+    ResultForgottenAtRest,
 }
 
+#[allow(dead_code, reason = "the unit tests of the crate plant none")]
 impl Bug {
-    /// Every bug, with the case in which it shows first.
-    pub(crate) const ALL: [(Self, &'static str); 24] = [
-        (Self::OldVersionActedUpon, "life alone"),
-        (Self::StaleWorkKept, "life, pass, lead and drain"),
-        (Self::ReleasedWithoutPass, "a leaf with work, pass, drain"),
-        (Self::GiveUpTakenForDone, "small: pass"),
-        (Self::PrunedAfterJump, "idle states, sights and crashes"),
-        (Self::CreatedWhileDeleting, "life, owned"),
-        (Self::BegunBeforeRecorded, "life alone"),
-        (Self::BegunAlthoughHeld, "life, owned"),
-        (Self::BegunBesideEnding, "a former object of the same name"),
-        (Self::BegunWhileStopping, "life, pass, lead and drain"),
-        (Self::StandingOfFormerStateKept, "an idle home, owned"),
-        (Self::PauseIgnored, "life alone"),
-        (Self::TwoLeaders, "small: lead"),
-        (
-            Self::NewWorkKeptByFormerLeader,
-            "life, pass, lead and drain",
-        ),
-        (Self::NoResourceVersion, "pass alone with a way out"),
-        (Self::FailedWriteForgotten, "small: fault"),
-        (Self::FailureNeverShown, "small: writes fail for ever"),
-        (Self::WorkChangedAfterFailedWrite, "life, owned"),
-        (Self::ObservationNotSpent, "the loop guard"),
-        (Self::FindingsForgotten, "pass alone, writes fail for ever"),
-        (Self::RetryWithoutTime, "deadlines"),
-        (Self::SafetyForgotten, "life, owned"),
-        (Self::PassedTimeNamed, "pass alone with a way out, cluster"),
-        (Self::PermitForgotten, "no permit for an action"),
-    ];
-
-    /// Changes the facts before `decide` gets them.
-    pub(crate) fn spoil_facts(self, graphs: &mut Graphs<'static>, facts: &mut Facts<'static>) {
-        match self {
-            Self::OldVersionActedUpon => facts.writes.behind = false,
-            Self::StaleWorkKept => facts.work.stale = false,
-            Self::ReleasedWithoutPass if facts.asked.deleting => graphs.pass = None,
-            Self::GiveUpTakenForDone => {
+    /// Returns how the facts of a decision change.
+    pub(crate) fn mistake(self) -> Option<fn(&mut Facts<'_>)> {
+        Some(match self {
+            Self::OldVersionActedUpon => |facts| facts.writes.behind = false,
+            Self::StaleWorkKept => |facts| facts.work.stale = false,
+            Self::GiveUpTakenForDone => |facts| {
                 if let Some(ran) = &mut facts.pass.ran
                     && ran.leaving
                     && ran.end == RunEnd::GaveUp
                 {
                     ran.end = RunEnd::Complete;
                 }
+            },
+            Self::BegunAlthoughNotReady => |facts| {
+                let status = &mut facts.resources.status;
+                *status = status.and(Some(ResourceStatus::AsDeclared));
+            },
+            Self::BegunBesideEnding => |facts| {
+                facts.work.waits.take_if(|waits| *waits == Waits::Ending);
+            },
+            Self::BegunWhileStopping => |facts| facts.operator.draining = false,
+            Self::FailureNeverShown => |facts| facts.writes.unshown = false,
+            Self::RetryWithoutTime => |facts| facts.work.due = None,
+            _ => return None,
+        })
+    }
+}
+
+/// A moment that every moment before it becomes.
+const NOW: Time = Time::after_origin(Duration::from_hours(24));
+
+#[allow(dead_code, reason = "the unit tests of the crate plant nothing")]
+impl Machine {
+    /// Changes the memory after it has taken something in. `before` is the memory before that.
+    pub(crate) fn spoil(&mut self, bug: Bug, before: &Self) {
+        let (writes, work) = (&mut self.writes, &mut self.work);
+        match bug {
+            Bug::OwnWriteForgotten => writes.last.version = before.writes.last.version,
+            Bug::FailedWriteForgotten if writes.trouble.times > before.writes.trouble.times => {
+                writes.trouble = before.writes.trouble;
             }
-            Self::BegunAlthoughHeld if facts.owned.standing.is_some() => {
-                facts.owned.standing = Some(Standing::AsDeclared);
+            Bug::VersionOfVainWriteKept => {
+                if let (Some(vain), Some(findings)) = (&mut writes.vain, &self.findings) {
+                    vain.version = findings.object.version;
+                }
             }
-            Self::BegunBesideEnding if facts.work.waits == Some(Waits::Ending) => {
-                facts.work.waits = None;
+            Bug::ResultTakenTwice if before.work.has_ended() && !work.has_ended() => {
+                work.run = before.work.run;
             }
-            Self::BegunWhileStopping => facts.operator.draining = false,
-            Self::PauseIgnored => facts.asked.paused = false,
-            Self::TwoLeaders => facts.operator.may_act = true,
-            Self::FailureNeverShown => facts.writes.unshown = false,
-            Self::RetryWithoutTime => facts.work.due = None,
-            Self::ReleasedWithoutPass
-            | Self::BegunAlthoughHeld
-            | Self::BegunBesideEnding
-            | Self::PrunedAfterJump
-            | Self::CreatedWhileDeleting
-            | Self::BegunBeforeRecorded
-            | Self::StandingOfFormerStateKept
-            | Self::NewWorkKeptByFormerLeader
-            | Self::NoResourceVersion
-            | Self::FailedWriteForgotten
-            | Self::WorkChangedAfterFailedWrite
-            | Self::ObservationNotSpent
-            | Self::FindingsForgotten
-            | Self::SafetyForgotten
-            | Self::PassedTimeNamed
-            | Self::PermitForgotten => {}
+            Bug::NewWorkKeptByFormerLeader if work.run.is_none() => {
+                let is_new = |run: &ActionRun| run.stage == Stage::New;
+                work.run = before.work.run.filter(is_new);
+            }
+            Bug::OrphanForgotten => work.orphan = None,
+            Bug::EndingForgotten => work.is_ending &= before.work.is_ending,
+            Bug::StatusOfFormerStateKept => {
+                let (resources, before) = (&mut self.resources, &before.resources);
+                if before.found.is_some() && resources.found.is_none() {
+                    resources.found = Some(resources.transition);
+                    resources.status = before.status;
+                }
+            }
+            Bug::FindingsForgotten => {
+                writes.last.reported |= before.writes.last.reported;
+                self.pass.is_unreported = false;
+            }
+            Bug::FindingKeptOverRequest | Bug::AbandonedPermitKept => {
+                let (Some(findings), Some(before)) = (&mut self.findings, &before.findings) else {
+                    return;
+                };
+                if bug == Bug::AbandonedPermitKept {
+                    findings.waits = findings.waits.or(before.waits);
+                } else if findings.effects == 0 && findings.is_named {
+                    findings.pass = before.pass;
+                    findings.is_applied = before.is_applied;
+                }
+            }
+            Bug::ObservationNotSpent => {
+                if let Some(findings) = &mut self.findings
+                    && findings.is_observation_spent
+                {
+                    findings.is_observation_spent = false;
+                    findings.observed.get_or_insert(Observed::Unobserved);
+                }
+            }
+            Bug::PermitForgotten => {
+                if let Some(findings) = &mut self.findings {
+                    findings.waits = None;
+                }
+            }
+            _ => {}
         }
     }
 
-    /// Changes the decision.
-    pub(crate) fn spoil_decision(self, decision: Decision, facts: &Facts<'_>) -> Decision {
-        let has_come = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
-        match (self, decision) {
-            (Self::PrunedAfterJump, Decision::Do(Effect::Apply { creates, .. })) => {
-                Decision::Do(Effect::Apply {
-                    creates,
-                    prunes: true,
-                })
-            }
-            (Self::CreatedWhileDeleting, Decision::Do(Effect::Apply { prunes, .. })) => {
-                Decision::Do(Effect::Apply {
-                    creates: true,
-                    prunes,
-                })
-            }
-            (Self::PassedTimeNamed, Decision::Rest(_))
-                if has_come(facts.pass.due) || has_come(facts.owned.due) =>
-            {
-                Decision::Rest(Requeue::soon())
-            }
-            (_, decision) => decision,
+    /// Changes the work as a draft says that was not written.
+    pub(crate) fn change_work_anyway(&mut self, draft: &Draft, setup: &Setup<'_>, now: Time) {
+        self.take_effect(draft, false, setup, now);
+    }
+
+    /// Takes an answer for whatever work runs.
+    pub(crate) fn take_any_answer(&mut self) {
+        if let Some(run) = &mut self.work.run {
+            run.stage = Stage::Ended(WorkResult::Next);
         }
+    }
+
+    /// Returns the same machine with times and versions relative to the present, so that two machines that will do the
+    /// same have the same hash. `newest` is the newest version, and `oldest` the oldest that can still be seen.
+    pub(crate) fn normalized(&self, now: Time, oldest: u64, newest: u64) -> Self {
+        let mut machine = self.clone();
+        // Destructured, so that a new field has to be considered here.
+        let Self {
+            writes,
+            work,
+            observation,
+            pass,
+            resources,
+            is_named: _,
+            findings,
+        } = &mut machine;
+        let is_over = writes
+            .last
+            .version
+            .is_some_and(|last| age(last, oldest, newest) == Version::Other(0));
+        let is_oldest = writes.last.version == Some(Version::Number(oldest));
+        if !writes.last.reported && (is_over || is_oldest) {
+            writes.last.version = None;
+        }
+        let mut versions = [
+            writes.last.version.as_mut(),
+            writes.trouble.reported_at.as_mut(),
+            writes.vain.as_mut().and_then(|vain| vain.version.as_mut()),
+            findings.as_mut().and_then(|it| it.object.version.as_mut()),
+        ];
+        for version in versions.iter_mut().flatten() {
+            **version = age(**version, oldest, newest);
+        }
+        if let Some((_, super::writes::Scope::Version(Some(version)))) = &mut writes.trouble.wait {
+            *version = age(*version, oldest, newest);
+        }
+        // What is compared with "five failures" or "more than one attempt".
+        writes.trouble.times = writes.trouble.times.min(6);
+        let run = work.run.as_mut();
+        let due = run.and_then(|run| match &mut run.stage {
+            Stage::Waiting { due, .. } => Some(due),
+            Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
+        });
+        let mut times = [
+            due,
+            writes.last.at.as_mut(),
+            writes.trouble.since.as_mut(),
+            writes.trouble.wait.as_mut().map(|(until, _)| until),
+            writes.behind_since.as_mut(),
+            writes.vain.as_mut().and_then(|vain| vain.until.as_mut()),
+            writes.leftovers_removed.as_mut(),
+            observation.absent_since.as_mut(),
+            observation.absent_at.as_mut(),
+            observation.silence.until.as_mut(),
+            observation.extra_silence.until.as_mut(),
+            pass.waits.as_mut().map(|(until, _)| until),
+            pass.due.as_mut(),
+            resources.due.as_mut(),
+            resources.patience.as_mut(),
+            resources.delivery_patience.as_mut(),
+            findings.as_mut().map(|findings| &mut findings.read_at),
+        ];
+        for time in times.iter_mut().flatten() {
+            let has_passed = **time < now;
+            **time = if has_passed {
+                Time::default()
+            } else {
+                NOW.after(time.left(now))
+            };
+        }
+        work.last_task = TaskId::default();
+        if let Some(run) = &mut work.run
+            && let Stage::Running(task) = &mut run.stage
+        {
+            *task = TaskId::default();
+        }
+        machine
+    }
+}
+
+/// Returns how far a version is from the newest one; the same for all that are no longer seen.
+fn age(version: Version, oldest: u64, newest: u64) -> Version {
+    match version {
+        Version::Number(number) if number >= oldest => Version::Number(newest.abs_diff(number)),
+        Version::Number(_) | Version::Other(_) => Version::Other(0),
     }
 }

@@ -1,11 +1,11 @@
 //! This file lists the events that can happen.
 
-use okt_core::facts::{ActionResult, Observed};
-use okt_core::reconcile::{Decision, Effect};
+use okt_core::facts::ActionResult;
 use okt_core::{Mark, State};
 
 use crate::cases::Special;
 use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
+use crate::machine::{Decision, Effect, ObservationResult};
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 impl World {
@@ -17,14 +17,14 @@ impl World {
         }
         self.decisions(&mut events);
         self.surroundings(&mut events);
-        let operator = &self.operator;
-        if operator.has_timer && operator.round.is_none() && self.budget.ticks > 0 {
+        let process = &self.process;
+        if process.has_timer && process.round.is_none() && self.budget.ticks > 0 {
             events.extend([Event::TimePasses, Event::Requeued]);
         }
         if self.presence == Presence::Gone {
             return events;
         }
-        if operator.memory.runs() && self.budget.answers > 0 {
+        if process.task.is_some() && self.budget.answers > 0 {
             let said = [
                 ActionResult::Failed { permanent: true },
                 ActionResult::Failed { permanent: false },
@@ -50,16 +50,16 @@ impl World {
         }
         self.surroundings(&mut surroundings);
         let decision = Event::Decides(EffectOutcome::Works);
-        (self.operator.is_active().then_some(decision), surroundings)
+        (self.process.is_active().then_some(decision), surroundings)
     }
 
     /// Adds the next decision of the operator, with every outcome that it may have.
     fn decisions(&self, events: &mut Vec<Event>) {
-        if !self.operator.is_active() {
+        if !self.process.is_active() {
             return;
         }
         events.push(Event::Decides(EffectOutcome::Works));
-        let Decision::Do(effect) = self.decision(&self.operator.round()) else {
+        let Decision::Do(effect) = self.clone().next_decision() else {
             return;
         };
         let mut may_come_to = |outcomes: &[EffectOutcome]| {
@@ -67,67 +67,75 @@ impl World {
         };
         let budget = &self.budget;
         match effect {
-            Effect::AddFinalizer
-            | Effect::DropFinalizer { .. }
-            | Effect::Commit { patch: true, .. }
-            | Effect::ShowFailure
-            | Effect::ShowUnreadable
+            Effect::AddFinalizer(_)
+            | Effect::DropFinalizer(_)
+            | Effect::TakeOver(_)
+            | Effect::Commit(_)
+            | Effect::RemoveLeftovers(_)
+            | Effect::ShowFailure(_)
+            | Effect::ShowUnreadable(_)
                 if budget.faults > 0 && self.failing.is_none() =>
             {
                 let faults = [Fault::Refused, Fault::Unavailable, Fault::AnswerLost];
                 may_come_to(&faults.map(EffectOutcome::WriteFails));
-                let is_status = matches!(effect, Effect::Commit { .. });
+                let is_status = matches!(effect, Effect::Commit(_));
                 if is_status && self.case.special == Special::Webhook {
                     may_come_to(&[EffectOutcome::WriteFails(Fault::Undone)]);
                 }
             }
-            Effect::RunPass { .. } if budget.steps > 0 => {
+            Effect::RunPass(_) if budget.steps > 0 => {
                 for step in 0..2 {
                     may_come_to(
                         &StepAnswer::ALL.map(|how| EffectOutcome::StepAnswers { step, how }),
                     );
                 }
             }
-            Effect::Apply { .. } if budget.cluster > 0 => {
+            Effect::Apply(_) if budget.cluster > 0 => {
                 may_come_to(
                     &[true, false].map(|permanent| EffectOutcome::ClusterFails { permanent }),
                 );
             }
-            Effect::Clear if budget.cluster > 0 => {
+            Effect::Clear(_) if budget.cluster > 0 => {
                 may_come_to(&[EffectOutcome::ClusterFails { permanent: false }]);
             }
-            Effect::Start { .. } if budget.permits > 0 && self.permits == Permits::Free => {
+            Effect::Start(_) if budget.permits > 0 && self.permits == Permits::Free => {
                 may_come_to(&[EffectOutcome::NoPermit, EffectOutcome::NotYet]);
             }
+            Effect::Observe(_) if self.process.task.is_some() => {
+                may_come_to(&[EffectOutcome::WorkEndsMeanwhile]);
+            }
             // Their budget is spent, or they cannot fail.
-            Effect::AddFinalizer
-            | Effect::DropFinalizer { .. }
-            | Effect::Observe
-            | Effect::RunPass { .. }
-            | Effect::Apply { .. }
-            | Effect::Clear
-            | Effect::Draft(_)
-            | Effect::Commit { .. }
-            | Effect::ShowFailure
-            | Effect::ShowUnreadable
-            | Effect::Start { .. }
-            | Effect::Cancel => {}
+            Effect::AddFinalizer(_)
+            | Effect::DropFinalizer(_)
+            | Effect::Observe(_)
+            | Effect::RunPass(_)
+            | Effect::Apply(_)
+            | Effect::Clear(_)
+            | Effect::Render(_)
+            | Effect::TakeOver(_)
+            | Effect::Commit(_)
+            | Effect::ChangeWork(_)
+            | Effect::RemoveLeftovers(_)
+            | Effect::ShowFailure(_)
+            | Effect::ShowUnreadable(_)
+            | Effect::Start(_)
+            | Effect::Cancel(_) => {}
         }
     }
 
     /// Adds the events that happen sooner or later around the operator.
     fn surroundings(&self, events: &mut Vec<Event>) {
-        let operator = &self.operator;
-        if operator.cache.version < self.stored.version || self.presence == Presence::Gone {
+        let process = &self.process;
+        if process.cache.version < self.stored.version || self.presence == Presence::Gone {
             events.push(Event::Deliver);
         }
         if self.presence == Presence::Gone {
             return;
         }
-        if operator.memory.runs() {
+        if process.task.is_some() {
             events.push(Event::ActionEnds(self.usual_answer()));
         }
-        if operator.memory.is_ending || self.former_task_runs {
+        if process.is_ending || self.former_task_runs {
             events.push(Event::CancelledTaskEnds);
         }
         if self.cluster.owned == OwnedObject::Unready {
@@ -146,8 +154,8 @@ impl World {
 
     /// Returns the answer of the running action, if nothing unexpected happens.
     pub(crate) fn usual_answer(&self) -> ActionResult {
-        let state = (self.operator.memory.piece)
-            .and_then(|piece| self.history.works.iter().find(|work| work.id == piece.id))
+        let state = (self.process.task)
+            .and_then(|task| self.history.works.iter().find(|work| work.id == task.work))
             .zip(self.case.life)
             .and_then(|(work, life)| life.get(work.state));
         if state.is_some_and(State::is_passing) {
@@ -159,24 +167,24 @@ impl World {
 
     /// Adds crashes, changes of leadership, and the end of the process.
     fn processes(&self, events: &mut Vec<Event>) {
-        let (operator, budget) = (&self.operator, &self.budget);
+        let (process, budget) = (&self.process, &self.budget);
         if budget.crashes > 0 {
             events.extend((0..self.versions.len()).map(Event::Restart));
-        } else if operator.draining && !operator.is_active() {
+        } else if process.draining && !process.is_active() {
             events.push(Event::Restart(0));
         }
-        if operator.leads {
+        if process.leads {
             if budget.lead > 0 {
                 events.push(Event::LosesLead);
             }
         } else {
             events.push(Event::GetsLead);
-            // A replica that has lost leadership ends its reconciliation before another one acts.
-            if budget.lead > 0 && operator.round.is_none() {
+            // A replica that stood still may still be in the middle of a reconciliation.
+            if budget.lead > 0 {
                 events.extend([true, false].map(|ends| Event::AnotherLeads { ends }));
             }
         }
-        if budget.drains > 0 && !operator.draining {
+        if budget.drains > 0 && !process.draining {
             events.push(Event::Drain);
         }
     }
@@ -199,6 +207,9 @@ impl World {
         } else {
             Event::Delete
         });
+        if self.case.special == Special::Webhook {
+            events.push(Event::Label);
+        }
         if self.case.special == Special::Garbled {
             events.push(Event::Garble);
         }
@@ -208,16 +219,21 @@ impl World {
         let Some(life) = self.case.life.filter(|_| self.budget.sights > 0) else {
             return;
         };
+        if self.case.special == Special::Leftovers {
+            return;
+        }
         if self.case.special == Special::Extra {
             events.push(Event::ExtraChanges);
             return;
         }
+        let tolerance = std::time::Duration::ZERO;
         let elsewhere = [
-            Observed::Absent,
-            Observed::Unforeseen,
-            Observed::Unreachable { failures: 3 },
+            ObservationResult::Absent { tolerance },
+            ObservationResult::Unforeseen,
+            ObservationResult::Unreachable,
+            ObservationResult::TimedOut,
         ];
-        let states = life.iter().map(|(id, _)| Observed::In(id));
+        let states = life.iter().map(|(id, _)| ObservationResult::In(id));
         events.extend(elsewhere.into_iter().chain(states).map(Event::Shows));
     }
 
@@ -233,7 +249,11 @@ impl World {
                 }
             }
         }
-        if self.case.special == Special::NewerOperator && !self.operator.leads {
+        let may_leave = self.case.special == Special::Leftovers && self.budget.sights > 0;
+        if may_leave && !self.stored.status.has_leftovers {
+            events.push(Event::OthersWrite);
+        }
+        if self.case.special == Special::NewerOperator && !self.process.leads {
             let has_record = self.stored.status.recorded.at().is_some();
             if self.stored.status.newer {
                 events.push(Event::NewerGoes);

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-
-use okt_core::reconcile::{Hold, RunEnd};
+use std::time::Duration;
 
 use crate::event::{EffectOutcome, Event, Write};
-use crate::memory::Due;
+use crate::machine::{Facts, NotReadyReason, RunEnd};
 use crate::object::About;
 use crate::world::{OwnedObject, Presence, World};
 
@@ -110,14 +109,14 @@ impl Rests {
                 after(Event::FaultsStop, self.comes_to_rest(calm.clone(), order))?;
             }
         }
-        if world.failing.is_none() && !world.operator.draining {
+        if world.failing.is_none() && !world.process.draining {
             return Ok(());
         }
         let calm = world.calmed_but_for_one();
         if !self.tried.insert(calm.fingerprint()) {
             return Ok(());
         }
-        let came = if calm.operator.draining {
+        let came = if calm.process.draining {
             comes_to_its_end(calm)
         } else {
             keeps_trying(calm)
@@ -146,7 +145,7 @@ impl Rests {
                 break;
             };
             times += 1;
-            if !world.operator.has_timer {
+            if !world.process.has_timer {
                 return way.ends(format!("stands still without a timer: {why}"));
             }
             if times > TIMES {
@@ -207,7 +206,7 @@ impl Rests {
             way.0.truncate(before);
             return Ok(Vec::new());
         };
-        if world.operator.has_timer {
+        if world.process.has_timer {
             Ok(vec![Event::TimePasses])
         } else {
             way.ends(format!("stands still without a timer: {why}"))
@@ -222,7 +221,7 @@ impl Rests {
             return Ok(());
         }
         let mut again = way.goes(world, Event::ReconciledOnceMore)?;
-        while again.operator.is_active() {
+        while again.process.is_active() {
             if again.tally.decisions > world.tally.decisions + DECISIONS {
                 return way.ends("the reconciliation of a settled object does not end");
             }
@@ -259,13 +258,13 @@ fn keeps_trying(mut world: World) -> Result<(), Unrest> {
         if world.unrest().is_none() {
             return Ok(());
         }
-        if !world.operator.has_timer {
+        if !world.process.has_timer {
             return way.ends("writes fail, and there is no time for the next retry");
         }
         world = way.goes(&world, Event::TimePasses)?;
     }
     world = way.comes_to_a_stop(world)?;
-    let waits = (world.operator.memory.failed).is_some_and(|failed| failed.waits(&world.stored));
+    let waits = world.facts_as_stored(|facts| facts.writes.wait.is_some());
     let can_report = (world.failing).is_some_and(|(write, _)| write == Write::Finalizer);
     if waits && can_report && world.stored.status.report.about != About::FailedWrite {
         return way.ends("a write fails for ever, and no condition reports it");
@@ -278,10 +277,10 @@ fn comes_to_its_end(mut world: World) -> Result<(), Unrest> {
     let mut way = Way::default();
     for _ in 0..TIMES {
         world = way.comes_to_a_stop(world)?;
-        if !world.operator.is_under_way || world.presence == Presence::Forgotten {
+        if !world.process.is_under_way || world.presence == Presence::Forgotten {
             return Ok(());
         }
-        if !world.operator.has_timer {
+        if !world.process.has_timer {
             return way.ends("an operator that stops waits for something that does not come");
         }
         world = way.goes(&world, Event::TimePasses)?;
@@ -341,18 +340,16 @@ impl World {
     pub(crate) fn unrest(&self) -> Option<String> {
         let object = &self.stored;
         let (spec, report) = (&object.spec, &object.status.report);
-        let memory = &self.operator.memory;
-        let is_cached = self.operator.cache.version == object.version;
+        let is_ahead = |left: Option<Duration>| left.is_some_and(|left| !left.is_zero());
+        let is_cached = self.process.cache.version == object.version;
         // The object is no longer the operator's, or only another version changes it.
         let is_left_alone = object.status.newer
             || (spec.deleting && !object.finalizer)
-            || memory
-                .vain
-                .is_some_and(|(version, _)| version == object.version);
+            || (self.process.truth.vain == Some(object.version) && !object.status.has_leftovers);
         if self.presence == Presence::Forgotten || (is_cached && is_left_alone) {
             return None;
         }
-        let why = if self.operator.is_active() {
+        let why = if self.process.is_active() {
             "it is being reconciled"
         } else if !is_cached {
             "the cache is behind"
@@ -361,10 +358,12 @@ impl World {
                 return None;
             }
             "it is not reported to be undecodable"
-        } else if memory.owned.due == Due::Ahead || memory.pass.due == Due::Ahead {
+        } else if self.facts_as_stored(|it| is_ahead(it.resources.due) || is_ahead(it.pass.due)) {
             "a time is ahead"
-        } else if memory.failed.is_some_and(|failed| failed.waits(object)) {
+        } else if self.facts_as_stored(|facts| facts.writes.wait.is_some()) {
             "a write waits"
+        } else if object.status.has_leftovers {
+            "something that others left is to be removed"
         } else if object.is_paused() {
             if report.is_paused {
                 return None;
@@ -375,7 +374,7 @@ impl World {
         } else if !report.is_ready && !report.is_stalled {
             return Some(format!(
                 "its conditions say that it goes on: {:?}",
-                report.hold
+                report.not_ready
             ));
         } else if object.status.generation != spec.generation {
             "its conditions are of an older generation"
@@ -392,8 +391,16 @@ impl World {
         Some(why.to_owned())
     }
 
+    /// Returns what is true of the facts of a reconciliation that would begin now, with the object as it is stored.
+    fn facts_as_stored(&self, is: impl FnOnce(&Facts<'_>) -> bool) -> bool {
+        let mut machine = self.process.machine.clone();
+        machine.read(&self.read(&self.stored), self.now);
+        let facts = machine.facts(&self.setup(), self.operator(), self.now);
+        facts.is_some_and(|facts| is(&facts))
+    }
+
     /// Returns whether the object rests because a step gave up: without faults the next run of the pass succeeds.
     fn is_given_up_for_now(&self) -> bool {
-        self.stored.status.report.hold == Hold::Pass(RunEnd::GaveUp)
+        self.stored.status.report.not_ready == NotReadyReason::Pass(RunEnd::GaveUp)
     }
 }

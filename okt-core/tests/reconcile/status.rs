@@ -4,20 +4,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::ConditionStatus;
 use okt_core::conditions::{Condition, OwnedWords, Way, Words, conditions, of_pass_run};
-use okt_core::reconcile::{Draft, Hold, RunEnd, Standing};
 use okt_core::record::Recorded;
 
-use crate::hands::ran;
+use crate::machine::{Draft, NotReadyReason, ResourceStatus, RunEnd};
 use crate::object::{About, Report, Status};
-use crate::operator::Round;
+use crate::process::Round;
+use crate::shell::ran;
 use crate::world::World;
 
 impl World {
     /// Returns the status to be written for a draft.
-    pub(crate) fn drafted(&self, draft: &Draft, round: &Round) -> Status {
+    pub(crate) fn rendered(&self, draft: &Draft, round: &Round) -> Status {
         let object = &round.object;
         if self.case.life.is_none() && object.is_paused() {
-            return self.drafted_while_paused(draft, round);
+            return self.rendered_while_paused(draft, round);
         }
         // Desired state and visit are stored with the position.
         let (desired, visit) = if draft.record == Recorded::Nothing {
@@ -33,11 +33,13 @@ impl World {
             generation: object.spec.generation,
             report: self.report(draft, round),
             extra: self.extra,
+            is_inherited: false,
+            has_leftovers: false,
         }
     }
 
     /// Renders the status of a paused object without a lifecycle: it stays as it is, except for the pause.
-    fn drafted_while_paused(&self, draft: &Draft, round: &Round) -> Status {
+    fn rendered_while_paused(&self, draft: &Draft, round: &Round) -> Status {
         let object = &round.object;
         if object.status.report.about == About::Nothing {
             return Status {
@@ -56,11 +58,11 @@ impl World {
     }
 
     fn report(&self, draft: &Draft, round: &Round) -> Report {
-        let hold = match draft.hold {
-            Hold::AsBefore => round.object.status.report.hold,
-            hold => hold,
+        let not_ready = match draft.not_ready {
+            NotReadyReason::AsBefore => round.object.status.report.not_ready,
+            not_ready => not_ready,
         };
-        let conditions = self.conditions(draft, round, hold);
+        let conditions = self.conditions(draft, round, not_ready);
         let mut hasher = DefaultHasher::new();
         for Condition {
             name,
@@ -77,7 +79,7 @@ impl World {
         };
         Report {
             about: About::Life,
-            hold,
+            not_ready,
             is_ready: is_true("Ready"),
             is_stalled: is_true("Stalled"),
             is_paused: is_true("Paused"),
@@ -85,10 +87,16 @@ impl World {
         }
     }
 
-    fn conditions(&self, draft: &Draft, round: &Round, hold: Hold) -> Vec<Condition> {
-        let facts = self.facts(round);
-        let facts = facts.for_conditions();
-        let resources = resources(hold);
+    fn conditions(
+        &self,
+        draft: &Draft,
+        round: &Round,
+        not_ready: NotReadyReason,
+    ) -> Vec<Condition> {
+        let Some(facts) = self.facts().map(|facts| facts.life) else {
+            return Vec::new();
+        };
+        let resources = resources(not_ready);
         if let Some(life) = self.case.life {
             let words = Words {
                 resources,
@@ -110,23 +118,27 @@ impl World {
     }
 }
 
-/// Returns how conditions report a hold.
-fn resources(hold: Hold) -> OwnedWords<'static> {
+/// Returns how conditions report why the object is not ready.
+fn resources(not_ready: NotReadyReason) -> OwnedWords<'static> {
     let failed = |reason, permanent| OwnedWords::Failed {
         reason,
         message: "",
         permanent,
     };
-    match hold {
-        Hold::None
-        | Hold::AsBefore
-        | Hold::Pass(RunEnd::Complete)
-        | Hold::Resources(Standing::AsDeclared) => OwnedWords::AsDeclared,
-        Hold::Unchecked | Hold::Resources(Standing::Awaited) => OwnedWords::Awaited("the object"),
-        Hold::Stopping => failed("Stopping", false),
-        Hold::Pass(RunEnd::GaveUp) => failed("GaveUp", true),
-        Hold::Pass(RunEnd::Short) => failed("Short", false),
-        Hold::Pass(RunEnd::Held) => failed("Held", false),
-        Hold::Resources(Standing::Failed { permanent }) => failed("NotApplied", permanent),
+    match not_ready {
+        NotReadyReason::None
+        | NotReadyReason::AsBefore
+        | NotReadyReason::Pass(RunEnd::Complete)
+        | NotReadyReason::Resources(ResourceStatus::AsDeclared) => OwnedWords::AsDeclared,
+        NotReadyReason::Unchecked | NotReadyReason::Resources(ResourceStatus::Awaited) => {
+            OwnedWords::Awaited("the object")
+        }
+        NotReadyReason::Stopping => failed("Stopping", false),
+        NotReadyReason::Pass(RunEnd::GaveUp) => failed("GaveUp", true),
+        NotReadyReason::Pass(RunEnd::Short) => failed("Short", false),
+        NotReadyReason::Pass(RunEnd::Held) => failed("Held", false),
+        NotReadyReason::Resources(ResourceStatus::Failed { permanent }) => {
+            failed("NotApplied", permanent)
+        }
     }
 }

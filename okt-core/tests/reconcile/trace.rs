@@ -2,12 +2,11 @@
 
 use okt_core::StateId;
 use okt_core::decide::Verdict;
-use okt_core::facts::Observed;
-use okt_core::reconcile::{Decision, Draft, Effect};
 use okt_core::record::Recorded;
 
 use crate::cases::Case;
 use crate::event::{EffectOutcome, Event};
+use crate::machine::{Decision, Draft, Effect, ObservationResult};
 use crate::world::World;
 
 /// Prints every event with its number, and every decision.
@@ -30,18 +29,20 @@ pub(crate) fn tell(mut world: World, events: &[Event]) -> String {
 
 impl World {
     fn decision_in_words(&self, outcome: EffectOutcome) -> String {
-        let decision = match self.decision(&self.operator.round()) {
+        let decision = match self.clone().next_decision() {
             Decision::Rest(next) => match next.wait() {
                 Some(wait) => format!("rests for {wait:?}"),
                 None if next.is_settled() => "rests, nothing is left".to_owned(),
                 None => "rests, others act".to_owned(),
             },
-            Decision::Do(Effect::Draft(draft)) => format!("drafts {}", self.draft_in_words(&draft)),
-            Decision::Do(Effect::Commit { draft, patch: true }) => {
-                format!("writes {}", self.draft_in_words(&draft))
+            Decision::Do(Effect::Render(it)) => {
+                format!("renders {}", self.draft_in_words(&it.draft))
             }
-            Decision::Do(Effect::Commit { draft, .. }) => {
-                format!("changes the work: {}", self.draft_in_words(&draft))
+            Decision::Do(Effect::Commit(it)) => {
+                format!("writes {}", self.draft_in_words(&it.draft))
+            }
+            Decision::Do(Effect::ChangeWork(it)) => {
+                format!("changes the work: {}", self.draft_in_words(&it.draft))
             }
             Decision::Do(effect) => format!("performs {effect:?}"),
         };
@@ -63,8 +64,8 @@ impl World {
         };
         let record = self.record_in_words(&draft.record);
         format!(
-            "{record}; step {step}; hold {:?}; work {:?}",
-            draft.hold, draft.work
+            "{record}; step {step}; not ready {:?}; work {:?}",
+            draft.not_ready, draft.work
         )
     }
 
@@ -82,7 +83,7 @@ impl World {
 
     fn in_words(&self) -> String {
         let stored = &self.stored;
-        let at_hand = &self.operator.round().object;
+        let at_hand = self.process.object();
         format!(
             "{:>5}  stored: {:?}, finalizer: {}, {}, {:?}\n\
              {:>5}  {:?}, reported: {:?}\n\
@@ -100,10 +101,10 @@ impl World {
             "",
             at_hand.version,
             self.record_in_words(&at_hand.status.recorded),
-            self.operator.leads,
-            self.operator.draining,
+            self.process.leads,
+            self.process.draining,
             "",
-            self.operator.memory,
+            self.process.machine,
             "",
             self.cluster,
             self.permits,
@@ -142,14 +143,16 @@ fn in_words(case: &Case, event: Event) -> String {
         Event::Change => "the user changes the spec".to_owned(),
         Event::Delete => "the user deletes the object".to_owned(),
         Event::Pause => "the user pauses the object, or ends the pause".to_owned(),
+        Event::Label => "the user changes a label".to_owned(),
         Event::Abandon => "the user abandons the object".to_owned(),
         Event::Garble => "the object becomes undecodable, or decodable again".to_owned(),
         Event::NewerMoves => "a newer operator moves the object".to_owned(),
         Event::NewerGoes => "the newer operator is removed".to_owned(),
-        Event::Shows(Observed::In(state)) => {
+        Event::Shows(ObservationResult::In(state)) => {
             format!("the application is in {} from now on", name(case, state))
         }
         Event::Shows(observed) => format!("the application is {observed:?} from now on"),
+        Event::OthersWrite => "others write something into the status".to_owned(),
         Event::ExtraChanges => "the application's own fields change".to_owned(),
         Event::FailsForEver(write, fault) => {
             format!("every {write:?} write is {fault:?} from now on")

@@ -3,15 +3,18 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::StateId;
-use okt_core::facts::{Named, Observed};
+use okt_core::facts::Named;
 use okt_core::record::{ActionRecord, DesiredRecord, Phase as Recording, Record, Recorded};
 
 use crate::cases::{Budget, Case, Special};
 use crate::event::{Fault, Write};
-use crate::memory::{Scope, WorkId};
-use crate::object::{Object, Version};
-use crate::operator::OperatorFacts;
+use crate::machine::{ObservationResult, Time, WorkId};
+use crate::object::Object;
 use crate::plant::Bug;
+use crate::process::Process;
+
+/// Nothing can be observed of the application.
+pub(crate) const UNOBSERVED: ObservationResult = ObservationResult::Unobserved { again: true };
 
 /// One object, everything that acts upon it, and the part of its past that rules need.
 #[derive(Clone)]
@@ -24,10 +27,11 @@ pub(crate) struct World {
     /// The versions that a cache may still get, oldest first. The last is the stored one.
     pub(crate) versions: Vec<Object>,
     pub(crate) presence: Presence,
-    pub(crate) operator: OperatorFacts,
+    pub(crate) process: Process,
+    pub(crate) now: Time,
     pub(crate) cluster: Cluster,
     /// The answer of the application when it is observed.
-    pub(crate) sight: Observed,
+    pub(crate) sight: ObservationResult,
     /// The application's own fields of the status.
     pub(crate) extra: u8,
     /// The kind of write that fails, and how.
@@ -134,6 +138,7 @@ impl World {
     pub(crate) fn new(case: &'static Case, bug: Option<Bug>) -> Self {
         let mut object = Object::created();
         let mut history = History::default();
+        object.status.is_inherited = case.special == Special::Inherited;
         if case.special == Special::HasGoneRound
             && let Some(record) = gone_round(case)
         {
@@ -144,6 +149,7 @@ impl World {
                 id: WorkId {
                     transition: record.transition,
                     run: 1,
+                    token: 0,
                 },
                 state: record.state,
                 revision: record.revision,
@@ -156,12 +162,13 @@ impl World {
             stored: object,
             versions: vec![object],
             presence: Presence::Stored,
-            operator: OperatorFacts::started(0, object),
+            process: Process::started(0, object),
+            now: Time::default(),
             cluster: Cluster {
                 owned: OwnedObject::Absent,
                 put: PutObject::Absent,
             },
-            sight: Observed::Unobserved,
+            sight: UNOBSERVED,
             extra: 0,
             failing: None,
             permits: Permits::Free,
@@ -184,7 +191,8 @@ impl World {
             stored,
             versions,
             presence,
-            operator,
+            process,
+            now: _,
             cluster,
             sight,
             extra,
@@ -198,29 +206,38 @@ impl World {
             broken,
             tally: _,
         } = self;
+        let Process {
+            number,
+            leads,
+            draining,
+            cache,
+            machine,
+            round,
+            queued,
+            is_named,
+            is_reopened,
+            has_timer,
+            is_under_way,
+            task,
+            is_ending,
+            truth,
+        } = process;
+        let newest = u64::from(stored.version.0);
+        let at_hand = process.object().version;
+        let oldest = (versions[0].version).min(cache.version).min(at_hand);
+        let age = |version: crate::object::Version| newest.abs_diff(u64::from(version.0));
         let mut hasher = DefaultHasher::new();
-        (stored, versions, presence, operator, cluster, sight, extra).hash(&mut hasher);
+        (stored, versions, presence, cluster, sight, extra).hash(&mut hasher);
         (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
-        (budget, history, broken.is_some(), self.ages()).hash(&mut hasher);
+        (budget, history, broken.is_some()).hash(&mut hasher);
+        (number, leads, draining, cache, round, queued, is_named).hash(&mut hasher);
+        (is_reopened, has_timer, is_under_way, is_ending, truth).hash(&mut hasher);
+        (task.map(|task| task.work), age(cache.version), age(at_hand)).hash(&mut hasher);
+        let oldest = u64::from(oldest.0);
+        machine
+            .normalized(self.now, oldest, newest)
+            .hash(&mut hasher);
         hasher.finish()
-    }
-
-    /// Returns how far each remembered version is from the stored one, if anything depends on it.
-    fn ages(&self) -> [Option<u16>; 5] {
-        let OperatorFacts { cache, memory, .. } = &self.operator;
-        let at_hand = self.operator.round().object.version;
-        let oldest = (self.versions[0].version).min(cache.version).min(at_hand);
-        let age = |version: Version| {
-            (version >= oldest).then(|| self.stored.version.0.abs_diff(version.0))
-        };
-        let failed = memory.failed.and_then(|failed| match failed.scope {
-            Scope::Version(version) => age(version),
-            Scope::Request { .. } => None,
-        });
-        let vain = memory.vain.and_then(|(version, _)| age(version));
-        let seen = memory.seen.version;
-        let seen = age(seen).filter(|_| memory.seen.reported || seen > oldest);
-        [age(cache.version), age(at_hand), seen, failed, vain]
     }
 
     /// Returns whether the state of a record declares the owned object.

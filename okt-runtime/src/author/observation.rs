@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use okt_core::Lifecycle;
-use okt_core::facts::Observed;
+use okt_core::machine::ObservationResult;
 
 use crate::wire::desired::StateName;
 
@@ -105,37 +105,19 @@ impl<S: Lifecycle> Observation<S> {
         self
     }
 
-    /// Returns the observation as input of a decision, and as text; `failures` is the number of this failed
-    /// observation, if it failed.
-    pub(crate) fn facts(&self, failures: u32) -> (Observed, String) {
+    /// Returns the observation for the machine, and as text.
+    pub(crate) fn result(&self) -> (ObservationResult, String) {
         match &self.seen {
-            Seen::Unobserved => (Observed::Unobserved, String::new()),
-            Seen::Absent(_) => (Observed::Absent, String::new()),
-            Seen::In(StateName::Known(state)) => {
-                (Observed::In(state.id()), state.name().to_owned())
+            Seen::Unobserved => (ObservationResult::Unobserved { again: true }, String::new()),
+            Seen::Absent(tolerance) => {
+                let tolerance = *tolerance;
+                (ObservationResult::Absent { tolerance }, String::new())
             }
-            Seen::In(StateName::Unknown(name)) => (Observed::Unforeseen, name.clone()),
-            Seen::Unreachable(why) => (Observed::Unreachable { failures }, why.clone()),
-        }
-    }
-
-    pub(crate) fn is_unreachable(&self) -> bool {
-        matches!(self.seen, Seen::Unreachable(_))
-    }
-
-    /// Returns how long the application must have been absent, if it is.
-    pub(crate) fn absence(&self) -> Option<Duration> {
-        match self.seen {
-            Seen::Absent(time) => Some(time),
-            Seen::Unobserved | Seen::In(_) | Seen::Unreachable(_) => None,
-        }
-    }
-
-    /// Returns the events alone.
-    pub(crate) fn without_state(self) -> Self {
-        Self {
-            seen: Seen::Unobserved,
-            ..self
+            Seen::In(StateName::Known(state)) => {
+                (ObservationResult::In(state.id()), state.name().to_owned())
+            }
+            Seen::In(StateName::Unknown(name)) => (ObservationResult::Unforeseen, name.clone()),
+            Seen::Unreachable(why) => (ObservationResult::Unreachable, why.clone()),
         }
     }
 

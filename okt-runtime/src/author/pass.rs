@@ -1,6 +1,5 @@
 //! Passes: the trait that takes their steps, and the context of a step.
 
-mod memory;
 mod run;
 mod shipped;
 
@@ -16,7 +15,6 @@ use okt_core::{Answer, Graph, StateId, Step, reasons};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::memory::PassMemory;
 pub(crate) use self::run::{FinishedRun, Hands, run};
 pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,

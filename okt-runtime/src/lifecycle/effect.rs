@@ -73,6 +73,13 @@ pub(super) enum Content<K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> StatusWrite<K> {
+    pub(super) fn removal(patch: Value) -> Self {
+        Self {
+            version: None,
+            content: Content::Removal(patch),
+        }
+    }
+
     /// Returns the parameters of the request, for a field manager: the name of your controller.
     ///
     /// A status is applied (server-side apply) with force: OKT's fields belong to your controller, also where another

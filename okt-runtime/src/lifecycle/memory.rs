@@ -143,8 +143,10 @@ pub(super) struct Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let remembered = std::mem::take(&mut self.remembered);
-        if remembered.is_settled() && remembered.seen.version.is_none() {
+        let mut remembered = std::mem::take(&mut self.remembered);
+        remembered.machine.end();
+        let last_write = remembered.at_rest();
+        if last_write.is_some_and(|last| last.version.is_none()) {
             return;
         }
         let now = Instant::now();

@@ -4,35 +4,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::Patch;
-use okt_core::facts::Observed;
-use okt_core::reconcile::{
-    self as core, Asked, Decision, Draft, Facts, Graphs, News, OperatorFacts, OwnedFacts,
-    PassFacts, Requeue, Standing, WorkChange, WriteFacts,
+use okt_core::machine::{
+    self as core, ApplyResult, ClearResult, Decision, Draft, Effect as Asked, ExtraResult, Graphs,
+    MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requeue, ResourceStatus, Setup, Start,
+    StartResult, Stored,
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::effect::{Content, Effect, StatusWrite, Work};
 use super::memory::{Memory, Settings, Taken};
 use crate::author::application::without_lifecycle;
 use crate::author::observation::Observation;
+use crate::clock::moment;
 use crate::failure::Failure;
-use crate::reconcile::FUSE;
 use crate::reconcile::change::change;
-use crate::reconcile::draft::failed;
 use crate::reconcile::finalizer;
 use crate::reconcile::leftover::{inherited, removal};
-use crate::reconcile::memory::Stage;
-use crate::reconcile::observe::Findings;
+use crate::reconcile::observe::Sighting;
+use crate::reconcile::reading::{self, Surroundings};
+use crate::reconcile::render::failed;
 use crate::reconcile::report::{NotRecorded, Report, confirm};
-use crate::reconcile::stored::Stored;
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 use crate::wire::read;
 use crate::wire::status::Status;
+
+/// The only facts about a controller of its own: it would not reconcile if it might not act.
+const ACTS: OperatorFacts = OperatorFacts {
+    may_act: true,
+    draining: false,
+};
 
 /// One reconciliation of one object: it decides, and your code carries out the effects; see the [module](super).
 ///
@@ -52,35 +56,21 @@ use crate::wire::status::Status;
 /// ```
 pub struct Reconciliation<K: LifecycleObject> {
     object: Arc<K>,
-    stored: Stored,
     revision: u64,
     memory: Taken,
     settings: Settings,
-    seed: u64,
-    findings: Option<Findings>,
-    draft: Option<Drafted<K>>,
-    /// The draft that was written last.
-    written: Option<Draft>,
+    setup: Setup<'static>,
+    /// The effect whose result is not reported yet.
+    asked: Option<Asked>,
+    /// The observation that was passed before it was asked for.
+    sighting: Option<Sighting>,
+    /// The observation as text.
+    observed: String,
+    /// The status that was rendered last.
+    rendered: Option<Status<K::State, K::Extra>>,
     /// The merge patch that removes what others left in the status.
-    leftover: Option<Value>,
-    /// The content of the last patch.
-    sent: Sent,
+    leftovers: Option<Value>,
     extra: Option<K::Extra>,
-}
-
-/// The content of a patch.
-#[derive(Clone, Copy, Default)]
-enum Sent {
-    #[default]
-    Finalizers,
-    Status,
-    Removal,
-}
-
-struct Drafted<K: LifecycleObject> {
-    draft: Draft,
-    news: News,
-    status: Status<K::State, K::Extra>,
 }
 
 impl<K: LifecycleObject> Reconciliation<K> {
@@ -89,25 +79,45 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// An object must not be reconciled twice at the same time, which the `Controller` of kube never does.
     pub fn of(memory: &Memory<K>, object: Arc<K>) -> Self {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
-        let revision = read::revision(&without_lifecycle(&*object));
-        let seed = read::seed(uid);
-        let mut taken = memory.take(uid);
-        // The event that led here may be the one that a handler waits for.
-        taken.work.name();
-        Self {
-            stored: Stored::read(&*object, revision, false),
-            revision,
-            memory: taken,
+        let mut begun = Self {
+            revision: read::revision(&without_lifecycle(&*object)),
+            memory: memory.take(uid),
+            setup: Setup {
+                graphs: Graphs {
+                    life: lifecycle_of::<K>(),
+                    pass: None,
+                },
+                backoff: memory.settings.backoff,
+                owns_kinds: false,
+            },
             settings: memory.settings.clone(),
-            seed,
-            findings: None,
-            draft: None,
-            written: None,
-            leftover: None,
-            sent: Sent::default(),
+            asked: None,
+            sighting: None,
+            observed: String::new(),
+            rendered: None,
+            leftovers: None,
             extra: None,
             object,
-        }
+        };
+        // The event that led here may be the one that a handler waits for.
+        begun.memory.machine.name();
+        begun.read();
+        begun
+    }
+
+    fn read(&mut self) {
+        let object = self.translated(&self.object);
+        self.memory.machine.read(&object, moment());
+    }
+
+    fn translated(&self, object: &K) -> core::Object {
+        let around = Surroundings {
+            revision: self.revision,
+            is_newer: false,
+            owns_any: false,
+            observe_every: self.settings.observe_every,
+        };
+        reading::read(object, around, &self.settings.clock)
     }
 
     /// Sets the part of the object that your handlers act upon; a change of it is a new revision. By default it is the
@@ -126,7 +136,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     #[must_use]
     pub fn revision(mut self, of: &impl Serialize) -> Self {
         self.revision = read::revision(of);
-        self.stored = Stored::read(&*self.object, self.revision, false);
+        self.read();
         self
     }
 
@@ -151,7 +161,9 @@ impl<K: LifecycleObject> Reconciliation<K> {
 
     /// Returns the record that decisions are made from.
     pub fn recorded(&self) -> &Recorded {
-        &self.stored.recorded
+        static NOTHING: Recorded = Recorded::Nothing;
+        let object = self.memory.machine.object();
+        object.map_or(&NOTHING, |object| &object.recorded)
     }
 
     /// Returns the facts of this moment, for a decision about the lifecycle.
@@ -166,71 +178,90 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// # }
     /// ```
     pub fn facts(&self) -> LifecycleFacts<'_> {
-        self.all_facts().life()
+        self.all_facts().for_decision()
+    }
+
+    fn all_facts(&self) -> core::Facts<'_> {
+        let facts = self.memory.machine.facts(&self.setup, ACTS, moment());
+        facts.expect("the object was read when the reconciliation began")
     }
 
     /// Returns the next effect. Until its result is reported, each call returns the same one.
     pub fn decide(&mut self) -> Effect<K> {
-        if let Some(time) = self.behind() {
+        if self.asked.is_none()
+            && let Some(time) = self.behind()
+        {
             return Effect::Rest(Some(time));
         }
-        self.sent = Sent::default();
-        let graphs = Graphs {
-            life: lifecycle_of::<K>(),
-            pass: None,
-        };
-        for _ in 0..FUSE {
-            if let Some(leftover) = &self.leftover {
-                self.sent = Sent::Removal;
-                return Effect::WriteStatus(StatusWrite {
-                    version: None,
-                    content: Content::Removal(leftover.clone()),
-                });
-            }
-            self.observe_again(graphs);
-            let effect = match core::decide(graphs, &self.stored.recorded, &self.all_facts()) {
-                Decision::Do(effect) => effect,
-                Decision::Rest(requeue) => return Effect::Rest(rest(requeue)),
-            };
-            match effect {
-                core::Effect::AddFinalizer => {
-                    let patch = finalizer::addition(self.object.meta());
-                    return Effect::AddFinalizer(Patch::Merge(patch));
-                }
-                core::Effect::DropFinalizer { .. } => {
-                    let patch = finalizer::removal(self.object.meta());
-                    return Effect::RemoveFinalizer(Patch::Merge(patch));
-                }
-                core::Effect::Observe => return Effect::Observe,
-                core::Effect::Draft(draft) => self.draft(draft),
-                core::Effect::Commit {
-                    draft,
-                    patch: false,
-                } => self.commit(&draft, false),
-                core::Effect::Commit { .. } => {
-                    self.leftover = inherited(&*self.object, &self.stored.recorded);
-                    if self.leftover.is_none()
-                        && let Some(drafted) = &self.draft
-                    {
-                        self.sent = Sent::Status;
-                        return Effect::WriteStatus(self.write(drafted));
-                    }
-                }
-                core::Effect::Start { resumed } => match self.work(resumed) {
-                    Some(work) => return Effect::Work(work),
-                    None => break,
+        // A reconciliation has fewer effects; each of yours is one.
+        for _ in 0..=MAX_EFFECTS {
+            let asked = match self.asked.take() {
+                Some(asked) => asked,
+                None => match (self.memory.machine).decide(&self.setup, ACTS, moment()) {
+                    Decision::Do(asked) => asked,
+                    Decision::Rest(requeue) => return Effect::Rest(rest(requeue)),
                 },
-                core::Effect::Cancel => self.memory.work.cancel(),
-                // They are about passes, owned resources and failed writes, which the facts leave out.
-                core::Effect::RunPass { .. }
-                | core::Effect::Apply { .. }
-                | core::Effect::Clear
-                | core::Effect::ShowFailure
-                | core::Effect::ShowUnreadable => break,
+            };
+            if let Some(effect) = self.perform(asked) {
+                return effect;
             }
         }
-        // Every decision leads to an effect before; a reconciliation never spins in any case.
         Effect::Rest(Some(Requeue::SAFETY))
+    }
+
+    /// Performs an effect, or returns it for your code, and keeps it until its result is reported.
+    fn perform(&mut self, asked: Asked) -> Option<Effect<K>> {
+        let (machine, now) = (&mut self.memory.machine, moment());
+        let effect = match &asked {
+            Asked::AddFinalizer(_) => {
+                Effect::AddFinalizer(Patch::Merge(finalizer::addition(self.object.meta())))
+            }
+            Asked::DropFinalizer(_) => {
+                Effect::RemoveFinalizer(Patch::Merge(finalizer::removal(self.object.meta())))
+            }
+            Asked::Observe(_) if self.sighting.is_none() => Effect::Observe,
+            Asked::TakeOver(_) => {
+                let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();
+                Effect::WriteStatus(StatusWrite::removal(patch))
+            }
+            Asked::RemoveLeftovers(_) => {
+                let patch = self.leftovers.clone().unwrap_or_default();
+                Effect::WriteStatus(StatusWrite::removal(patch))
+            }
+            Asked::Commit(commit) => Effect::WriteStatus(self.write(&commit.draft)),
+            Asked::Start(start) => Effect::Work(self.work(start)?),
+            _ => {
+                match asked {
+                    Asked::Observe(observe) => {
+                        let sighting = self.sighting.take()?;
+                        let (result, events) = (sighting.result, sighting.events.clone());
+                        let counts_as = machine.observed(observe, result, events, now);
+                        self.observed = sighting.into_words(counts_as);
+                    }
+                    Asked::Render(render) => self.render(render),
+                    Asked::ChangeWork(change) => {
+                        let draft = change.draft;
+                        machine.work_changed(change, &self.setup, now);
+                        self.memory.work.take_effect(&draft);
+                    }
+                    Asked::Cancel(cancel) => machine.cancelled(cancel),
+                    // A controller of its own has no owned resources that OKT knows.
+                    Asked::Apply(apply) => {
+                        let (status, due) = (ResourceStatus::AsDeclared, None);
+                        machine.applied(apply, ApplyResult::Applied { status, due }, now);
+                    }
+                    Asked::Clear(clear) => {
+                        machine.cleared(clear, ClearResult::Cleared, now);
+                    }
+                    // They are about passes, failed writes and objects that do not decode, of which the machine is
+                    // told nothing here.
+                    other => self.asked = Some(other),
+                }
+                return None;
+            }
+        };
+        self.asked = Some(asked);
+        Some(effect)
     }
 
     /// Takes the object in the answer to a patch.
@@ -240,153 +271,125 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// If the patch was a status that the answer does not have: return the error, so that your controller reconciles the
     /// object again.
     pub fn patched(&mut self, answer: K) -> Result<(), NotRecorded> {
-        let before = Arc::clone(&self.object);
-        let drafted = self.draft.take();
-        let wrote = match std::mem::take(&mut self.sent) {
-            Sent::Status => drafted,
-            Sent::Removal => {
-                self.leftover = None;
-                None
+        let asked = self.asked.take();
+        if let (Some(Asked::Commit(commit)), Some(status)) = (&asked, &self.rendered)
+            && let Err(error) = self.confirm(&answer, status, &commit.draft)
+        {
+            if let Some(asked) = asked {
+                self.memory.machine.not_done(asked);
             }
-            Sent::Finalizers => None,
-        };
-        if let Some(drafted) = &wrote {
-            confirm(&answer, &drafted.status)?;
+            return Err(error);
         }
         self.object = Arc::new(answer);
-        self.stored = Stored::read(&*self.object, self.revision, false);
-        let after = self.object.meta();
-        (self.memory.seen.version).clone_from(&after.resource_version);
-        if after.deletion_timestamp.is_some() && !finalizer::is_set(after) {
-            self.memory.release();
-        }
-        let Some(Drafted { draft, status, .. }) = wrote else {
-            return Ok(());
+        let (object, now) = (self.translated(&self.object), moment());
+        let stored = Stored {
+            version: read::version(self.object.meta()),
+            object: Some(object),
         };
-        if self.stored.recorded != draft.record {
-            return Err(NotRecorded("has another record than was sent".to_owned()));
+        let machine = &mut self.memory.machine;
+        match asked {
+            Some(Asked::AddFinalizer(effect)) => machine.finalizer_added(effect, &stored, now),
+            Some(Asked::DropFinalizer(effect)) => machine.finalizer_dropped(effect),
+            Some(Asked::TakeOver(effect)) => machine.taken_over(effect, &stored, now),
+            Some(Asked::RemoveLeftovers(effect)) => {
+                machine.leftovers_removed(effect, Some(&stored), now);
+            }
+            Some(Asked::Commit(commit)) => {
+                let status = self.rendered.take().unwrap_or_default();
+                self.leftovers = removal(&*self.object, &status, None);
+                let draft = commit.draft;
+                let (leftovers, hash) = (self.leftovers.is_some(), || read::revision(&status));
+                // The record was confirmed.
+                let _ = machine.committed(commit, &stored, leftovers, hash, &self.setup, now);
+                self.memory.work.take_effect(&draft);
+            }
+            other => self.asked = other,
         }
-        let left = removal(&*self.object, &status, None);
-        let waits = left.is_some() && !self.memory.writes.may_tidy();
-        if left.is_some() && !waits {
-            self.memory.writes.tidied = Some(Instant::now());
-            self.leftover = left;
-        }
-        let after = self.object.meta();
-        (self.memory).status_written(before.meta(), after, &status, waits);
-        self.commit(&draft, true);
         Ok(())
+    }
+
+    /// Checks that an answer has the status that was sent, and the record of its draft.
+    fn confirm(
+        &self,
+        answer: &K,
+        sent: &Status<K::State, K::Extra>,
+        draft: &Draft,
+    ) -> Result<(), NotRecorded> {
+        confirm(answer, sent)?;
+        if self.translated(answer).recorded == draft.record {
+            Ok(())
+        } else {
+            Err(NotRecorded("has another record than was sent".to_owned()))
+        }
     }
 
     /// Takes an observation of the application.
     pub fn observed(&mut self, observation: Observation<K::State>) {
-        self.findings = Some(self.found(Ok(observation)));
+        let mut sighting = Sighting::of(Ok(observation));
+        if let ObservationResult::Unobserved { again } = &mut sighting.result {
+            // Nothing would be found later either.
+            *again = false;
+        }
+        self.sighting = Some(sighting);
     }
 
     /// Notes that the application could not be observed: the object does not move, and after three such failures in a
     /// row conditions become Unknown.
     pub fn not_observed(&mut self, failure: impl Into<Failure>) {
-        self.findings = Some(self.found(Err(failure.into())));
+        self.sighting = Some(Sighting::of::<K::State>(Err(failure.into())));
     }
 
     /// Takes the result of the work that [`decide`](Self::decide) asked for.
     ///
     /// It is kept in the [`Memory`] until it is written, so a write that fails does not repeat the work.
     pub fn ended<E: Into<Failure>>(&mut self, result: Result<Answer, E>) {
-        if let Some(piece) = &mut self.memory.work.piece {
-            piece.stage = Stage::Ended(result.map_err(Into::into));
+        match self.asked.take() {
+            Some(Asked::Start(start)) => {
+                let (machine, task) = (&mut self.memory.machine, start.task);
+                machine.started(start, StartResult::Started);
+                let result = Some(result.map_err(Into::into));
+                self.memory.end_work(task, result);
+                // An observation from before counts neither for the next decision nor for the conditions.
+                self.observed.clear();
+            }
+            other => self.asked = other,
         }
-        // An observation from before counts neither for the next decision nor for the conditions.
-        self.findings = None;
-        self.draft = None;
-        self.written = None;
     }
 
     /// Returns how long the object waits because it is older than the last write; the event of that write ends it.
     fn behind(&mut self) -> Option<Duration> {
-        let version = self.object.meta().resource_version.as_deref();
-        if !self.memory.seen.is_newer_than(version) {
-            self.memory.writes.behind = None;
-            return None;
-        }
-        let since = *(self.memory.writes.behind).get_or_insert_with(Instant::now);
-        if since.elapsed() < Requeue::SAFETY {
+        let version = read::version(self.object.meta());
+        let (_, lasts) = self.memory.machine.check_version(version, moment())?;
+        if !lasts {
             return Some(Requeue::SAFETY);
         }
         // The history of the API server went back. The version in each patch keeps an old object from being acted upon.
-        (self.memory.seen, self.memory.writes) = Default::default();
+        self.memory.machine.rewind();
         None
     }
 
-    /// Drops an observation that a write has acted upon, unless work runs: the application may be elsewhere by now.
-    fn observe_again(&mut self, graphs: Graphs<'_>) {
-        let at = self.stored.recorded.at().zip(graphs.life);
-        if !at.is_some_and(|(at, life)| at.in_flight(life)) {
-            self.findings.take_if(|findings| findings.spent);
-        }
-    }
-
-    fn all_facts(&self) -> Facts<'_> {
-        let meta = self.object.meta();
-        let findings = self.findings.as_ref();
-        let is_unobserved = findings.is_some_and(|it| it.observed == Observed::Unobserved);
-        let usual = if is_unobserved {
-            Duration::MAX
-        } else {
-            self.settings.observe_every
-        };
-        Facts {
-            asked: Asked {
-                finalizer: self.stored.asked.finalizer && !self.memory.writes.released,
-                ..self.stored.asked
-            },
-            sight: findings.map_or_else(Default::default, Findings::facts),
-            work: self.stored.work(&self.memory.work),
-            pass: PassFacts::default(),
-            owned: OwnedFacts {
-                standing: Some(Standing::AsDeclared),
-                last: Some(Standing::AsDeclared),
-                cleared: Some(true),
-                ..OwnedFacts::default()
-            },
-            operator: OperatorFacts {
-                may_act: true,
-                draining: false,
-            },
-            writes: WriteFacts {
-                written: self.written,
-                draft: self.draft.as_ref().map(|it| (it.draft, it.news)),
-                ..self.memory.facts_of_writes(meta)
-            },
-            time: self.stored.times(
-                &self.settings.clock,
-                self.memory.sight.observe_after(usual),
-                self.settings.backoff,
-                self.seed,
-            ),
-        }
-    }
-
-    fn found(&mut self, outcome: Result<Observation<K::State>, Failure>) -> Findings {
-        let times = self.all_facts().time;
-        Findings::of(outcome, &mut self.memory.sight, times.in_state)
-    }
-
     /// Renders the status of a draft, and compares it with the stored one.
-    fn draft(&mut self, draft: Draft) {
-        let facts = self.all_facts();
+    fn render(&mut self, effect: Render) {
+        let status = self.status(&effect.draft);
+        let diff = change(&*self.object, &status, None);
+        let (hash, asked) = (|| read::revision(&status), ExtraResult::NotAsked);
+        let machine = &mut self.memory.machine;
+        machine.rendered(effect, diff, hash, asked, &self.setup, moment());
+        self.rendered = Some(status);
+    }
+
+    fn status(&self, draft: &Draft) -> Status<K::State, K::Extra> {
         let stored = self.object.status_of();
-        let nothing = Findings::nothing();
         let extra = self.extra.clone();
         let extra = extra.or_else(|| Some(stored?.extra.clone()));
         let report = Report {
             object: &*self.object,
             now: self.settings.clock.now(),
             after: &draft.record,
-            facts: &facts.for_conditions(),
+            facts: &self.all_facts().life,
             decision: &draft.step,
-            observed: &self.findings.as_ref().unwrap_or(&nothing).words,
-            failed: failed::<K::State>(&draft.step, &self.memory.work),
+            observed: &self.observed,
+            failed: failed::<K::State>(&draft.step, &self.memory.work, &self.memory.machine),
             progress: String::new(),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
@@ -395,61 +398,34 @@ impl<K: LifecycleObject> Reconciliation<K> {
             delivered: (stored.and_then(|it| it.lifecycle.as_ref())).and_then(|it| it.delivered),
             graph: &self.settings.graph,
         };
-        let status = report.status();
-        let news = match change(&*self.object, &status, None) {
-            News::Side | News::Main if self.memory.is_in_vain(self.object.meta(), &status) => {
-                News::Vain
-            }
-            news => news,
-        };
-        self.draft = Some(Drafted {
-            draft,
-            news,
-            status,
-        });
+        report.status()
     }
 
-    fn write(&self, drafted: &Drafted<K>) -> StatusWrite<K> {
+    fn write(&self, draft: &Draft) -> StatusWrite<K> {
         StatusWrite {
             version: self.object.meta().resource_version.clone(),
             content: Content::Status {
-                status: Box::new(drafted.status.clone()),
-                record: drafted.draft.record,
-                verdict: drafted.draft.step,
+                status: Box::new(self.rendered.clone().unwrap_or_default()),
+                record: draft.record,
+                verdict: draft.step,
             },
         }
     }
 
-    /// Changes the work as a draft says, once it is written.
-    fn commit(&mut self, draft: &Draft, is_written: bool) {
-        if draft.work != WorkChange::Keep {
-            // An observation that a write acts upon serves one decision.
-            self.findings.get_or_insert_with(Findings::nothing).spent = true;
-        }
-        self.draft = None;
-        self.written = is_written.then_some(*draft);
-        let (backoff, seed) = (self.settings.backoff, self.seed);
-        let stored = &self.stored;
-        (self.memory.work).change(draft.work, || stored.piece(), backoff, seed);
-    }
-
-    /// Returns the work on record, and notes that it begins.
-    fn work(&mut self, resumed: bool) -> Option<Work<K>> {
+    /// Returns the work on record.
+    fn work(&mut self, start: &Start) -> Option<Work<K>> {
         let state = self.state()?;
-        let generation = self.stored.asked.generation;
-        let piece = match self.memory.work.piece.take() {
-            Some(piece) => piece,
-            None => self.stored.piece()?,
-        };
-        let piece = self.memory.work.piece.insert(piece);
-        piece.started_under = generation;
-        piece.named = false;
+        let position = self.object.status_of()?.lifecycle.as_ref();
+        let uid = self.object.meta().uid.as_deref().unwrap_or_default();
+        let (transition, number) = (start.work.transition, start.work.run);
+        let id = || read::action_id(position, uid, transition, number);
+        let run = self.memory.work.begin(start, id, state.name());
         Some(Work {
             object: Arc::clone(&self.object),
             state,
-            id: piece.id.clone(),
-            attempt: piece.attempt,
-            resumed,
+            id: run.id().to_owned(),
+            attempt: start.attempt,
+            resumed: start.resumed,
         })
     }
 }

@@ -8,7 +8,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use okt_core::reconcile::Requeue;
+use okt_core::machine::Requeue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{Stream, stream};
 use kube::runtime::reflector::ObjectRef;
-use okt_core::reconcile::Requeue;
+use okt_core::machine::Requeue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 

@@ -3,59 +3,44 @@
 use std::sync::Arc;
 
 use okt_core::conditions::{self, Way};
-use okt_core::reconcile::{Ran, RunEnd};
+use okt_core::machine::{Observe, PassReport, RunEnd, RunPass};
 use okt_core::{Lifecycle, StateId};
 
-use super::observe::{Findings, observe};
-use super::round::{Reconciliation, graphs};
+use super::observe::observe;
+use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf, StepsOf};
-use crate::author::asked::Asker;
 use crate::author::pass::{Hands, run};
+use crate::clock::moment;
 use crate::wire::object::has_lifecycle;
 
-impl<'a, A: Application> Reconciliation<'a, A> {
-    /// Returns the caller of the application's code.
-    pub(super) fn asker(&self) -> Asker<'a, A::Resource> {
-        Asker {
-            questions: &self.shared.questions,
-            place: self.place,
-            doubtful: self.memory.is_silent(),
-        }
-    }
-
+impl<A: Application> Reconciliation<'_, A> {
     /// Observes the application.
-    ///
-    /// If the work has ended meanwhile, the observation is dropped: it may be older than the result of the work.
-    pub(super) async fn observe(&mut self) {
-        let had_ended = self.memory.work.has_ended();
+    pub(super) async fn observe(&mut self, effect: Observe) {
         let asker = self.asker();
         let application = &*self.shared.application;
-        let seen = observe(&asker, application, &self.round.cx, &mut self.memory.sight).await;
-        self.memory.work.catch_up();
-        let is_outdated = self.memory.work.has_ended() && !had_ended;
-        let findings = if is_outdated {
-            Findings::nothing()
-        } else {
-            seen
-        };
-        self.refuse_events(&findings);
-        self.round.findings = Some(findings);
+        let seen = observe(&asker, application, &self.round.cx, effect.calls).await;
+        self.refuse_events(&seen.events);
+        // The work may have ended meanwhile.
+        self.known.catch_up(self.memory);
+        let (result, events) = (seen.result, seen.events.clone());
+        let counts_as = (self.memory.machine).observed(effect, result, events, moment());
+        self.round.observed = seen.into_words(counts_as);
     }
 
     /// Logs events to which no edge leads, when they are new.
-    fn refuse_events(&mut self, findings: &Findings) {
+    fn refuse_events(&mut self, events: &[StateId]) {
         let graph = StateOf::<A>::GRAPH;
-        let Some(here) = self.round.stored.recorded.at().map(|record| record.state) else {
+        let Some(here) = self.recorded().at().map(|record| record.state) else {
             return;
         };
         let leads = |to: &StateId| {
             let state = graph.get(here);
             *to == here || state.is_some_and(|state| state.targets().any(|target| target == *to))
         };
-        let refused: Vec<StateId> = (findings.events.iter().copied())
+        let refused: Vec<StateId> = (events.iter().copied())
             .filter(|event| !leads(event))
             .collect();
-        if refused == self.memory.sight.refused_events {
+        if refused == self.memory.refused_events {
             return;
         }
         for event in &refused {
@@ -65,26 +50,24 @@ impl<'a, A: Application> Reconciliation<'a, A> {
                 "refused an event that the observation named: no edge leads there"
             );
         }
-        self.memory.sight.refused_events = refused;
+        self.memory.refused_events = refused;
     }
 
     /// Runs the pass.
-    pub(super) async fn run_pass(&mut self, leaving: bool) {
+    pub(super) async fn run_pass(&mut self, effect: RunPass) {
         let shared = self.shared;
         let Some(pass) = &shared.pass else {
-            return;
+            // Only an application with a pass is asked to run one.
+            let nothing = PassReport::of(&okt_core::pass::PassOutcome::Complete);
+            return (self.memory.machine).pass_ran(effect, &nothing, &self.setup, moment());
         };
-        let is_alone = !has_lifecycle::<A::Resource>();
-        // The findings of the run are not reported yet.
-        self.memory.seen.reported = false;
-        self.memory.pass.is_unreported = is_alone;
-        let pace = self.pace();
+        let (leaving, is_alone) = (effect.leaving, !has_lifecycle::<A::Resource>());
         let hands = Hands {
             client: shared.client.clone(),
             cluster: Arc::clone(&shared.cluster),
-            pace,
+            pace: self.pace(),
             creates: !leaving,
-            finalizes: graphs(shared).needs_finalizer(),
+            finalizes: self.setup.graphs.needs_finalizer(),
             may_act: {
                 let (shared, uid) = (Arc::clone(shared), self.uid().to_owned());
                 Box::new(move || shared.may_act(&uid))
@@ -98,12 +81,17 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         let asker = self.asker();
         let (run, memory) = run(&steps, &asker, &self.round.cx, hands, leaving, is_alone).await;
         self.memory.owned = memory;
-        let generation = self.round.stored.asked.generation;
-        let end = (self.memory.pass).take(&run, generation, &pace, leaving);
-        if end == RunEnd::Held {
-            let of_pass = conditions::of_pass(pass.graph(), Way::Ran(&run.run));
-            self.memory.pass.held = run.in_the_way().map(|why| (why, of_pass));
-        }
-        self.round.run = Some((run, Ran { end, leaving }));
+        let report = PassReport {
+            is_in_the_way: run.in_the_way().is_some(),
+            requeue_after: run.run.results().requeue_after,
+            due: run.due,
+            ..PassReport::of(&run.run.outcome())
+        };
+        self.memory.held = (report.end == RunEnd::Held)
+            .then(|| run.in_the_way())
+            .flatten()
+            .map(|why| (why, conditions::of_pass(pass.graph(), Way::Ran(&run.run))));
+        self.round.run = Some(run);
+        (self.memory.machine).pass_ran(effect, &report, &self.setup, moment());
     }
 }

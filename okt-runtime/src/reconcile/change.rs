@@ -1,8 +1,8 @@
 //! Compares the stored status with the one to write: whether the difference is worth a write.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use okt_core::machine::StatusDiff;
 use okt_core::names::RESERVED;
-use okt_core::reconcile::News;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use crate::wire::object::LifecycleObject;
@@ -18,9 +18,9 @@ pub(crate) fn change<K: LifecycleObject>(
     object: &K,
     next: &Status<K::State, K::Extra>,
     pass: PassOf,
-) -> News {
+) -> StatusDiff {
     let Some(old) = object.status_of() else {
-        return News::Main;
+        return StatusDiff::Main;
     };
     let progress = |position: &Option<Position<K::State>>| {
         (position.as_ref())
@@ -44,14 +44,14 @@ pub(crate) fn change<K: LifecycleObject>(
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {
-        News::Main
+        StatusDiff::Main
     } else if old.extra != next.extra
         || progress(&old.lifecycle) != progress(&next.lifecycle)
         || says_other(&old.conditions, &next.conditions, pass)
     {
-        News::Side
+        StatusDiff::Side
     } else {
-        News::None
+        StatusDiff::None
     }
 }
 
@@ -74,7 +74,7 @@ fn is_of_pass(name: &str, pass: PassOf) -> bool {
 const NAMING: [&str; 2] = [reasons::UNFORESEEN_STATE, reasons::OBSERVED_ELSEWHERE];
 
 /// The condition types that summarize the status of an object.
-pub(crate) const STANDING: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
+pub(crate) const SUMMARY: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
 
 /// Returns whether a reason is about owned resources.
 pub(crate) fn is_about_resources(reason: &str) -> bool {
@@ -86,7 +86,7 @@ fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
     let tells = |next: &Condition| {
         is_about_resources(&next.reason)
             || is_of_pass(&next.type_, pass)
-            || (pass.is_some() && STANDING.contains(&next.type_.as_str()))
+            || (pass.is_some() && SUMMARY.contains(&next.type_.as_str()))
     };
     next.iter().any(|next| {
         tells(next)

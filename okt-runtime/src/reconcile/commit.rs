@@ -1,80 +1,95 @@
 //! Effects that write to the object: its status, its finalizer.
 
-use std::sync::Arc;
-
 use kube::Resource;
 use okt_core::Lifecycle;
-use okt_core::reconcile::{Draft, WorkChange};
-use serde_json::Value;
-use tokio::time::Instant;
+use okt_core::machine::{
+    AddFinalizer, ChangeWork, Commit, Draft, DropFinalizer, Effect, RemoveLeftovers, Stored,
+    TakeOver, WorkChange,
+};
 use tracing::{Instrument, Span, field};
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::Application;
 use crate::cache::guarded::Guarded;
+use crate::clock::moment;
 use crate::reconcile::leftover::{inherited, removal};
-use crate::reconcile::memory::{DraftNews, Trouble};
+use crate::reconcile::memory::DraftNews;
 use crate::reconcile::{finalizer, report};
 use crate::telemetry::Written;
 #[cfg(feature = "otel")]
 use crate::telemetry::spans;
 use crate::telemetry::traces;
 use crate::texts::chain;
+use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Writes the draft, then changes the work as the draft says. If the write fails, the work stays as it is.
-    pub(super) async fn commit(&mut self, draft: Draft, patch: bool) {
-        let Some((_, _, status)) = self.round.draft.take() else {
-            return;
+    /// Writes the status that was rendered last. The work changes only if that succeeds.
+    pub(super) async fn commit(&mut self, effect: Commit) {
+        let draft = effect.draft;
+        let Some(status) = self.round.rendered.take() else {
+            // The machine asks for a write only of a status that was rendered.
+            return self.memory.machine.not_done(Effect::Commit(effect));
         };
         let news = DraftNews {
-            happened: self.occurrences(&draft, patch.then_some(&status)),
+            happened: self.occurrences(&draft, Some(&status)),
             #[cfg(feature = "otel")]
-            is_move: patch && draft.is_move(),
+            is_move: draft.is_move(),
             #[cfg(feature = "otel")]
             before: self.position().and_then(|it| it.history.last()?.generation),
         };
-        if patch {
-            if let Err(error) = self.take_over().await {
-                return self.note_failure(&error);
-            }
-            let span = self.span(&draft, &status);
-            match self.write(&status).instrument(span.clone()).await {
-                Ok(written) => self.written(written, &status).await,
-                Err(error) => {
-                    span.record("otel.status_code", "ERROR");
-                    let is_answered = matches!(error, kube::Error::Api(_));
-                    if !is_answered && draft.record != self.round.stored.recorded {
-                        self.memory.writes.unanswered = Some(Box::new((draft.record, news)));
-                    }
-                    return self.note_failure(&error);
+        let span = self.span(&draft, &status);
+        let written = match self.write(&status).instrument(span.clone()).await {
+            Ok(written) => written,
+            Err(error) => {
+                span.record("otel.status_code", "ERROR");
+                let is_answered = matches!(error, kube::Error::Api(_));
+                if !is_answered && draft.record != *self.recorded() {
+                    self.memory.unanswered = Some(Box::new((draft.record, news)));
                 }
+                return self.write_failed(effect, &error);
             }
-            self.memory.writes.unanswered = None;
-            if self.round.stored.recorded != draft.record {
+        };
+        self.memory.unanswered = None;
+        let pass = self.shared.pass_graph();
+        self.round.leftovers =
+            (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, &status, pass));
+        let (stored, leftovers) = (self.became(written), self.round.leftovers.is_some());
+        let (machine, hash) = (&mut self.memory.machine, || read::revision(&status));
+        match machine.committed(effect, &stored, leftovers, hash, &self.setup, moment()) {
+            Ok(()) => {
+                self.publish(news);
+                self.took_effect(&draft);
+                self.is_reported(&status);
+            }
+            Err(retry) => {
                 let why = "the answer to the write of a status has another record than was sent";
-                return self.note_failure(&kube::Error::Service(why.into()));
+                self.note_failure(retry, &kube::Error::Service(why.into()));
             }
         }
-        self.tell(news);
-        self.round.consume(&draft);
-        self.round.written = patch.then_some(draft);
-        self.memory.owned.enter(self.round.stored.transition());
-        let (backoff, seed) = (self.shared.backoff, self.round.seed);
-        let stored = &self.round.stored;
-        (self.memory.work).change(draft.work, || stored.piece(), backoff, seed);
+    }
+
+    /// Changes the work as a draft says whose status need not be written.
+    pub(super) fn change_work(&mut self, effect: ChangeWork) {
+        let draft = effect.draft;
+        for occurrence in self.occurrences(&draft, None) {
+            self.happened(occurrence);
+        }
+        (self.memory.machine).work_changed(effect, &self.setup, moment());
+        self.took_effect(&draft);
+    }
+
+    fn took_effect(&mut self, draft: &Draft) {
+        self.round.consume(draft);
+        self.memory.work.take_effect(draft);
         if draft.work == WorkChange::Retry
             && let Some(retry) = self.retry()
         {
             self.happened(retry);
         }
-        if patch {
-            self.is_reported(&status);
-        }
     }
 
-    /// Tells what happened with a write.
-    fn tell(&self, news: DraftNews) {
+    /// Publishes what happened with a write.
+    fn publish(&self, news: DraftNews) {
         #[cfg(feature = "otel")]
         if news.is_move {
             spans::begin(&*self.round.object, news.before);
@@ -84,24 +99,27 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Tells what happened with a write whose answer was lost, once the object shows that it was carried out.
-    pub(super) fn tell_unanswered(&mut self) {
-        let recorded = &self.round.stored.recorded;
-        let unanswered = &mut self.memory.writes.unanswered;
-        if let Some(carried_out) = unanswered.take_if(|it| it.0 == *recorded) {
-            self.tell(carried_out.1);
+    /// Publishes what happened with a write whose answer was lost, once the object shows that it was carried out.
+    pub(super) fn publish_unanswered(&mut self) {
+        let recorded = self.round.read.recorded;
+        let unanswered = &mut self.memory.unanswered;
+        if let Some(carried_out) = unanswered.take_if(|it| it.0 == recorded) {
+            self.publish(carried_out.1);
         }
     }
 
     /// Removes conditions of an earlier controller before the first status of the object.
-    pub(super) async fn take_over(&mut self) -> Result<(), kube::Error> {
-        if let Some(patch) = inherited(&*self.round.object, &self.round.stored.recorded) {
-            let meta = self.round.object.meta();
-            let written = report::take_away(&self.shared.client, meta, &patch).await?;
-            self.shared.telemetry.wrote(Written::Status);
-            self.became(written);
+    pub(super) async fn take_over(&mut self, effect: TakeOver) {
+        let meta = self.round.object.meta();
+        let patch = inherited(&*self.round.object, self.recorded()).unwrap_or_default();
+        match report::take_away(&self.shared.client, meta, &patch).await {
+            Ok(written) => {
+                self.shared.telemetry.wrote(Written::Status);
+                let stored = self.became(written);
+                self.memory.machine.taken_over(effect, &stored, moment());
+            }
+            Err(error) => self.write_failed(effect, &error),
         }
-        Ok(())
     }
 
     async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
@@ -140,73 +158,47 @@ impl<A: Application> Reconciliation<'_, A> {
         span
     }
 
-    /// Notes that the write succeeded, and removes what others left in the status.
-    async fn written(&mut self, written: Guarded<A::Resource>, said: &StatusOf<A>) {
-        let pass = self.shared.pass_graph();
-        let left =
-            (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, said, pass));
-        let (written, waits) = match left {
-            Some(left) if self.memory.writes.may_tidy() => (self.tidy(written, &left).await, false),
-            Some(_) => (written, true),
-            None => (written, false),
-        };
-        let (before, after) = (self.round.object.meta(), written.meta());
-        self.memory.status_written(before, after, said, waits);
-        self.became(written);
-    }
-
-    /// Replaces the object by the server's answer.
-    pub(super) fn became(&mut self, written: Guarded<A::Resource>) {
-        (self.memory.seen.version).clone_from(&written.meta().resource_version);
-        // If the answer does not decode, the next event reports it.
-        if let Some(object) = written.into_inner() {
-            self.memory.writes.answer = Some(Arc::clone(&object) as _);
-            self.round.became(self.shared, object);
-        }
-    }
-
-    /// Removes what others left in the status, at most every ten seconds, because they may add it again.
-    async fn tidy(&mut self, written: Guarded<A::Resource>, left: &Value) -> Guarded<A::Resource> {
-        self.memory.writes.tidied = Some(Instant::now());
-        match report::take_away(&self.shared.client, written.meta(), left).await {
-            Ok(tidied) => {
+    /// Removes what others left in the status.
+    pub(super) async fn remove_leftovers(&mut self, effect: RemoveLeftovers) {
+        let patch = self.round.leftovers.take().unwrap_or_default();
+        let meta = self.round.object.meta();
+        let stored = match report::take_away(&self.shared.client, meta, &patch).await {
+            Ok(written) => {
                 self.shared.telemetry.wrote(Written::Status);
-                tidied
+                Some(self.became(written))
             }
             Err(error) => {
                 let why = chain(&error);
                 tracing::warn!("cannot remove what others left in the status: {why}");
-                written
+                None
             }
-        }
+        };
+        (self.memory.machine).leftovers_removed(effect, stored.as_ref(), moment());
     }
 
     /// Adds the finalizer.
-    pub(super) async fn add_finalizer(&mut self) {
+    pub(super) async fn add_finalizer(&mut self, effect: AddFinalizer) {
         match finalizer::add(&self.shared.client, &self.round.object).await {
             Ok(object) => {
                 self.shared.telemetry.wrote(Written::Finalizer);
-                (self.memory.seen.version).clone_from(&object.meta().resource_version);
-                self.memory.writes.trouble = Trouble::default();
-                // The writer that dropped it may have changed the spec as well.
-                self.memory.seen.reported = false;
+                let version = read::version(object.meta());
                 self.round.became(self.shared, object);
+                let object = Some(self.round.read);
+                let stored = Stored { version, object };
+                (self.memory.machine).finalizer_added(effect, &stored, moment());
                 self.note_object();
             }
-            Err(error) => self.note_failure(&error),
+            Err(error) => self.write_failed(effect, &error),
         }
     }
 
     /// Drops the finalizer: the application is gone, or a user abandoned it.
-    pub(super) async fn drop_finalizer(&mut self, abandoned: bool) {
+    pub(super) async fn drop_finalizer(&mut self, effect: DropFinalizer) {
         let state = self.state().map(Lifecycle::name);
-        let meta = self.round.object.meta();
+        let (meta, abandoned) = (self.round.object.meta(), effect.abandoned);
         match finalizer::release(self.shared, meta, state, abandoned).await {
-            Ok(()) => {
-                self.tell_cancelled();
-                self.memory.release();
-            }
-            Err(error) => self.note_failure(&error),
+            Ok(()) => self.memory.machine.finalizer_dropped(effect),
+            Err(error) => self.write_failed(effect, &error),
         }
     }
 }

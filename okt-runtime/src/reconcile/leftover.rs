@@ -4,7 +4,7 @@
 //! status in it. Fields that OKT then leaves out of its apply would stay, and OKT would apply against them endlessly.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use okt_core::reconcile::News;
+use okt_core::machine::StatusDiff;
 use okt_core::record::Recorded;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) fn removal<K: LifecycleObject>(
     said: &Status<K::State, K::Extra>,
     pass: PassOf,
 ) -> Option<Value> {
-    if change(stored, said, pass) == News::None {
+    if change(stored, said, pass) == StatusDiff::None {
         return None;
     }
     let status = stored.status_of()?;

@@ -1,24 +1,24 @@
 //! The operator's memory of its objects, in addition to what is stored. It may be lost at any time.
 
-mod work;
-mod writes;
-
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use okt_core::reconcile as facts;
-use serde::Serialize;
-use tokio::time::Instant;
+use kube::Resource;
+use okt_core::conditions::Condition;
+use okt_core::machine::{LastWrite, Machine, TaskId};
+use okt_core::record::Recorded;
+use okt_core::{Answer, StateId};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::work::{Piece, Stage, Work};
-pub(crate) use self::writes::{DraftNews, FailedWrite, LastWrite, Scope, Trouble, Writes};
-use crate::author::asked::Sight;
-use crate::author::pass::PassMemory;
+use crate::clock::moment;
+use crate::failure::Failure;
+use crate::reconcile::work::Work;
 use crate::resources::OwnedMemory;
 use crate::sharding::ranges::{Range, Ranges};
+use crate::telemetry::event::Occurrence;
 use crate::wire::read;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
@@ -60,11 +60,11 @@ impl Entry {
         }
     }
 
-    /// Returns what its work says; yes for an object that is being reconciled.
-    fn says(&self, says: impl Fn(&Work) -> bool) -> bool {
+    /// Returns whether something is true of its memory; yes for an object that is being reconciled.
+    fn is(&self, is: impl Fn(&Remembered) -> bool) -> bool {
         self.known()
             .is_some_and(|known| match known.remembered.try_lock() {
-                Ok(remembered) => says(&remembered.work),
+                Ok(remembered) => is(&remembered),
                 Err(_) => true,
             })
     }
@@ -87,13 +87,13 @@ impl Memory {
     /// Returns whether a version of an object is the operator's last write, or older. Probably so is one that arrives
     /// during a reconciliation.
     pub(crate) fn is_own(&self, meta: &ObjectMeta) -> bool {
-        let version = meta.resource_version.as_deref();
+        let version = read::version(meta);
         match self.objects().get(meta.uid.as_deref().unwrap_or_default()) {
             None => false,
             Some(Entry::Settled(seen)) => seen.is_at_least(version),
             Some(Entry::Known(known)) => {
                 let remembered = known.remembered.try_lock();
-                remembered.map_or(true, |it| it.seen.is_at_least(version))
+                remembered.map_or(true, |it| it.machine.last_write().is_at_least(version))
             }
         }
     }
@@ -109,13 +109,12 @@ impl Memory {
         if !objects.get(uid).is_some_and(ours) {
             return;
         }
-        let Ok(mut remembered) = known.remembered.try_lock() else {
+        let Ok(remembered) = known.remembered.try_lock() else {
             return;
         };
-        if known.is_called() || !remembered.is_settled() {
+        let Some(seen) = remembered.at_rest().filter(|_| !known.is_called()) else {
             return;
-        }
-        let seen = std::mem::take(&mut remembered.seen);
+        };
         match seen.version {
             Some(_) => objects.insert(uid.to_owned(), Entry::Settled(seen)),
             None => objects.remove(uid),
@@ -162,7 +161,7 @@ impl Memory {
         let objects = self.objects();
         let under_way = objects
             .values()
-            .filter(|entry| entry.says(Work::is_under_way));
+            .filter(|entry| entry.is(Remembered::is_under_way));
         under_way.count()
     }
 
@@ -171,7 +170,7 @@ impl Memory {
         let objects = self.objects();
         let busy = objects
             .iter()
-            .filter(|(_, entry)| entry.says(Work::is_busy));
+            .filter(|(_, entry)| entry.is(Remembered::is_busy));
         busy.map(|(uid, _)| Range::of(uid)).collect()
     }
 
@@ -214,109 +213,98 @@ pub(crate) struct Known {
     pub(crate) remembered: tokio::sync::Mutex<Remembered>,
 }
 
-/// The values that are remembered of one object between reconciliations: six, each with one owner.
+/// The memory of one object between reconciliations: its machine, and the texts and handles that belong to it.
 #[derive(Default)]
 pub(crate) struct Remembered {
-    /// The last write that succeeded.
-    pub(crate) seen: LastWrite,
-    /// The work of the state on record.
+    /// Everything that decisions depend on.
+    pub(crate) machine: Machine,
+    /// The task and the texts of the work of the state on record.
     pub(crate) work: Work,
-    /// The calls of the application's code.
-    pub(crate) sight: Sight,
-    /// The runs of the pass.
-    pub(crate) pass: PassMemory,
-    /// The owned resources.
+    /// The attempts on the owned resources.
     pub(crate) owned: OwnedMemory,
-    /// The other writes.
-    pub(crate) writes: Writes,
+    /// Why the last pass run keeps work from beginning, and the conditions of its states.
+    pub(crate) held: Option<(Failure, Vec<Condition>)>,
+    /// The reason and message of the writes that fail.
+    pub(crate) failure: Option<Box<(&'static str, String)>>,
+    /// The states that the observation named as events although no edge leads there, as last logged.
+    pub(crate) refused_events: Vec<StateId>,
+    /// The record of a write whose answer was lost, and what to publish if it was carried out.
+    pub(crate) unanswered: Option<Box<(Recorded, DraftNews)>>,
+    /// The object in the answer to the last write: the watch delivers the same object.
+    pub(crate) answer: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// What to publish when a write has succeeded.
+pub(crate) struct DraftNews {
+    pub(crate) happened: Vec<Occurrence>,
+    /// Whether it is a transition.
+    #[cfg(feature = "otel")]
+    pub(crate) is_move: bool,
+    /// The generation of the last transition before.
+    #[cfg(feature = "otel")]
+    pub(crate) before: Option<i64>,
 }
 
 impl Remembered {
-    /// Returns whether only the version of the last write is known.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Returns the last write, if nothing else is worth remembering.
+    pub(crate) fn at_rest(&self) -> Option<LastWrite> {
         // Destructured, so that a new field has to be considered here.
         let Self {
-            seen: _,
+            machine,
             work,
-            sight,
-            pass,
             owned,
-            writes,
+            // These mean nothing without what the machine remembers of them.
+            held: _,
+            failure: _,
+            refused_events,
+            unanswered,
+            // It can be decoded again.
+            answer: _,
         } = self;
-        work.is_empty()
-            && sight.is_empty()
-            && pass.is_empty()
+        let is_empty = work.is_empty()
             && owned.is_empty()
-            && writes.is_empty()
+            && refused_events.is_empty()
+            && unanswered.is_none();
+        machine.at_rest(moment()).filter(|_| is_empty)
+    }
+
+    /// Takes the end of a task, or none if it was dropped without a result.
+    pub(crate) fn end_work(&mut self, task: TaskId, result: Option<Result<Answer, Failure>>) {
+        self.work.end(task, result, &mut self.machine);
     }
 
     /// Returns whether the application did not answer the last call of some kind.
     pub(crate) fn is_silent(&self) -> bool {
-        self.sight.is_silent() || self.owned.is_silent()
+        self.machine.is_silent() || self.owned.is_silent()
     }
 
-    /// Notes that the finalizer is dropped, and cancels the object's work.
-    pub(crate) fn release(&mut self) {
-        self.work.cancel();
-        self.writes.released = true;
+    /// Returns whether work runs or cleans up, or has ended with a result that can be recorded.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.machine.is_under_way() || self.work.is_running()
     }
 
-    /// Returns the memory of writes, for a decision about this object.
-    pub(crate) fn facts_of_writes(&self, meta: &ObjectMeta) -> facts::WriteFacts {
-        let trouble = &self.writes.trouble;
-        facts::WriteFacts {
-            behind: (self.seen).is_newer_than(meta.resource_version.as_deref()),
-            wait: trouble.wait(meta),
-            unshown: trouble.is_unshown(meta),
-            refused: trouble.is_refused(),
-            written: None,
-            draft: None,
-            side_wait: self.seen.side_wait(),
-        }
+    /// Returns whether another replica must wait before it acts on the object.
+    ///
+    /// It need not wait for work that only another process does.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.work.is_here().unwrap_or_else(|| self.is_under_way())
     }
 
-    /// Notes that a status was written to this version of an object, and what the answer says of it. `waits`: something
-    /// that others left in the status is still to be removed.
-    pub(crate) fn status_written(
+    /// Takes the object at this version, if the operator's last write created it.
+    pub(crate) fn take_answer<K: Resource + Send + Sync + 'static>(
         &mut self,
-        before: &ObjectMeta,
-        after: &ObjectMeta,
-        said: &impl Serialize,
-        waits: bool,
-    ) {
-        // A write that changes nothing although something differs is not repeated on the same version.
-        let version = &before.resource_version;
-        let is_vain = !waits && after.resource_version == *version;
-        self.writes.vain = is_vain.then(|| Box::new((version.clone(), read::revision(said))));
-        self.seen.at = Some(Instant::now());
-        self.writes.trouble = Trouble::default();
-    }
-
-    /// Returns whether the same status was written to this version of the object before, and changed nothing.
-    pub(crate) fn is_in_vain(&self, meta: &ObjectMeta, status: &impl Serialize) -> bool {
-        let vain = self.writes.vain.as_ref();
-        vain.is_some_and(|vain| vain.0 == meta.resource_version && vain.1 == read::revision(status))
-    }
-
-    /// Lets every write be retried, and forgets work that has not begun: another operator may have been the leader
-    /// meanwhile.
-    fn reopen(&mut self) {
-        self.writes.trouble = Trouble::default();
-        self.seen.reported = false;
-        self.work.doubt();
-    }
-
-    /// Forgets everything that belongs to a lost history of the API server; work continues if it is still on record.
-    fn rewind(&mut self) {
-        self.seen = LastWrite::default();
-        self.writes = Writes::default();
+        meta: &ObjectMeta,
+    ) -> Option<Arc<K>> {
+        let object = self.answer.take()?.downcast::<K>().ok()?;
+        let version = &meta.resource_version;
+        (version.is_some() && object.meta().resource_version == *version).then_some(object)
     }
 }
 
 impl Known {
     fn having(seen: LastWrite) -> Self {
         let remembered = Remembered {
-            seen,
+            machine: Machine::of(seen),
             ..Remembered::default()
         };
         Self {
@@ -331,19 +319,16 @@ impl Known {
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// Applies the events that concerned all objects since the object's last reconciliation.
+    /// Tells the machine what has happened since the last decision: to all objects, and to the tasks of this one.
     pub(crate) fn catch_up(&self, remembered: &mut Remembered) {
         if self.rewound.swap(false, Ordering::AcqRel) {
-            remembered.rewind();
+            remembered.machine.rewind();
+            (remembered.unanswered, remembered.answer) = (None, None);
         }
         if self.reopened.swap(false, Ordering::AcqRel) {
-            remembered.reopen();
+            remembered.machine.reopen();
         }
-    }
-
-    /// Returns whether the CRD or the leadership has changed since the object's reconciliation began.
-    pub(crate) fn is_reopened(&self) -> bool {
-        self.reopened.load(Ordering::Acquire)
+        remembered.work.catch_up(&mut remembered.machine);
     }
 
     /// Returns whether a reconcile request named the object since the last call.
@@ -354,7 +339,7 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use okt_core::Answer;
+    use okt_core::machine::Version;
 
     use super::*;
 
@@ -372,19 +357,30 @@ mod tests {
         objects.get("uid").and_then(Entry::known).is_none()
     }
 
-    fn see(version: &str) -> impl FnOnce(&mut Remembered) {
-        move |it| it.seen.version = Some(version.to_owned())
+    fn wrote(number: u64) -> impl FnOnce(&mut Remembered) {
+        move |it| {
+            it.machine = Machine::of(LastWrite {
+                version: Some(Version::Number(number)),
+                at: None,
+                reported: true,
+            });
+        }
+    }
+
+    fn is_newer(than: u64, is: bool) -> impl FnOnce(&mut Remembered) {
+        let than = Some(Version::Number(than));
+        move |it| assert_eq!(it.machine.last_write().is_newer_than(than), is)
     }
 
     #[test]
-    fn only_the_version_of_the_last_write_is_kept_for_an_object_at_rest() {
+    fn only_the_last_write_is_kept_for_an_object_at_rest() {
         let memory = Memory::default();
         reconcile(&memory, |_| {});
         assert!(memory.objects().is_empty());
-        reconcile(&memory, see("7"));
+        reconcile(&memory, wrote(7));
         assert!(is_slim(&memory));
-        reconcile(&memory, |it| assert!(it.seen.is_newer_than(Some("6"))));
-        reconcile(&memory, |it| assert!(!it.seen.is_newer_than(Some("7"))));
+        reconcile(&memory, is_newer(6, true));
+        reconcile(&memory, is_newer(7, false));
         assert!(is_slim(&memory));
     }
 
@@ -399,7 +395,7 @@ mod tests {
             })
         };
         assert!(!is_own("uid", "7"));
-        reconcile(&memory, see("7"));
+        reconcile(&memory, wrote(7));
         let is: Vec<_> = ["6", "7", "8"].map(|it| is_own("uid", it)).into();
         assert_eq!(is, [true, true, false]);
         assert!(!is_own("other", "7"));
@@ -412,15 +408,9 @@ mod tests {
     #[test]
     fn whatever_the_next_reconciliation_needs_is_kept() {
         for change in [
-            |it: &mut Remembered| {
-                let mut piece = Piece::new("uid/1".to_owned(), 1);
-                piece.stage = Stage::Ended(Ok(Answer::Next));
-                it.work.piece = Some(piece);
-            },
+            |it: &mut Remembered| it.machine.name(),
             |it: &mut Remembered| it.work.ending = Some(CancellationToken::new()),
-            |it: &mut Remembered| it.sight.failed = 1,
-            |it: &mut Remembered| it.writes.vain = Some(Box::default()),
-            |it: &mut Remembered| it.writes.unreadable = Some(Box::default()),
+            |it: &mut Remembered| it.refused_events.push(StateId(1)),
         ] {
             let memory = Memory::default();
             reconcile(&memory, change);
@@ -431,12 +421,12 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_an_object_that_is_gone() {
         let memory = Memory::default();
-        reconcile(&memory, |it| it.sight.failed = 1);
+        reconcile(&memory, |it| it.machine.name());
         let known = memory.of("uid");
         memory.forget("uid", Disappeared::Gone);
         assert!(memory.objects().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
-        reconcile(&memory, see("7"));
+        reconcile(&memory, wrote(7));
         assert_eq!(memory.keep_only(|_| false, Disappeared::Gone), ["uid"]);
         assert!(memory.objects().is_empty());
     }
@@ -444,14 +434,11 @@ mod tests {
     #[test]
     fn the_pass_of_an_object_at_rest_runs_again_once_every_object_may_be_written() {
         let memory = Memory::default();
-        reconcile(&memory, |it| {
-            it.seen.version = Some("7".to_owned());
-            it.seen.reported = true;
-        });
-        reconcile(&memory, |it| assert!(it.seen.reported));
+        reconcile(&memory, wrote(7));
+        reconcile(&memory, |it| assert!(it.machine.last_write().reported));
         assert!(is_slim(&memory));
         memory.reopen(Ranges::ALL);
-        reconcile(&memory, |it| assert!(!it.seen.reported));
+        reconcile(&memory, |it| assert!(!it.machine.last_write().reported));
     }
 
     #[test]

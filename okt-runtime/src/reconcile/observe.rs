@@ -1,173 +1,122 @@
-//! Calls `observe` and `extra` of the application. Whatever they do, the reconciliation continues.
+//! Calls of the application's code that ask for its state and for its own fields of the status.
 
-use std::time::Duration;
-
-use kube::Resource;
+use okt_core::StateId;
 use okt_core::facts::Observed;
-use okt_core::reconcile::ObservedFacts;
-use okt_core::{Lifecycle, StateId, reasons};
+use okt_core::machine::{ExtraResult, ObservationResult};
+use okt_core::{Lifecycle, reasons};
 
 use crate::author::application::{Application, ExtraOf, StateOf};
-use crate::author::asked::{Asker, Sight, Silence, Unanswered};
+use crate::author::asked::{Asker, Unanswered};
 use crate::author::context::Context;
 use crate::author::observation::Observation;
 use crate::failure::Failure;
 use crate::texts::{cut, seconds};
 use crate::wire::limits::FAILURE_LIMIT;
 use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
-/// The first backoff after a call without an answer, if the application sets no interval.
-const USUAL: Duration = Duration::from_secs(30);
-
-/// The observation of one reconciliation.
-pub(crate) struct Findings {
-    pub(crate) observed: Observed,
-    /// The observation as text, for people.
-    pub(crate) words: String,
-    /// The states that the observation named as events.
+/// An observation, for the machine and for people.
+pub(crate) struct Sighting {
+    pub(crate) result: ObservationResult,
+    /// The states that it named as events.
     pub(crate) events: Vec<StateId>,
-    /// A write has acted upon it.
-    pub(crate) spent: bool,
+    words: String,
 }
 
-impl Findings {
-    /// Returns the findings, for a decision.
-    pub(crate) fn facts(&self) -> ObservedFacts<'_> {
-        ObservedFacts {
-            observed: Some(self.observed),
-            events: &self.events,
-            spent: self.spent,
-        }
-    }
-
-    /// Returns findings without an observation.
-    pub(crate) fn nothing() -> Self {
-        Self {
-            observed: Observed::Unobserved,
-            words: String::new(),
-            events: Vec::new(),
-            spent: false,
-        }
-    }
-
-    /// Takes the outcome of an observation. `in_state` is the time since the object entered its state.
-    pub(crate) fn of<S: Lifecycle>(
-        outcome: Result<Observation<S>, Failure>,
-        sight: &mut Sight,
-        in_state: Duration,
-    ) -> Self {
-        let failed = match &outcome {
-            Ok(observation) => observation.is_unreachable(),
-            Err(_) => true,
+impl Sighting {
+    /// Takes the outcome of an observation.
+    pub(crate) fn of<S: Lifecycle>(outcome: Result<Observation<S>, Failure>) -> Self {
+        let (result, words, events) = match outcome {
+            Ok(observation) => {
+                let (result, words) = observation.result();
+                (
+                    result,
+                    words,
+                    observation.events().map(Lifecycle::id).collect(),
+                )
+            }
+            Err(failure) => (ObservationResult::Failed, failure.to_string(), Vec::new()),
         };
-        sight.failed = if failed {
-            sight.failed.saturating_add(1)
-        } else {
-            0
-        };
-        match outcome {
-            Ok(observation) => Self::at(&sight.counted(observation, in_state), sight.failed),
-            Err(failure) => Self {
-                observed: Observed::Failed {
-                    failures: sight.failed,
-                },
-                words: cut(&failure.to_string(), FAILURE_LIMIT),
-                ..Self::nothing()
-            },
-        }
-    }
-
-    /// Returns the findings of an observation; `failed` is the number of failed observations in a row.
-    fn at<S: Lifecycle>(observation: &Observation<S>, failed: u32) -> Self {
-        let (observed, words) = observation.facts(failed);
         Self {
-            observed,
+            result,
+            events,
             words: cut(&words, FAILURE_LIMIT),
-            events: observation.events().map(Lifecycle::id).collect(),
-            spent: false,
+        }
+    }
+
+    /// Returns the observation as text, if it counts as this: one that does not count has no words.
+    pub(crate) fn into_words(self, counts_as: Observed) -> String {
+        match counts_as {
+            Observed::Unobserved => String::new(),
+            Observed::In(_)
+            | Observed::Absent
+            | Observed::Unforeseen
+            | Observed::Unreachable { .. }
+            | Observed::Failed { .. } => self.words,
         }
     }
 }
 
 /// Observes the application; a call that hangs or panics counts as a failed observation.
 ///
-/// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile:
-/// see [`Sight::silence`].
+/// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile.
 pub(crate) async fn observe<A: Application>(
     asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
-    sight: &mut Sight,
-) -> Findings {
+    calls: bool,
+) -> Sighting {
     let limit = application.answer_limit();
-    if sight.silence.left().is_some() {
-        return Findings::at(
-            &Observation::<StateOf<A>>::unreachable(Unanswered::TimedOut(limit)),
-            sight.failed,
-        );
+    let timed_out = |result: ObservationResult| Sighting {
+        result,
+        ..Sighting::of(Ok(Observation::<StateOf<A>>::unreachable(
+            Unanswered::TimedOut(limit),
+        )))
+    };
+    if !calls {
+        return timed_out(ObservationResult::Silent);
     }
     let outcome = match asker.ask(limit, application.observe(cx)).await {
-        Ok(outcome) => {
-            sight.silence.end();
-            outcome
-        }
+        Ok(outcome) => outcome,
         Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
-        Err(why @ Unanswered::TimedOut(_)) => {
-            let usual = cx
-                .state()
-                .known()
-                .map_or(USUAL, |state| application.observe_every(state));
-            let meta = cx.object().meta();
-            sight
-                .silence
-                .lasts(usual, read::seed(meta.uid.as_deref().unwrap_or_default()));
-            tracing::warn!(
-                again_in = ?sight.silence.left(),
-                "cannot observe: no answer within {}", seconds(limit)
-            );
-            Ok(Observation::unreachable(why))
+        Err(Unanswered::TimedOut(_)) => {
+            tracing::warn!("cannot observe: no answer within {}", seconds(limit));
+            return timed_out(ObservationResult::TimedOut);
         }
     };
     if let Err(failure) = &outcome {
         tracing::warn!("cannot observe: {failure}");
     }
-    Findings::of(outcome, sight, cx.time_in_state().unwrap_or_default())
+    Sighting::of(outcome)
 }
 
-/// Computes the fields that the application adds to the status; returns the previous ones on a failure.
+/// Computes the fields that the application adds to the status; returns the previous ones on a failure, or if it is not
+/// to be asked.
 pub(crate) async fn extra<A: Application>(
     asker: &Asker<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
-    silence: &mut Silence,
-) -> ExtraOf<A> {
+    asks: bool,
+) -> (ExtraOf<A>, ExtraResult) {
     let status = cx.object().status_of();
     let before = || {
         status
             .map(|status| status.extra.clone())
             .unwrap_or_default()
     };
-    if silence.left().is_some() {
-        return before();
+    if !asks {
+        return (before(), ExtraResult::NotAsked);
     }
     let limit = application.answer_limit();
-    let why = match asker.ask(limit, application.extra(cx)).await {
-        Ok(answer) => {
-            silence.end();
-            match answer {
-                Ok(extra) => return extra,
-                Err(failure) => failure.to_string(),
-            }
+    let (why, result) = match asker.ask(limit, application.extra(cx)).await {
+        Ok(Ok(extra)) => return (extra, ExtraResult::Answered),
+        Ok(Err(failure)) => (failure.to_string(), ExtraResult::Answered),
+        Err(unanswered @ Unanswered::TimedOut(_)) => {
+            (unanswered.to_string(), ExtraResult::TimedOut)
         }
-        Err(unanswered) => {
-            if let Unanswered::TimedOut(_) = unanswered {
-                let seed = read::seed(cx.object().meta().uid.as_deref().unwrap_or_default());
-                silence.lasts(USUAL, seed);
-            }
-            unanswered.to_string()
+        Err(unanswered @ Unanswered::Panicked(_)) => {
+            (unanswered.to_string(), ExtraResult::NotAsked)
         }
     };
     tracing::warn!("cannot compute the extra status: {why}");
-    before()
+    (before(), result)
 }

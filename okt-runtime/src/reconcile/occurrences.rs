@@ -3,13 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use okt_core::decide::{Ending, Go, Verdict};
-use okt_core::reconcile::{Draft, WorkChange};
+use okt_core::machine::{Cancel, Draft, WorkChange};
 use okt_core::{Lifecycle, reasons};
-use tokio::time::Instant;
 
 use super::round::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
-use crate::reconcile::memory::Stage;
+use crate::clock::moment;
 use crate::telemetry::event::{Occurrence, Outcome};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, RecordedFailure, Status};
@@ -129,11 +128,11 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns the attempt that ends with this draft, if one does. The task of a cancelled attempt reports its end.
     fn ended(&self, draft: &Draft) -> Option<Occurrence> {
-        let piece = self.memory.work.piece.as_ref()?;
-        let Stage::Ended(result) = &piece.stage else {
+        let (work, machine) = (&self.memory.work, &self.memory.machine);
+        let Some(result) = work.result(machine) else {
             return match draft.work {
-                WorkChange::None | WorkChange::New => self.cancelled(),
-                WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => None,
+                WorkChange::None | WorkChange::New if machine.waits_for_call() => self.cancelled(),
+                _ => None,
             };
         };
         if matches!(draft.work, WorkChange::Keep | WorkChange::Wait) {
@@ -150,42 +149,40 @@ impl<A: Application> Reconciliation<'_, A> {
                 permanent: failure.is_permanent(),
             },
         };
-        Some(Occurrence::AttemptEnded {
-            attempt: piece.attempt()?,
-            outcome,
-            took: piece.took(),
-        })
+        self.attempt_ended(outcome)
     }
 
     /// Returns the end of an attempt whose handler waits for its next call, when the work is cancelled.
     fn cancelled(&self) -> Option<Occurrence> {
-        let piece = self.memory.work.piece.as_ref()?;
-        let Stage::Waiting { asked: true, .. } = piece.stage else {
-            return None;
-        };
+        self.attempt_ended(Outcome::Cancelled)
+    }
+
+    fn attempt_ended(&self, outcome: Outcome) -> Option<Occurrence> {
+        let (work, machine) = (&self.memory.work, &self.memory.machine);
         Some(Occurrence::AttemptEnded {
-            attempt: piece.attempt()?,
-            outcome: Outcome::Cancelled,
-            took: piece.took(),
+            attempt: work.attempt(machine)?,
+            outcome,
+            took: work.run(machine)?.took(),
         })
     }
 
-    /// Tells that the work is cancelled, where no task does that.
-    pub(super) fn tell_cancelled(&self) {
-        if let Some(cancelled) = self.cancelled() {
+    /// Cancels the work. Its task publishes that; if none runs, it is published here.
+    pub(super) fn cancel(&mut self, effect: Cancel) {
+        if effect.waited
+            && let Some(cancelled) = self.cancelled()
+        {
             self.happened(cancelled);
         }
+        self.memory.work.cancel(effect.task);
+        self.memory.machine.cancelled(effect);
     }
 
     /// Returns the next attempt, if it waits for the end of a backoff.
     pub(super) fn retry(&self) -> Option<Occurrence> {
-        let piece = self.memory.work.piece.as_ref()?;
-        let Stage::Waiting { due, .. } = piece.stage else {
-            return None;
-        };
+        let machine = &self.memory.machine;
         Some(Occurrence::AttemptScheduled {
-            attempt: piece.attempt()?,
-            after: due.saturating_duration_since(Instant::now()),
+            after: machine.retry_after(moment())?,
+            attempt: self.memory.work.attempt(machine)?,
         })
     }
 

@@ -1,93 +1,98 @@
 //! Effects on the owned resources: they apply the declared ones, and delete those of an object that is being deleted.
 
-use std::time::Duration;
-
 use kube::Resource;
+use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult};
 use okt_core::{Lifecycle, reasons};
 use tokio::time::Instant;
 
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
-use crate::clock::after;
+use crate::clock::moment;
 use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
 use crate::resources::{Leave, OwnedStatus, Pace, Resources, Site};
 
-/// How long a deletion may take before the conditions report it: most objects are gone at once.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// How long until a deletion is checked again, in case its event is lost.
-const CLEARING: Duration = Duration::from_secs(30);
-
 impl<A: Application> Reconciliation<'_, A> {
     /// Applies the resources that the application declares for the state on record, and those of its pass.
-    pub(super) async fn apply(&mut self, creates: bool, prunes: bool) {
-        self.round.is_applied = true;
-        let Some(state) = self.state() else {
-            return;
+    pub(super) async fn apply(&mut self, effect: Apply) {
+        let leave = Leave {
+            creates: effect.creates,
+            prunes: effect.prunes,
         };
+        let result = self.try_to_apply(leave).await;
+        self.memory.machine.applied(effect, result, moment());
+    }
+
+    async fn try_to_apply(&mut self, leave: Leave) -> ApplyResult {
         let pace = self.pace();
-        if self.memory.owned.waits(&pace) {
-            return;
-        }
+        let Some(state) = self.state().filter(|_| !self.memory.owned.waits(&pace)) else {
+            return ApplyResult::Waits;
+        };
         let declared = match self.declared(state).await {
             Ok(declared) => declared,
-            Err(failure) => return self.memory.owned.failed(failure, &pace),
+            Err(failure) => {
+                let due = Some(self.memory.owned.failed(failure, &pace));
+                let status = self.memory.owned.status.numbers();
+                return ApplyResult::Applied { status, due };
+            }
         };
         self.memory.owned.declared();
         let declared = self.of_pass().and(declared);
-        let leave = Leave { creates, prunes };
         let shared = self.shared;
         let uid = self.uid().to_owned();
         let may_write = || shared.may_start(&uid);
         let site = site(self.shared, &self.round.object, &may_write);
         let owned = &mut self.memory.owned;
         let report = owned.apply(site, pace, leave, &declared).await;
-        owned.due = report.due.map(after);
         owned.note(report.status());
+        ApplyResult::Applied {
+            status: owned.status.numbers(),
+            due: report.due,
+        }
     }
 
     /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass
     /// keeps.
-    pub(super) async fn clear(&mut self) {
-        self.round.cleared = Some(self.is_cleared().await && self.is_delivered());
+    pub(super) async fn clear(&mut self, effect: Clear) {
+        let (result, status) = match self.try_to_clear().await {
+            (ClearResult::Cleared, _) => self.delivered(),
+            other => other,
+        };
+        let is_shown = self.memory.machine.cleared(effect, result, moment());
+        if is_shown || result == ClearResult::Deleted {
+            self.memory.owned.note(status);
+        }
     }
 
     /// Returns whether the transitions of the object are delivered, or have been waiting for too long.
-    fn is_delivered(&mut self) -> bool {
+    fn delivered(&self) -> (ClearResult, OwnedStatus) {
         let Some(until) = self.shared.telemetry.holds(self.uid(), self.wake()) else {
-            return true;
+            return (ClearResult::Cleared, OwnedStatus::AsDeclared);
         };
-        let owned = &mut self.memory.owned;
-        let patience = *owned.delivery_patience.get_or_insert_with(|| after(LINGER));
-        if Instant::now() < patience {
-            owned.due = Some(patience);
-            return false;
-        }
-        owned.note(OwnedStatus::Failed(Failure::retry(
-            reasons::resources::NOT_DELIVERED,
-            "the object waits until its last transitions are delivered, for a minute at most",
-        )));
-        owned.due = Some(until);
-        false
+        let why = "the object waits until its last transitions are delivered, for a minute at most";
+        let failure = Failure::retry(reasons::resources::NOT_DELIVERED, why);
+        let patience = until.saturating_duration_since(Instant::now());
+        (
+            ClearResult::Undelivered { patience },
+            OwnedStatus::Failed(failure),
+        )
     }
 
-    async fn is_cleared(&mut self) -> bool {
+    async fn try_to_clear(&mut self) -> (ClearResult, OwnedStatus) {
         let shared = self.shared;
         let object = &*self.round.object;
         let hidden = shared.cluster.hidden();
         if hidden.is_none() && !shared.cluster.owns_anything(object.meta()) {
-            return true;
+            return (ClearResult::Cleared, OwnedStatus::AsDeclared);
         }
         let pace = self.pace();
         if self.memory.owned.waits(&pace) {
-            return false;
+            return (ClearResult::Waits, OwnedStatus::AsDeclared);
         }
         if let Some(why) = hidden {
             // A hidden resource might be left behind, and the operator would never notice.
             let failure = Failure::retry(reasons::resources::NOT_WATCHED, why);
-            self.memory.owned.failed(failure, &pace);
-            return false;
+            return self.not_cleared(failure, &pace);
         }
         let uid = self.uid().to_owned();
         let may_write = || shared.may_act(&uid);
@@ -97,43 +102,40 @@ impl<A: Application> Reconciliation<'_, A> {
             Some(state) if site.leaves_something(&of_pass) => match self.declared(state).await {
                 Ok(declared) => of_pass.and(declared),
                 // It is not known which resources to keep.
-                Err(failure) => {
-                    self.memory.owned.failed(failure, &pace);
-                    return false;
-                }
+                Err(failure) => return self.not_cleared(failure, &pace),
             },
             Some(_) | None => of_pass,
         };
-        let owned = &mut self.memory.owned;
-        let report = owned.clear(site, pace, &kept).await;
-        match report.status() {
-            OwnedStatus::AsDeclared => return true,
-            OwnedStatus::Failed(failure) => {
-                owned.due = report.due.map(after);
-                owned.note(OwnedStatus::Failed(failure));
-            }
-            OwnedStatus::Awaited(_) if report.operations.deleted > 0 => {
-                owned.note(OwnedStatus::AsDeclared);
-                owned.patience = Some(after(LINGER));
-                owned.due = owned.patience;
-            }
-            OwnedStatus::Awaited(_)
-                if owned.patience.is_some_and(|until| Instant::now() < until) =>
-            {
-                owned.due = owned.patience;
-            }
-            OwnedStatus::Awaited(left) => {
-                owned.note(OwnedStatus::Awaited(left));
-                owned.due = Some(after(CLEARING));
-            }
+        let report = self.memory.owned.clear(site, pace, &kept).await;
+        let status = report.status();
+        let result = match &status {
+            OwnedStatus::AsDeclared => ClearResult::Cleared,
+            OwnedStatus::Failed(failure) => ClearResult::Failed {
+                permanent: failure.is_permanent(),
+                due: report.due,
+            },
+            OwnedStatus::Awaited(_) if report.operations.deleted > 0 => ClearResult::Deleted,
+            OwnedStatus::Awaited(_) => ClearResult::Awaited,
+        };
+        match result {
+            // Most objects are gone at once.
+            ClearResult::Deleted => (result, OwnedStatus::AsDeclared),
+            result => (result, status),
         }
-        false
+    }
+
+    /// Notes that it is not known what to delete, and when to ask again.
+    fn not_cleared(&mut self, failure: Failure, pace: &Pace) -> (ClearResult, OwnedStatus) {
+        let permanent = failure.is_permanent();
+        let due = Some(self.memory.owned.failed(failure.clone(), pace));
+        let result = ClearResult::Failed { permanent, due };
+        (result, OwnedStatus::Failed(failure))
     }
 
     /// Returns the resources that the pass of this reconciliation has put.
     fn of_pass(&self) -> Resources {
         let run = self.round.run.as_ref();
-        run.map(|(run, _)| run.put.clone()).unwrap_or_default()
+        run.map(|run| run.put.clone()).unwrap_or_default()
     }
 
     /// Calls `resources` of the application; a call that hangs or panics counts as a failure.
@@ -154,7 +156,7 @@ impl<A: Application> Reconciliation<'_, A> {
         Pace {
             occasion: (self.round.object.meta().generation, self.state_id()),
             backoff: self.shared.backoff,
-            seed: self.round.seed,
+            seed: self.round.read.seed,
         }
     }
 }

@@ -1,106 +1,176 @@
-//! The object that is being reconciled, and the findings of this reconciliation.
+//! The object that is being reconciled, and what its machine does not hold: decoded objects and texts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Resource;
-use okt_core::reconcile::{Draft, Graphs, News, Ran, Waits, WorkChange};
+use okt_core::machine::{Draft, Facts, Object, Setup, Stored, WorkId};
+use okt_core::record::Recorded;
+use okt_core::{Lifecycle, StateId};
+use serde_json::Value;
 
-use super::observe::Findings;
-use super::stored::Stored;
+use super::reading::{self, Surroundings};
 use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::asked::Asker;
 use crate::author::context::Context;
 use crate::author::pass::FinishedRun;
 use crate::cache::cached::PlaceOf;
+use crate::cache::guarded::Guarded;
+use crate::clock::moment;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
-use crate::wire::object::lifecycle_of;
+use crate::wire::object::LifecycleObject;
 use crate::wire::read;
-use crate::wire::status::Status;
-
-/// The maximum number of effects of a reconciliation, so that other objects do not wait. Without faults no
-/// reconciliation has more than 16.
-pub(crate) const FUSE: usize = 32;
+use crate::wire::status::{Position, Status};
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
-
-/// Returns the graphs that an application declares.
-pub(super) fn graphs<A: Application>(shared: &Shared<A>) -> Graphs<'static> {
-    Graphs {
-        life: lifecycle_of::<A::Resource>(),
-        pass: shared.pass_graph(),
-    }
-}
 
 /// An object that is being reconciled.
 pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) shared: &'a Arc<Shared<A>>,
+    pub(super) setup: Setup<'static>,
     pub(super) place: &'a PlaceOf<A::Resource>,
     pub(super) known: &'a Known,
     pub(super) memory: &'a mut Remembered,
     pub(super) round: Round<A>,
 }
 
-/// The findings of one reconciliation; none of them outlives it.
+/// The decoded objects and the texts of one reconciliation; none of them outlives it.
 pub(super) struct Round<A: Application> {
     pub(super) object: Arc<A::Resource>,
     pub(super) cx: Context<A::Resource>,
-    /// The content of the object, as ids and counters.
-    pub(super) stored: Stored,
-    /// The seed of this object's jitter.
-    pub(super) seed: u64,
-    /// Whether a reconcile request named it.
-    pub(super) is_named: bool,
-    /// The observation.
-    pub(super) findings: Option<Findings>,
+    /// The same object, as the machine has read it.
+    pub(super) read: Object,
+    /// The observation as text, for people.
+    pub(super) observed: String,
     /// The run of the pass.
-    pub(super) run: Option<(FinishedRun, Ran)>,
-    /// Whether the owned resources were applied.
-    pub(super) is_applied: bool,
-    /// Whether nothing is left that Kubernetes does not delete with the object.
-    pub(super) cleared: Option<bool>,
-    pub(super) draft: Option<(Draft, News, StatusOf<A>)>,
-    /// The draft that was written last.
-    pub(super) written: Option<Draft>,
+    pub(super) run: Option<FinishedRun>,
+    /// The status that was rendered last.
+    pub(super) rendered: Option<StatusOf<A>>,
+    /// The merge patch that removes what others left in the status.
+    pub(super) leftovers: Option<Value>,
     pub(super) extra: Option<ExtraOf<A>>,
-    /// What the start of work waits for.
-    pub(super) waits: Option<Waits>,
 }
 
 impl<A: Application> Round<A> {
     pub(super) fn of(shared: &Shared<A>, object: Arc<A::Resource>) -> Self {
+        let revision = read::revision(&A::revision(&object));
         Self {
             cx: shared.context(Arc::clone(&object)),
-            stored: Stored::of(shared, &*object),
-            seed: read::seed(object.meta().uid.as_deref().unwrap_or_default()),
+            read: read_with(shared, &object, revision),
             object,
-            is_named: false,
-            findings: None,
+            observed: String::new(),
             run: None,
-            is_applied: false,
-            cleared: None,
-            draft: None,
-            written: None,
+            rendered: None,
+            leftovers: None,
             extra: None,
-            waits: None,
         }
     }
 
-    /// Replaces the object.
+    /// Replaces the object by the answer to a write.
+    ///
+    /// Hashing what handlers act upon costs more than everything else here, and a write of a status does not change it.
     pub(super) fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
+        let (before, now) = (self.object.meta(), object.meta());
+        let is_same = (now.generation, &now.labels, &now.annotations)
+            == (before.generation, &before.labels, &before.annotations);
+        let revision = if is_same {
+            self.read.revision
+        } else {
+            read::revision(&A::revision(&object))
+        };
         self.cx = shared.context(Arc::clone(&object));
-        self.stored = self.stored.after(shared, self.object.meta(), &*object);
+        self.read = read_with(shared, &object, revision);
         self.object = object;
-        self.draft = None;
+        self.rendered = None;
     }
 
-    /// Notes that a draft was written. An observation that it acts upon serves one decision; findings about the cluster
-    /// serve one state.
+    /// Notes that a draft has taken effect: what the application adds to the status belongs to one state.
     pub(super) fn consume(&mut self, draft: &Draft) {
-        if draft.work != WorkChange::Keep {
-            self.findings.get_or_insert_with(Findings::nothing).spent = true;
-        }
         if draft.is_move() {
-            (self.is_applied, self.cleared, self.extra) = (false, None, None);
+            self.extra = None;
         }
+    }
+}
+
+fn read_with<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Object {
+    let position = position_of::<A>(object);
+    let state = position.and_then(|it| it.state.known());
+    let around = Surroundings {
+        revision,
+        is_newer: is_newer(shared, position),
+        owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
+        observe_every: state.map_or(Duration::ZERO, |state| {
+            shared.application.observe_every(state)
+        }),
+    };
+    reading::read(object, around, &shared.clock)
+}
+
+/// Returns whether the CRD has the state on record and this operator does not.
+fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<StateOf<A>>>) -> bool {
+    position.is_some_and(|position| {
+        let crd = shared.readiness.borrow();
+        position.state.known().is_none() && crd.knows(position.state.as_str())
+    })
+}
+
+fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {
+    object.status_of()?.lifecycle.as_ref()
+}
+
+impl<'a, A: Application> Reconciliation<'a, A> {
+    /// Takes the answer to a write to hand; returns it for the machine.
+    pub(super) fn became(&mut self, written: Guarded<A::Resource>) -> Stored {
+        let version = read::version(written.meta());
+        // If the answer does not decode, the next event reports it.
+        let object = written.into_inner().map(|object| {
+            self.memory.answer = Some(Arc::clone(&object) as _);
+            self.round.became(self.shared, object);
+            self.round.read
+        });
+        Stored { version, object }
+    }
+
+    /// Returns the facts of this moment.
+    pub(super) fn facts(&self) -> Option<Facts<'_>> {
+        let operator = self.shared.operator(self.uid());
+        (self.memory.machine).facts(&self.setup, operator, moment())
+    }
+
+    /// Returns the caller of the application's code.
+    pub(super) fn asker(&self) -> Asker<'a, A::Resource> {
+        Asker {
+            questions: &self.shared.questions,
+            place: self.place,
+            doubtful: self.memory.is_silent(),
+        }
+    }
+
+    pub(super) fn recorded(&self) -> &Recorded {
+        &self.round.read.recorded
+    }
+
+    /// Returns the state on record, if this graph has it.
+    pub(super) fn state(&self) -> Option<StateOf<A>> {
+        StateOf::<A>::from_id(self.recorded().at()?.state)
+    }
+
+    /// Returns the id of the state on record.
+    pub(super) fn state_id(&self) -> StateId {
+        self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
+    }
+
+    pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
+        position_of::<A>(&self.round.object)
+    }
+
+    /// Returns the id of work as the position records it.
+    pub(super) fn action_id(&self, work: WorkId) -> String {
+        read::action_id(self.position(), self.uid(), work.transition, work.run)
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.round.object.meta().uid.as_deref().unwrap_or_default()
     }
 }

@@ -6,7 +6,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, CustomResourceExt};
 use okt_core::Graph;
 use okt_core::backoff::Backoff;
-use okt_core::reconcile::OperatorFacts;
+use okt_core::machine::{Graphs, OperatorFacts, Setup};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ use crate::resources::Cluster;
 use crate::sharding::gate::{Access, Gate, Party};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::telemetry::Telemetry;
-use crate::wire::object::LifecycleObject;
+use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// The values that all reconciliations of one operator share.
 pub(crate) struct Shared<A: Application> {
@@ -79,6 +79,18 @@ impl<A: Application> Shared<A> {
     /// Returns the graph of the pass, if there is one.
     pub(crate) fn pass_graph(&self) -> Option<&'static Graph<'static>> {
         self.pass.as_ref().map(PassGraph::graph)
+    }
+
+    /// Returns what all objects of this operator have in common.
+    pub(crate) fn setup(&self) -> Setup<'static> {
+        Setup {
+            graphs: Graphs {
+                life: lifecycle_of::<A::Resource>(),
+                pass: self.pass_graph(),
+            },
+            backoff: self.backoff,
+            owns_kinds: !self.cluster.watches.owned.is_empty(),
+        }
     }
 
     /// Returns the facts about this operator, for a decision about the object of this uid.

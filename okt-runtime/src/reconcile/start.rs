@@ -1,13 +1,12 @@
 //! The effect that begins work: a task outside the reconciliation, once there is a permit for it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Resource;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::Lifecycle;
-use okt_core::reconcile::Waits;
+use okt_core::machine::{Start, StartResult, Version};
 
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
@@ -16,123 +15,111 @@ use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
 use crate::cache::guarded::api;
 use crate::patience::answer;
-use crate::reconcile::memory::{Piece, Stage};
+use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose, Wait};
-use crate::reconcile::work;
 use crate::resources::name_of;
 use crate::telemetry::event::Occurrence;
 use crate::texts::chain;
-
-/// How long resumed work waits for the newest version of its object.
-const RETRY: Duration = Duration::from_secs(1);
+use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Starts the work on record, unless it has to wait for the task before it or for a permit.
-    pub(super) async fn start(&mut self, resumed: bool) {
+    pub(super) async fn start(&mut self, effect: Start) {
+        let result = self.try_to_start(&effect).await;
+        self.memory.machine.started(effect, result);
+    }
+
+    async fn try_to_start(&mut self, effect: &Start) -> StartResult {
         let others_act = self.shared.gate.is_shared() || self.shared.is_selective;
-        if resumed && others_act && !self.is_newest().await {
-            return;
+        if effect.resumed
+            && others_act
+            && let Err(newest) = self.check_newest().await
+        {
+            return StartResult::Outdated(newest);
         }
         let Some(state) = self.state() else {
-            return;
-        };
-        let Some(mut piece) = self.next_piece() else {
-            return;
+            return StartResult::Nothing;
         };
         // An object that was abandoned and created again has the same name: the task of the one before ends first.
         self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.round.object));
-        if self.memory.work.ending.is_none()
-            && let Some(permit) = self.permit_for_work(resumed)
-        {
-            self.begin(state, &mut piece, resumed, permit);
+        if self.memory.work.ending.is_some() {
+            return StartResult::FormerTaskRuns;
         }
-        // Work that was in flight before this process began is remembered only once it runs.
-        if !resumed || matches!(piece.stage, Stage::Running(_)) {
-            self.memory.work.piece = Some(piece);
+        match self.permit_for_work(effect.resumed) {
+            Ok(permit) => {
+                self.begin(state, effect, permit);
+                StartResult::Started
+            }
+            Err(Wait::For(time)) => StartResult::NoPermit(Some(time)),
+            Err(Wait::UntilWoken) => StartResult::NoPermit(None),
         }
     }
 
-    /// Returns whether the object is as the API server has it. If not, the object waits for the newer version.
+    /// Checks that the object is as the API server has it.
     ///
-    /// The replica or operator that acted on the object before may have recorded the end of the work, and the cache may not show it
-    /// yet: the work must not begin once more.
-    async fn is_newest(&mut self) -> bool {
+    /// The replica or operator that acted on the object before may have recorded the end of the work, and the cache may
+    /// not show it yet: the work must not begin once more.
+    ///
+    /// # Errors
+    ///
+    /// The newest version, if it is known. The object waits for it.
+    async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.round.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
         let api = api::<Cached<A::Resource>>(&self.shared.client, meta.namespace.as_deref());
         // A list of one object: the operator needs no other permission for it.
         let one = ListParams::default().fields(&format!("metadata.name={name}"));
-        match answer(api.list_metadata(&one)).await {
-            Ok(list) => {
-                let newest = list
-                    .items
-                    .into_iter()
-                    .find(|it| it.metadata.uid == meta.uid);
-                let newest = newest.and_then(|it| it.metadata.resource_version);
-                if newest.is_some() && newest == meta.resource_version {
-                    return true;
-                }
-                // An object that is gone is not resumed; the watch soon says so.
-                self.memory.seen.version = newest.or(self.memory.seen.version.take());
-            }
-            Err(error) => {
-                tracing::warn!("cannot read the newest version: {}", chain(&error));
-            }
+        let list = answer(api.list_metadata(&one)).await.map_err(|error| {
+            tracing::warn!("cannot read the newest version: {}", chain(&error));
+            None
+        })?;
+        let mut same = list
+            .items
+            .into_iter()
+            .filter(|it| it.metadata.uid == meta.uid);
+        let newest = same.next().and_then(|it| read::version(&it.metadata));
+        if newest.is_some() && newest == self.round.read.version {
+            Ok(())
+        } else {
+            Err(newest)
         }
-        self.round.waits = Some(Waits::Permit(Some(RETRY)));
-        false
     }
 
-    fn next_piece(&mut self) -> Option<Piece> {
-        let piece = self.memory.work.piece.take();
-        piece.or_else(|| self.round.stored.piece())
-    }
-
-    fn begin(&mut self, state: StateOf<A>, piece: &mut Piece, resumed: bool, permit: Permit) {
+    fn begin(&mut self, state: StateOf<A>, effect: &Start, permit: Permit) {
         let wake = self.wake();
-        let before = piece.progress.as_ref().map(Progress::text);
+        let id = self.action_id(effect.work);
+        let run = self.memory.work.begin(effect, || id, state.name());
+        let before = run.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
-        piece.progress = Some(progress.clone());
-        piece.state = Some(state.name());
-        piece.named = false;
-        piece.started_under = self.round.stored.asked.generation;
+        run.progress = Some(progress.clone());
         let mut action = Action::new(
             self.round.cx.clone(),
-            piece.id.clone(),
-            piece.attempt,
-            resumed,
+            run.id().to_owned(),
+            effect.attempt,
+            effect.resumed,
             self.known.gone.child_token(),
             progress,
         );
-        action.continues = matches!(piece.stage, Stage::Waiting { asked: true, .. });
-        if action.continues {
-            action.began = piece.began.unwrap_or(action.began);
-        } else {
-            piece.began = Some(action.began);
-            self.happened(Occurrence::AttemptStarted {
-                attempt: piece.attempt_in(state.name()),
-                resumed,
-            });
+        action.continues = effect.continues;
+        action.began = run.began;
+        let attempt = run.attempt(effect.attempt);
+        if !effect.continues {
+            let resumed = effect.resumed;
+            self.happened(Occurrence::AttemptStarted { attempt, resumed });
         }
         let dropped = self.known.dropped.clone();
-        let running = work::start(self.shared, state, action, permit, dropped, wake);
-        piece.stage = Stage::Running(running);
+        let running = attempt::start(self.shared, state, action, permit, dropped, wake);
+        self.memory.work.runs(effect.task, running);
     }
 
-    /// Returns a permit for an attempt; none if it has to wait for one.
-    fn permit_for_work(&mut self, resumed: bool) -> Option<Permit> {
-        let purpose = match (self.round.stored.asked.deleting, resumed) {
+    /// Returns a permit for an attempt.
+    fn permit_for_work(&self, resumed: bool) -> Result<Permit, Wait> {
+        let purpose = match (self.round.read.deleting, resumed) {
             (true, _) => Purpose::Leaving,
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
         };
-        let wait = match (self.shared.permits).take(self.uid(), purpose, self.wake()) {
-            Ok(permit) => return Some(permit),
-            Err(Wait::For(time)) => Some(time),
-            Err(Wait::UntilWoken) => None,
-        };
-        self.round.waits = Some(Waits::Permit(wait));
-        None
+        (self.shared.permits).take(self.uid(), purpose, self.wake())
     }
 
     /// Returns a function that requeues the object.

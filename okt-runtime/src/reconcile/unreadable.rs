@@ -1,31 +1,24 @@
 //! An object that does not decode: its conditions report it, and it can still be abandoned.
 
-use std::time::Duration;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use okt_core::conditions::bounded;
-use okt_core::facts::DesiredState;
+use okt_core::machine::{Decision, Effect, Object, Readable, Requeue, ShowUnreadable};
 use okt_core::pass::PassRun;
 use okt_core::reasons;
-use okt_core::reconcile::{
-    Asked, Decision, Effect, Facts, ObservedFacts, OwnedFacts, PassFacts, Readable, Requeue,
-    TimeFacts, WriteFacts, decide,
-};
-use okt_core::record::Recorded;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::refusal::{note_failure, stalled};
-use super::round::{FUSE, graphs};
+use super::failure::{stalled, write_failed};
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
 use crate::cache::pruned;
+use crate::clock::moment;
 use crate::patience::answer;
 use crate::reconcile::finalizer;
-use crate::reconcile::memory::{FailedWrite, Remembered, Trouble};
+use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};
 use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
@@ -46,6 +39,7 @@ pub(super) async fn reconcile<A: Application>(
     shared: &Shared<A>,
     cached: &Cached<A::Resource>,
     error: &str,
+    known: &Known,
     memory: &mut Remembered,
 ) -> Requeue {
     let text = cached.text();
@@ -56,74 +50,57 @@ pub(super) async fn reconcile<A: Application>(
         text,
         error,
     };
-    memory.writes.failed = Some(FailedWrite::Refused);
-    for _ in 0..FUSE {
-        memory.work.catch_up();
-        let facts = object.facts(shared, memory);
-        match decide(graphs(shared), &Recorded::Nothing, &facts) {
+    let (setup, uid) = (
+        shared.setup(),
+        object.meta.uid.as_deref().unwrap_or_default(),
+    );
+    memory.machine.read(&object.read(shared), moment());
+    loop {
+        known.catch_up(memory);
+        let operator = shared.operator(uid);
+        let effect = match (memory.machine).decide(&setup, operator, moment()) {
             Decision::Rest(requeue) => return requeue,
-            Decision::Do(Effect::DropFinalizer { abandoned }) => {
-                let released = finalizer::release(shared, &object.meta, None, abandoned).await;
-                match released {
-                    Ok(()) => memory.release(),
-                    Err(error) => note_failure(shared, &object.meta, memory, &error),
+            Decision::Do(effect) => effect,
+        };
+        match effect {
+            Effect::DropFinalizer(effect) => {
+                let abandoned = effect.abandoned;
+                match finalizer::release(shared, &object.meta, None, abandoned).await {
+                    Ok(()) => memory.machine.finalizer_dropped(effect),
+                    Err(error) => write_failed(&setup, memory, effect, &error),
                 }
             }
-            Decision::Do(Effect::ShowUnreadable) => object.report(shared, memory).await,
-            Decision::Do(Effect::Cancel) => memory.work.cancel(),
-            // `decide` returns no other effect for an object that does not decode.
-            Decision::Do(_) => return Requeue::soon(),
+            Effect::ShowUnreadable(effect) => object.report(shared, effect, memory).await,
+            Effect::Cancel(effect) => {
+                memory.work.cancel(effect.task);
+                memory.machine.cancelled(effect);
+            }
+            // The machine asks for no other effect for an object that does not decode.
+            other => {
+                memory.machine.not_done(other);
+                return Requeue::soon();
+            }
         }
     }
-    Requeue::soon()
 }
 
 impl Unreadable<'_> {
-    fn facts<A: Application>(&self, shared: &Shared<A>, memory: &Remembered) -> Facts<'static> {
+    fn read<A: Application>(&self, shared: &Shared<A>) -> Object {
         let meta = &self.meta;
-        let is_reported = memory.writes.unreadable.as_deref() == Some(&self.news());
-        Facts {
-            asked: Asked {
-                readable: Readable::No {
-                    reported: is_reported,
-                    untouched: self.is_untouched(shared),
-                },
-                desired: DesiredState {
-                    state: None,
-                    fresh: false,
-                    requested: false,
-                },
-                visit: None,
-                generation: meta.generation.unwrap_or(0),
-                revision: 0,
-                deleting: meta.deletion_timestamp.is_some(),
-                abandoned: annotations::is_abandoned(meta),
-                paused: annotations::is_paused(meta),
-                newer: false,
-                finalizer: finalizer::is_set(meta) && !memory.writes.released,
+        Object {
+            version: read::version(meta),
+            readable: Readable::No {
+                error: read::hash(self.error),
+                untouched: self.is_untouched(shared),
             },
-            sight: ObservedFacts::default(),
-            work: memory.work.facts(),
-            pass: PassFacts::default(),
-            owned: OwnedFacts::default(),
-            operator: shared.operator(meta.uid.as_deref().unwrap_or_default()),
-            writes: WriteFacts {
-                // There is no status that could report it.
-                unshown: false,
-                ..memory.facts_of_writes(meta)
-            },
-            time: TimeFacts {
-                in_state: Duration::ZERO,
-                in_deadline: Duration::ZERO,
-                observe_after: Duration::ZERO,
-                backoff: shared.backoff,
-                seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
-            },
+            generation: meta.generation.unwrap_or(0),
+            deleting: meta.deletion_timestamp.is_some(),
+            abandoned: annotations::is_abandoned(meta),
+            paused: annotations::is_paused(meta),
+            finalizer: finalizer::is_set(meta),
+            seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
+            ..Object::default()
         }
-    }
-
-    fn news(&self) -> (String, Option<i64>) {
-        (self.error.to_owned(), self.meta.generation)
     }
 
     /// Returns whether nothing was begun for the object: it has no record, and owns nothing in the cluster.
@@ -138,23 +115,23 @@ impl Unreadable<'_> {
     }
 
     /// Reports in the conditions that the object does not decode.
-    async fn report<A: Application>(&self, shared: &Shared<A>, memory: &mut Remembered) {
+    async fn report<A: Application>(
+        &self,
+        shared: &Shared<A>,
+        effect: ShowUnreadable,
+        memory: &mut Remembered,
+    ) {
         tracing::error!("cannot decode the object: {}", self.error);
         match self.write(shared).await {
-            Ok(version) => {
-                memory.writes.unreadable = Some(Box::new(self.news()));
-                memory.writes.trouble = Trouble::default();
-                memory.seen.version = version;
-            }
-            Err(error) => note_failure(shared, &self.meta, memory, &error),
+            Ok(meta) => memory
+                .machine
+                .unreadable_shown(effect, read::version(&meta)),
+            Err(error) => write_failed(&shared.setup(), memory, effect, &error),
         }
     }
 
-    /// Writes the conditions, unless the object has them; returns the version of the object that has them.
-    async fn write<A: Application>(
-        &self,
-        shared: &Shared<A>,
-    ) -> Result<Option<String>, kube::Error> {
+    /// Writes the conditions, unless the object has them; returns the metadata of the object that has them.
+    async fn write<A: Application>(&self, shared: &Shared<A>) -> Result<ObjectMeta, kube::Error> {
         let Self { meta, text, error } = self;
         let conditions: Vec<Condition> = pruned::field(text, &["status", "conditions"])
             .and_then(|conditions| serde_json::from_str(conditions).ok())
@@ -174,7 +151,7 @@ impl Unreadable<'_> {
                 && c.observed_generation == meta.generation
         });
         if is_said {
-            return Ok(meta.resource_version.clone());
+            return Ok(meta.clone());
         }
         let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
         let conditions = stalled::<StateOf<A>>(meta, why, &conditions, now, shared.pass_graph());
@@ -205,7 +182,7 @@ impl Unreadable<'_> {
             message: error.to_string(),
         };
         shared.telemetry.record::<A::Resource>(meta, trouble);
-        Ok(written.meta().resource_version.clone())
+        Ok(written.meta().clone())
     }
 }
 

@@ -1,150 +1,218 @@
-//! Work outside the reconciliation: one task per object. Panics are contained, the task can be cancelled, and its
-//! result is kept until a reconciliation takes it.
+//! The task and the texts of the work of one object. What decisions depend on is in its machine.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt;
-use kube::Resource;
-use okt_core::{Answer, Dispatch, Lifecycle, reasons};
+use okt_core::Answer;
+use okt_core::machine::{Draft, Machine, Start, TaskId, WorkChange, WorkId, WorkResult};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
-use crate::author::application::{Application, StateOf};
-use crate::author::context::Action;
-use crate::backdoor::{Attempt, Backdoor, Fate};
+use crate::author::progress::Progress;
 use crate::failure::Failure;
-use crate::reconcile::permits::Permit;
-use crate::reconcile::shared::Shared;
 use crate::reconcile::tasks::Running;
-use crate::resources::name_of;
-use crate::telemetry::event::{self, Occurrence, Outcome};
-use crate::telemetry::traces;
-use crate::texts::{panic_text, seconds};
+use crate::telemetry::event::Attempt;
 
-/// How long cancelled work may take to clean up before it is dropped.
-const GRACE: Duration = Duration::from_secs(30);
+/// The maximum number of reasons that are reported of one run of an action.
+const REPORTED: usize = 16;
 
-/// Starts the work of a state; the task before it has ended. `ended` is called when this one ends.
-pub(crate) fn start<A: Application>(
-    shared: &Arc<Shared<A>>,
-    state: StateOf<A>,
-    action: Action<A::Resource>,
-    permit: Permit,
-    dropped: CancellationToken,
-    ended: impl FnOnce() + Send + 'static,
-) -> Running {
-    let application = Arc::clone(&shared.application);
-    let end = Arc::new(Mutex::new(None));
-    let cancellation = action.cancellation.clone();
-    let limit = application.attempt_limit(state);
-    let slot = Arc::clone(&end);
-    let is_elsewhere = Arc::clone(&action.is_elsewhere);
-    let over = CancellationToken::new();
-    let guard = over.clone().drop_guard();
-    (shared.tasks).note(name_of(action.object()), over.clone());
-    let sharing = Arc::clone(shared);
-    let meta = action.object().meta();
-    // At this level, so that errors have it whatever is logged.
-    let span = tracing::error_span!(
-        "action",
-        kind = %A::Resource::kind(&()),
-        namespace = meta.namespace,
-        name = meta.name,
-        uid = meta.uid,
-        state = state.name(),
-        id = action.id(),
-        attempt = action.attempt(),
-    );
-    let uid = meta.uid.as_deref().unwrap_or_default();
-    traces::join(&span, uid, traces::generation(action.object()));
-    let counted = shared.telemetry.running(state.name());
-    let work = async move {
-        let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);
-        let said = tokio::select! {
-            said = attempt => said,
-            () = dropped.cancelled() => None,
+/// The task and the texts of the work of one object.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The task that runs.
+    task: Option<(TaskId, Running)>,
+    /// Cancelled when the task before has ended; the next one begins only then.
+    pub(crate) ending: Option<CancellationToken>,
+    /// The texts of the run that began last.
+    run: Option<ActionRun>,
+}
+
+/// The texts of a run of a state's action.
+pub(crate) struct ActionRun {
+    work: WorkId,
+    /// Its id in the record.
+    id: String,
+    state: &'static str,
+    /// When the attempt began.
+    pub(crate) began: Instant,
+    /// The reasons of earlier failures, each once: a reason that is reported already is no news.
+    reported: Vec<String>,
+    /// The progress that the handler reports.
+    pub(crate) progress: Option<Progress>,
+    /// The result that the task has ended with.
+    result: Option<Result<Answer, Failure>>,
+}
+
+impl ActionRun {
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns whether a failure with this reason was reported before. Always true once `REPORTED` reasons are
+    /// reported: the handler then makes up a new reason each time.
+    pub(crate) fn has_reported(&self, reason: &str) -> bool {
+        self.reported.len() >= REPORTED || self.reported.iter().any(|before| before == reason)
+    }
+
+    /// Notes that the failure of this attempt is reported.
+    fn note_reported(&mut self) {
+        if let Some(Err(failure)) = &self.result
+            && !self.has_reported(failure.reason())
+        {
+            self.reported.push(failure.reason().to_owned());
+        }
+    }
+
+    /// Returns how long the attempt has taken so far.
+    pub(crate) fn took(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Returns an attempt of this run.
+    pub(crate) fn attempt(&self, number: u32) -> Attempt {
+        Attempt {
+            id: self.id.clone(),
+            number,
+            state: self.state,
+        }
+    }
+}
+
+impl Work {
+    /// Returns whether nothing runs. The texts mean nothing without the work that the machine knows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.task.is_none() && self.ending.is_none()
+    }
+
+    /// Begins an attempt: the texts of the run are kept, if it is the one that began last.
+    pub(crate) fn begin(
+        &mut self,
+        start: &Start,
+        id: impl FnOnce() -> String,
+        state: &'static str,
+    ) -> &mut ActionRun {
+        let before = self.run.take().filter(|run| run.work == start.work);
+        let run = before.unwrap_or_else(|| ActionRun {
+            work: start.work,
+            id: id(),
+            state,
+            began: Instant::now(),
+            reported: Vec::new(),
+            progress: None,
+            result: None,
+        });
+        let began = if start.continues {
+            run.began
+        } else {
+            Instant::now()
         };
-        if said.is_none() && action.cancellation.is_cancelled() {
-            sharing.telemetry.record::<A::Resource>(
-                action.object().meta(),
-                Occurrence::AttemptEnded {
-                    attempt: event::Attempt {
-                        id: action.id().to_owned(),
-                        number: action.attempt(),
-                        state: state.name(),
-                    },
-                    outcome: Outcome::Cancelled,
-                    took: action.attempt_age(),
-                },
-            );
+        self.run.insert(ActionRun { began, ..run })
+    }
+
+    /// Keeps the handle of the task that runs.
+    pub(crate) fn runs(&mut self, task: TaskId, running: Running) {
+        self.task = Some((task, running));
+    }
+
+    /// Tells the machine which tasks have ended.
+    pub(crate) fn catch_up(&mut self, machine: &mut Machine) {
+        if self.ending.take_if(|it| it.is_cancelled()).is_some() {
+            machine.end_task();
         }
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
-        drop((guard, permit, counted));
-        ended();
-    };
-    shared.tasks.spawn(work.instrument(span));
-    Running {
-        end,
-        cancellation,
-        over,
-        is_elsewhere,
+        let Some((task, running)) = &self.task else {
+            return;
+        };
+        // Read first: a task stores its result before it is over.
+        let is_over = running.is_over();
+        let result = running.take_end();
+        if result.is_none() && !is_over {
+            return;
+        }
+        let task = *task;
+        self.task = None;
+        self.end(task, result, machine);
+    }
+
+    /// Takes the end of a task, or none if it was dropped without a result.
+    pub(crate) fn end(
+        &mut self,
+        task: TaskId,
+        result: Option<Result<Answer, Failure>>,
+        machine: &mut Machine,
+    ) {
+        if machine.end_work(task, result.as_ref().map(numbers))
+            && let Some(run) = &mut self.run
+        {
+            run.result = result;
+        }
+    }
+
+    /// Cancels a task, which may take a while to end.
+    pub(crate) fn cancel(&mut self, task: Option<TaskId>) {
+        if let Some((_, running)) = self.task.take_if(|(running, _)| Some(*running) == task) {
+            running.cancel();
+            self.ending = Some(running.over);
+        }
+    }
+
+    /// Returns the texts of the work that the machine knows; none before its first attempt.
+    pub(crate) fn run(&self, machine: &Machine) -> Option<&ActionRun> {
+        let (work, _) = machine.work()?;
+        self.run.as_ref().filter(|run| run.work == work)
+    }
+
+    /// Returns the attempt that has begun, or the next one after it; none before the first.
+    pub(crate) fn attempt(&self, machine: &Machine) -> Option<Attempt> {
+        let (_, number) = machine.work()?;
+        Some(self.run(machine)?.attempt(number))
+    }
+
+    /// Returns the result that the task has ended with and that no reconciliation has recorded yet.
+    pub(crate) fn result(&self, machine: &Machine) -> Option<&Result<Answer, Failure>> {
+        let run = self.run(machine)?;
+        run.result.as_ref().filter(|_| machine.has_result())
+    }
+
+    /// Returns the failure that the task has ended with.
+    pub(crate) fn failure(&self, machine: &Machine) -> Option<&Failure> {
+        self.result(machine)?.as_ref().err()
+    }
+
+    /// Changes the texts as a draft says that has taken effect.
+    pub(crate) fn take_effect(&mut self, draft: &Draft) {
+        match draft.work {
+            WorkChange::New | WorkChange::None => self.run = None,
+            WorkChange::Retry => {
+                if let Some(run) = &mut self.run {
+                    run.note_reported();
+                }
+            }
+            WorkChange::Keep | WorkChange::Wait => {}
+        }
+    }
+
+    /// Returns whether a task runs or cleans up.
+    pub(crate) fn is_running(&self) -> bool {
+        let is_running = |(_, running): &(_, Running)| !running.is_over();
+        self.task.as_ref().is_some_and(is_running)
+            || self.ending.as_ref().is_some_and(|it| !it.is_cancelled())
+    }
+
+    /// Returns whether the work of the task that runs would be lost with it; none if none runs.
+    pub(crate) fn is_here(&self) -> Option<bool> {
+        let (_, running) = self.task.as_ref().filter(|(_, it)| !it.is_over())?;
+        Some(running.is_here())
     }
 }
 
-/// Makes one attempt; returns none if it was cancelled.
-async fn attempt<A: Application>(
-    application: &A,
-    backdoor: &Backdoor,
-    state: StateOf<A>,
-    action: &Action<A::Resource>,
-    limit: Duration,
-) -> Option<Result<Answer, Failure>> {
-    if action.cancellation.is_cancelled() {
-        return None;
-    }
-    let fate = backdoor.fate(|| Attempt {
-        id: action.id().to_owned(),
-        number: action.attempt(),
-        state: state.name(),
-        resumed: action.resumed(),
-        continues: action.continues,
-    });
-    // The conversion of its error to a failure is the application's code too.
-    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
-    let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
-    let overdue = async {
-        action.cancellation.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    let said = tokio::select! {
-        biased;
-        done = work => match done {
-            Ok(done) => done,
-            Err(panic) => Err(Failure::retry(reasons::PANICKED, panic_text(&*panic))),
+/// Converts a result, for the machine.
+fn numbers(result: &Result<Answer, Failure>) -> WorkResult {
+    match result {
+        Ok(Answer::Stay) => WorkResult::Stay,
+        Ok(Answer::Next) => WorkResult::Next,
+        Ok(Answer::Wait(wait)) => WorkResult::Wait(*wait),
+        Ok(Answer::To(to)) => WorkResult::To(*to),
+        Err(failure) => WorkResult::Failed {
+            permanent: failure.is_permanent(),
         },
-        () = overdue => return None,
-        () = tokio::time::sleep(limit) => Err(Failure::retry(
-            reasons::TIMED_OUT,
-            format!("the work of {} took longer than {}", state.name(), seconds(limit)),
-        )),
-    };
-    (!action.cancellation.is_cancelled()).then_some(said)
-}
-
-/// Runs the handler according to its fate; only tests set a fate other than `Runs`.
-async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
-    match fate {
-        Fate::Runs => handler().await,
-        Fate::Lost => std::future::pending().await,
-        Fate::Unanswered => {
-            handler().await;
-            std::future::pending().await
-        }
-        Fate::Twice => {
-            handler().await;
-            handler().await
-        }
     }
 }

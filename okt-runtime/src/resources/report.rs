@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use okt_core::conditions;
+use okt_core::machine::ResourceStatus;
 use okt_core::pass::Operations;
 
 use super::site::listed;
@@ -22,6 +23,17 @@ pub(crate) enum OwnedStatus {
 }
 
 impl OwnedStatus {
+    /// Returns the status without its texts, for a decision.
+    pub(crate) fn numbers(&self) -> ResourceStatus {
+        match self {
+            Self::AsDeclared => ResourceStatus::AsDeclared,
+            Self::Awaited(_) => ResourceStatus::Awaited,
+            Self::Failed(failure) => ResourceStatus::Failed {
+                permanent: failure.is_permanent(),
+            },
+        }
+    }
+
     /// Converts the status for the conditions.
     pub(crate) fn words(&self) -> conditions::OwnedWords<'_> {
         match self {

@@ -1,10 +1,13 @@
 //! Converts the stored position and the desired state of an object into the numbers that the core decides on.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::decide::Why;
 use okt_core::facts::{DesiredState, DesiredVisit, Named};
+use okt_core::machine::Version;
 use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
 use okt_core::{Graph, Lifecycle, StateId};
 use serde::Serialize;
@@ -260,4 +263,27 @@ pub(crate) fn graph_hash(graph: &Graph<'_>) -> String {
 /// Returns a seed, so that objects have different jitter.
 pub(crate) fn seed(uid: &str) -> u64 {
     revision(&uid)
+}
+
+/// Returns the version of an object.
+pub(crate) fn version(meta: &ObjectMeta) -> Option<Version> {
+    let text = meta.resource_version.as_deref()?;
+    Some(match text.parse() {
+        Ok(number) => Version::Number(number),
+        Err(_) => Version::Other(hash(text)),
+    })
+}
+
+/// Returns a hash of a text. It is the same for the life of this process.
+pub(crate) fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns a hash of the time in the recorded id of the work.
+pub(crate) fn token<S>(position: Option<&Position<S>>) -> u64 {
+    let action = position.and_then(|it| it.action.as_ref());
+    let time = action.and_then(|action| action.id.split_once(TOKEN));
+    time.map_or(0, |(_, time)| hash(time))
 }

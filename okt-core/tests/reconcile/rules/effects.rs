@@ -3,70 +3,80 @@
 use okt_core::Mark;
 use okt_core::facts::ActionResult;
 use okt_core::pass::PassRun;
-use okt_core::reconcile::{Effect, Readable, RunEnd};
 use okt_core::record::{ActionRecord, Phase as Recording, Recorded};
 
-use crate::memory::{Phase, WorkId};
-use crate::operator::{Round, Run};
+use crate::machine::{Apply, Effect, Readable, RunEnd, Start, TaskId, WorkId};
+use crate::process::{Round, Run};
+use crate::translate::work_of;
 use crate::world::{OwnedObject, PutObject, World};
 
 impl World {
     /// Checks an effect before it is performed.
-    pub(crate) fn check_effect(&mut self, effect: Effect, round: &Round) {
+    pub(crate) fn check_effect(&mut self, effect: &Effect, round: &Round) {
+        self.check_time(round);
         self.check_may_act(effect, round);
         match effect {
-            Effect::RunPass { leaving } => self.check_run(leaving, round),
-            Effect::Apply { creates, prunes } => self.check_apply(creates, prunes, round),
-            Effect::Start { resumed } => self.check_start(resumed, round),
-            Effect::AddFinalizer
-            | Effect::DropFinalizer { .. }
-            | Effect::Observe
-            | Effect::Clear
-            | Effect::Draft(_)
-            | Effect::Commit { .. }
-            | Effect::ShowFailure
-            | Effect::ShowUnreadable
-            | Effect::Cancel => {}
+            Effect::RunPass(run) => self.check_run(run.leaving, round),
+            Effect::Apply(apply) => self.check_apply(apply, round),
+            Effect::Start(start) => self.check_start(start, round),
+            Effect::AddFinalizer(_)
+            | Effect::DropFinalizer(_)
+            | Effect::Observe(_)
+            | Effect::Clear(_)
+            | Effect::Render(_)
+            | Effect::TakeOver(_)
+            | Effect::Commit(_)
+            | Effect::ChangeWork(_)
+            | Effect::RemoveLeftovers(_)
+            | Effect::ShowFailure(_)
+            | Effect::ShowUnreadable(_)
+            | Effect::Cancel(_) => {}
         }
     }
 
+    /// Checks that the machine knows how long the object has been in its state.
+    pub(crate) fn check_time(&mut self, round: &Round) {
+        let in_state = self.in_state(&round.object.status.recorded);
+        let is_known = (self.facts()).is_none_or(|facts| facts.life.in_state >= in_state);
+        self.must(is_known, "forgets since when the object is in its state");
+    }
+
     /// Checks whether the operator may act upon the object at all.
-    fn check_may_act(&mut self, effect: Effect, round: &Round) {
-        let operator = self.operator;
-        let asked = self.facts(round).asked;
-        self.must(operator.leads, "acts without being the leader");
-        self.must(
-            round.object.version >= operator.memory.seen.version,
-            "acts upon an object that is older than the operator's last write",
-        );
-        if effect == Effect::Cancel {
+    fn check_may_act(&mut self, effect: &Effect, round: &Round) {
+        if matches!(effect, Effect::Cancel(_)) {
             return;
         }
+        let (leads, truth) = (self.process.leads, self.process.truth);
+        let object = self.read(&round.object);
+        self.must(leads, "acts without being the leader");
         self.must(
-            !operator.has_let_go,
-            "acts upon an object that it has let go",
+            round.object.version >= truth.wrote,
+            "acts upon an object that is older than the operator's last write",
         );
-        let is_for_any_object = matches!(
-            effect,
-            Effect::DropFinalizer { abandoned: true } | Effect::ShowFailure
-        );
+        self.must(!truth.has_let_go, "acts upon an object that it has let go");
+        let is_for_any_object = match effect {
+            Effect::DropFinalizer(drop) => drop.abandoned,
+            Effect::ShowFailure(_) | Effect::TakeOver(_) => true,
+            _ => false,
+        };
         self.must(
-            !asked.newer || is_for_any_object,
+            !object.newer || is_for_any_object,
             "acts upon an object of a newer operator",
         );
-        let is_for_unreadable = matches!(
-            effect,
-            Effect::DropFinalizer { abandoned: false } | Effect::ShowUnreadable
-        );
+        let is_for_unreadable = match effect {
+            Effect::DropFinalizer(drop) => !drop.abandoned,
+            Effect::ShowUnreadable(_) => true,
+            _ => false,
+        };
         self.must(
-            asked.readable == Readable::Yes || is_for_any_object || is_for_unreadable,
+            object.readable == Readable::Yes || is_for_any_object || is_for_unreadable,
             "acts upon an object that does not decode",
         );
     }
 
     /// Checks whether anything may be started.
     fn check_may_begin(&mut self, round: &Round) {
-        let draining = self.operator.draining;
+        let draining = self.process.draining;
         self.must(!draining, "begins something while it stops");
         self.must(
             !round.object.is_paused(),
@@ -88,7 +98,8 @@ impl World {
         );
     }
 
-    fn check_apply(&mut self, creates: bool, prunes: bool, round: &Round) {
+    fn check_apply(&mut self, apply: &Apply, round: &Round) {
+        let (creates, prunes) = (apply.creates, apply.prunes);
         self.check_may_begin(round);
         let object = &round.object;
         let record = object.status.recorded.at();
@@ -129,23 +140,21 @@ impl World {
         self.case.pass.is_none() || round.run.is_some_and(is_done)
     }
 
-    fn check_start(&mut self, resumed: bool, round: &Round) {
+    fn check_start(&mut self, start: &Start, round: &Round) {
         self.check_may_begin(round);
-        let operator = self.operator;
+        let (number, truth) = (self.process.number, self.process.truth);
+        let runs = self.process.is_ending || self.process.task.is_some();
         let object = &round.object;
-        self.must(
-            !operator.memory.is_ending && !operator.memory.runs(),
-            "begins a task while another one runs",
-        );
-        if let Some(id) = object.status.recorded.at().and_then(WorkId::of) {
+        self.must(!runs, "begins a task while another one runs");
+        if let Some(id) = object.status.recorded.at().and_then(work_of) {
             self.must(
-                id >= operator.newest_work,
+                id >= truth.newest_work,
                 "begins work that this process knows to be over",
             );
             let work = self.history.works.iter().find(|work| work.id == id);
-            let others = work.map_or(0, |work| work.begun_by & !(1 << operator.number));
+            let others = work.map_or(0, |work| work.begun_by & !(1 << number));
             self.must(
-                resumed || others == 0 || operator.begun_last.0 == id,
+                start.resumed || others == 0 || truth.begun_last.0 == id,
                 "begins work as new that another process has begun",
             );
         }
@@ -164,16 +173,23 @@ impl World {
     }
 
     /// Notes that work is cancelled because the record has left it: its result no longer counts.
-    pub(crate) fn note_cancel(&mut self) {
-        let cancelled = self.operator.memory.piece.map(|piece| piece.id);
-        if cancelled == self.operator.ended_last {
-            self.operator.ended_last = None;
+    pub(crate) fn note_cancel(&mut self, task: Option<TaskId>) {
+        if let Some(task) = task {
+            let runs = self.process.task.take_if(|running| running.id == task);
+            self.process.is_ending |= runs.is_some();
+            self.must(runs.is_some(), "cancels a task that does not run");
+            return;
+        }
+        let truth = &mut self.process.truth;
+        truth.result = None;
+        if self.process.machine.work().map(|(id, _)| id) == truth.ended_last {
+            truth.ended_last = None;
         }
     }
 
     /// Notes that a task starts.
     pub(crate) fn note_begin(&mut self, id: Option<WorkId>, attempt: u32) {
-        let own = 1 << self.operator.number;
+        let own = 1 << self.process.number;
         let in_flight = self.in_flight(&self.stored.status.recorded);
         let work = id.and_then(|id| self.history.works.iter_mut().find(|work| work.id == id));
         let Some(work) = work else {
@@ -184,8 +200,8 @@ impl World {
             work.begun_by |= own;
         }
         let id = work.id;
-        let has_result = self.operator.ended_last == Some(id);
-        let (last, before) = std::mem::replace(&mut self.operator.begun_last, (id, attempt));
+        let has_result = self.process.truth.ended_last == Some(id);
+        let (last, before) = std::mem::replace(&mut self.process.truth.begun_last, (id, attempt));
         self.must(
             last != id || attempt <= before + 1,
             "leaves out a number of an attempt",
@@ -216,12 +232,9 @@ impl World {
             );
         }
         if let (Some(life), Recorded::At(record)) = (self.case.life, stored.status.recorded) {
-            let ended_well = self.operator.memory.piece.is_some_and(|piece| {
-                let is_well = matches!(
-                    piece.phase,
-                    Phase::Ended(ActionResult::Stay | ActionResult::Next)
-                );
-                is_well && Some(piece.id) == WorkId::of(&record)
+            let ended_well = self.process.truth.result.is_some_and(|(id, result)| {
+                let is_well = matches!(result, ActionResult::Stay | ActionResult::Next);
+                is_well && Some(id) == work_of(&record)
             });
             let state = life.get(record.state);
             let is_over = ended_well || !record.in_flight(life);

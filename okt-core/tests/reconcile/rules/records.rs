@@ -3,23 +3,26 @@
 use okt_core::Mark;
 use okt_core::decide::{Verdict, Why};
 use okt_core::facts::Task;
-use okt_core::reconcile::{Draft, WorkChange};
 use okt_core::record::{Record, Recorded};
 
-use crate::memory::WorkId;
+use crate::machine::{Draft, WorkChange};
 use crate::object::Status;
-use crate::operator::Round;
+use crate::process::Round;
+use crate::translate::work_of;
 use crate::world::{OwnedObject, RecordedWork, World};
 
 impl World {
     /// Checks a commit before it is performed.
     pub(crate) fn check_commit(&mut self, draft: &Draft, round: &Round) {
-        let work = self.facts(round).work;
-        let takes_result = matches!(work.task, Task::Ended(_)) && draft.work != WorkChange::Keep;
-        self.must(
-            !(takes_result && work.stale),
-            "takes the result of other work",
-        );
+        let task = self.facts().map(|facts| facts.life.task);
+        if let (Some(Task::Ended(result)), true) = (task, draft.work != WorkChange::Keep) {
+            let work = self.in_flight(&round.object.status.recorded);
+            let is_given = self.process.truth.result == work.map(|work| (work, result));
+            self.must(
+                is_given,
+                "takes a result that the work on record did not give",
+            );
+        }
         if let Verdict::Go(go) = draft.step {
             self.must(
                 !(round.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
@@ -45,8 +48,8 @@ impl World {
 
     /// Notes the work on record as the newest that this process knows.
     pub(crate) fn note_newest_work(&mut self, round: &Round) {
-        if let Some(id) = round.object.status.recorded.at().and_then(WorkId::of) {
-            self.operator.newest_work = id;
+        if let Some(id) = round.object.status.recorded.at().and_then(work_of) {
+            self.process.truth.newest_work = id;
         }
     }
 
@@ -61,7 +64,7 @@ impl World {
             self.history.positions.push(position);
         }
         let in_flight = self.in_flight(&Recorded::At(record));
-        let Some(id) = WorkId::of(&record) else {
+        let Some(id) = work_of(&record) else {
             return;
         };
         let works = &mut self.history.works;
@@ -69,7 +72,7 @@ impl World {
             // Work that is started once more is known to have ended before.
             Some(known) if in_flight.is_none() => {
                 known.begun_by = 0;
-                self.operator.ended_last = None;
+                self.process.truth.ended_last = None;
             }
             Some(known) => {
                 let is_same = (known.state, known.revision) == (record.state, record.revision);

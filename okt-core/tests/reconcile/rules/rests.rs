@@ -2,84 +2,88 @@
 
 use std::time::Duration;
 
-use okt_core::Cause;
 use okt_core::decide::{Stand, Verdict};
 use okt_core::facts::Task;
-use okt_core::reconcile::{Facts, Readable, Requeue, RunEnd, Standing, Waits};
+use okt_core::{Cause, Graph};
 
-use crate::operator::Round;
+use crate::machine::{Facts, MAX_EFFECTS, Readable, Requeue, ResourceStatus, RunEnd};
 use crate::world::World;
 
 impl World {
     /// Checks the end of a reconciliation: how long the object waits for the next one, and whether an operator that
     /// shuts down waits for the object.
-    pub(crate) fn check_rest(&mut self, wait: Option<Duration>, is_under_way: bool, round: &Round) {
-        let facts = self.facts(round);
-        // After the operator has acted it may continue at once, with another observation.
-        self.must(
-            round.has_acted || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
-            "uses a time that is over: it spins",
-        );
-        if !facts.operator.may_act {
+    pub(crate) fn check_rest(&mut self, wait: Option<Duration>, is_under_way: bool) {
+        let Some(round) = self.process.round else {
+            // The object was too old for a reconciliation.
+            let has_timer = wait.is_some();
+            return self.must(has_timer, "has no timer in case an event is lost");
+        };
+        self.check_time(&round);
+        if !self.process.leads {
             return;
         }
-        let runs = facts.work.task == Task::Running || facts.work.waits == Some(Waits::Ending);
+        let runs = self.process.task.is_some() || self.process.is_ending;
+        let is_continued = round.is_reopened || round.effects >= MAX_EFFECTS;
+        let is_left = is_continued || self.process.draining;
+        let Some(facts) = self.facts() else {
+            return;
+        };
+        let has_timer = is_left || !awaits_an_event(&facts) || wait.is_some();
+        let soonest = soonest(self.case.life, &facts).filter(|_| !is_left);
+        self.must(
+            is_continued || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
+            "uses a time that is over: it spins",
+        );
         self.must(
             !runs || is_under_way,
             "does not wait for a task that runs, when it stops",
         );
-        if facts.operator.draining {
-            return;
-        }
-        self.must(
-            !awaits_an_event(&facts) || wait.is_some(),
-            "has no timer in case an event is lost",
-        );
-        if let Some(soonest) = self.soonest(&facts, round) {
+        self.must(has_timer, "has no timer in case an event is lost");
+        if let Some(soonest) = soonest {
             self.must(
                 wait.is_some_and(|wait| wait <= soonest),
                 "sleeps although something is due before",
             );
         }
     }
+}
 
-    /// Returns the shortest time that something waits for.
-    fn soonest(&self, facts: &Facts<'_>, round: &Round) -> Option<Duration> {
-        if facts.writes.behind || is_left_alone(facts) {
-            return None;
-        }
-        if facts.writes.wait.is_some() {
-            return facts.writes.wait;
-        }
-        let is_loop_guarded = round
-            .draft
-            .is_some_and(|(draft, _)| matches!(draft.step, Verdict::Stand(Stand::LoopGuard(_))));
-        let is_work_held = facts.asked.is_paused() || is_loop_guarded;
-        let retry = facts.work.due.filter(|_| !is_work_held);
-        let record = round.object.status.recorded.at();
-        let state = (record.zip(self.case.life)).and_then(|(record, life)| life.get(record.state));
-        let triggers = state.into_iter().flat_map(|state| state.triggers);
-        let deadlines = triggers.filter_map(|trigger| match trigger.cause {
-            Cause::After(time) | Cause::Deadline(time) => time.checked_sub(facts.time.in_state),
-            Cause::Named
-            | Cause::OnError { .. }
-            | Cause::OnDelete
-            | Cause::OnChange
-            | Cause::OnGiveUp => None,
-        });
-        [retry, facts.pass.due, facts.owned.due]
-            .into_iter()
-            .flatten()
-            .chain(deadlines)
-            .filter(|left| !left.is_zero())
-            .min()
+/// Returns the shortest time that something waits for.
+fn soonest(life: Option<&Graph<'_>>, facts: &Facts<'_>) -> Option<Duration> {
+    if facts.writes.behind || is_left_alone(facts) {
+        return None;
     }
+    if facts.writes.wait.is_some() {
+        return facts.writes.wait;
+    }
+    let draft = facts.writes.draft;
+    let is_loop_guarded =
+        draft.is_some_and(|(draft, _)| matches!(draft.step, Verdict::Stand(Stand::LoopGuard(_))));
+    let is_work_held = facts.object.is_paused() || is_loop_guarded;
+    let retry = facts.work.due.filter(|_| !is_work_held);
+    let record = facts.object.recorded.at();
+    let state = (record.zip(life)).and_then(|(record, life)| life.get(record.state));
+    let triggers = state.into_iter().flat_map(|state| state.triggers);
+    let deadlines = triggers.filter_map(|trigger| match trigger.cause {
+        Cause::After(time) | Cause::Deadline(time) => time.checked_sub(facts.life.in_state),
+        Cause::Named
+        | Cause::OnError { .. }
+        | Cause::OnDelete
+        | Cause::OnChange
+        | Cause::OnGiveUp => None,
+    });
+    [retry, facts.pass.due, facts.resources.due]
+        .into_iter()
+        .flatten()
+        .chain(deadlines)
+        .filter(|left| !left.is_zero())
+        .min()
 }
 
 /// Returns whether the operator has nothing to do with the object until a user or another operator changes it.
 fn is_left_alone(facts: &Facts<'_>) -> bool {
-    let asked = &facts.asked;
-    asked.newer || asked.readable != Readable::Yes || (asked.deleting && !asked.finalizer)
+    let object = facts.object;
+    object.newer || object.readable != Readable::Yes || (object.deleting && !facts.finalizer)
 }
 
 /// Returns whether only an event brings something that is needed.
@@ -90,20 +94,20 @@ fn awaits_an_event(facts: &Facts<'_>) -> bool {
     if is_left_alone(facts) {
         return false;
     }
-    let deleting = facts.asked.deleting;
+    let deleting = facts.object.deleting;
     let awaits_run = facts.pass.ran.is_some_and(|ran| match ran.end {
         RunEnd::Complete => false,
         RunEnd::Short | RunEnd::Held => true,
         RunEnd::GaveUp => deleting,
     });
-    let awaits_owned = match facts.owned.standing {
-        None | Some(Standing::AsDeclared) => false,
-        Some(Standing::Awaited) => !deleting,
-        Some(Standing::Failed { .. }) => true,
+    let awaits_owned = match facts.resources.status {
+        None | Some(ResourceStatus::AsDeclared) => false,
+        Some(ResourceStatus::Awaited) => !deleting,
+        Some(ResourceStatus::Failed { .. }) => true,
     };
-    facts.work.task == Task::Running
+    facts.life.task == Task::Running
         || facts.work.waits.is_some()
         || awaits_run
         || awaits_owned
-        || facts.owned.cleared == Some(false)
+        || facts.resources.cleared == Some(false)
 }

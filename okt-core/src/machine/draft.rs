@@ -12,7 +12,7 @@ pub struct Draft {
     /// The step of the lifecycle that led to it, without durations.
     pub step: Verdict,
     /// The reason why the object is not ready, although its lifecycle may be.
-    pub hold: Hold,
+    pub not_ready: NotReadyReason,
     /// The change of the work.
     pub work: WorkChange,
 }
@@ -26,7 +26,7 @@ impl Draft {
 
 /// The reason, outside the lifecycle, why work does not start or an object is not deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hold {
+pub enum NotReadyReason {
     /// There is none.
     None,
     /// This process has checked nothing: the stored conditions stay.
@@ -38,7 +38,7 @@ pub enum Hold {
     /// This operator is shutting down; the next one continues.
     Stopping,
     /// The owned resources.
-    Resources(Standing),
+    Resources(ResourceStatus),
 }
 
 /// The change of the work when a draft is written.
@@ -81,9 +81,10 @@ impl From<&PassOutcome> for RunEnd {
 }
 
 /// The status of the owned resources.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Standing {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ResourceStatus {
     /// As the state declares.
+    #[default]
     AsDeclared,
     /// A resource is not ready yet, or not deleted yet.
     Awaited,

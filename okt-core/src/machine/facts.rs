@@ -1,12 +1,27 @@
-//! The facts of a decision, as numbers: eight groups, each gathered in one place of the runtime.
+//! The facts of a decision, as numbers: what the machine remembers and has found, at one moment.
 
 use core::time::Duration;
 
-use super::draft::{Draft, RunEnd, Standing};
+use super::draft::{Draft, ResourceStatus, RunEnd};
+use super::object::{Object, Readable};
 use crate::backoff::Backoff;
-use crate::facts::{self, DesiredState, DesiredVisit, Observed, Task};
-use crate::graph::{Graph, StateId};
+use crate::facts::{LifecycleFacts, Observed, Task};
+use crate::graph::Graph;
 use crate::pass::PassRun;
+
+/// What all objects of an operator have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'g> {
+    /// The graphs that the application declares.
+    pub graphs: Graphs<'g>,
+    /// The backoff between attempts, and between writes that fail.
+    pub backoff: Backoff,
+    /// Whether the application declares owned kinds.
+    pub owns_kinds: bool,
+    /// A mistake that a test has planted: it changes the facts of each decision.
+    #[cfg(test)]
+    pub(crate) mistake: Option<fn(&mut Facts<'_>)>,
+}
 
 /// The graphs that an application declares.
 #[derive(Clone, Copy, Debug)]
@@ -27,98 +42,38 @@ impl Graphs<'_> {
 /// The facts of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts<'a> {
-    /// The content of the object.
-    pub asked: Asked,
-    /// The observation of the application.
-    pub sight: ObservedFacts<'a>,
+    /// The object.
+    pub object: &'a Object,
+    /// The facts about the lifecycle. The observation counts here even after a write has acted upon it: so conditions
+    /// need it.
+    pub life: LifecycleFacts<'a>,
+    /// The object has the finalizer, and this process has not dropped it.
+    pub finalizer: bool,
+    /// The application was observed in this reconciliation.
+    pub is_observed: bool,
+    /// A write has acted upon the observation: it counts for conditions only.
+    pub is_observation_spent: bool,
+    /// The time until the application is observed again, if nothing happens before.
+    pub observe_after: Duration,
     /// The work of the state on record.
     pub work: WorkFacts,
     /// The pass.
     pub pass: PassFacts,
     /// The owned resources.
-    pub owned: OwnedFacts,
+    pub resources: ResourceFacts,
     /// The operator.
     pub operator: OperatorFacts,
     /// The writes to the object.
     pub writes: WriteFacts,
-    /// Times.
-    pub time: TimeFacts,
 }
 
-/// The content of the object.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own; no combination is excluded"
-)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Asked {
-    /// Whether it decodes.
-    pub readable: Readable,
-    /// The desired state.
-    pub desired: DesiredState,
-    /// The visit.
-    pub visit: Option<DesiredVisit>,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// A hash of the data that handlers act upon.
-    pub revision: u64,
-    /// It is being deleted.
-    pub deleting: bool,
-    /// A user abandoned it; this counts only while it is being deleted.
-    pub abandoned: bool,
-    /// A user paused it; this counts only while it is not being deleted.
-    pub paused: bool,
-    /// The state on record belongs to a newer operator.
-    pub newer: bool,
-    /// It has the operator's finalizer.
-    pub finalizer: bool,
-}
-
-impl Asked {
-    /// Returns whether a pause is in force; deletion ignores a pause.
-    pub fn is_paused(&self) -> bool {
-        self.paused && !self.deleting
-    }
-}
-
-/// Whether an object decodes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Readable {
-    /// It does.
-    Yes,
-    /// It does not.
-    No {
-        /// Its conditions say so already.
-        reported: bool,
-        /// The operator never started anything for it.
-        untouched: bool,
-    },
-}
-
-/// The observation of the application in this reconciliation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct ObservedFacts<'a> {
-    /// The observed state; none if the application was not observed.
-    pub observed: Option<Observed>,
-    /// The states that the observation named as events.
-    pub events: &'a [StateId],
-    /// A write has acted upon the observation: it counts for conditions only.
-    pub spent: bool,
-}
-
-/// The work of the state on record, as this process knows it.
+/// The work of the state on record, in addition to what the lifecycle knows of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WorkFacts {
-    /// The progress.
-    pub task: Task,
     /// It is not the work that is in flight according to the record.
     pub stale: bool,
     /// The reason why it cannot start yet.
     pub waits: Option<Waits>,
-    /// The attempt that runs, ran last, or comes next; the first is 1.
-    pub attempt: u32,
-    /// The generation under which that attempt was started.
-    pub started_under: i64,
     /// The time until the next attempt.
     pub due: Option<Duration>,
 }
@@ -137,7 +92,7 @@ pub enum Waits {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PassFacts {
     /// The run in this reconciliation; none if the pass did not run.
-    pub ran: Option<Ran>,
+    pub ran: Option<PassResult>,
     /// The end of the last run in this process, if that is known.
     pub last: Option<RunEnd>,
     /// The time for which a failed run is not repeated.
@@ -150,9 +105,9 @@ pub struct PassFacts {
     pub changed: bool,
 }
 
-/// A run of the pass in this reconciliation.
+/// The result of a run of the pass in this reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Ran {
+pub struct PassResult {
     /// The end of the run.
     pub end: RunEnd,
     /// The run took the path for deletion.
@@ -161,15 +116,13 @@ pub struct Ran {
 
 /// The resources that the object owns in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct OwnedFacts {
+pub struct ResourceFacts {
     /// The application declares owned kinds.
     pub kinds: bool,
-    /// An owned resource exists.
-    pub any: bool,
     /// Their status, as found in this reconciliation.
-    pub standing: Option<Standing>,
+    pub status: Option<ResourceStatus>,
     /// Their status for the state on record when this process last applied them, if that is known.
-    pub last: Option<Standing>,
+    pub last: Option<ResourceStatus>,
     /// Whether no resource is left that Kubernetes does not delete with the object, as found in this reconciliation.
     pub cleared: Option<bool>,
     /// The time until they must be checked again.
@@ -186,6 +139,10 @@ pub struct OperatorFacts {
 }
 
 /// The writes to the object.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; no combination is excluded"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteFacts {
     /// The object at hand is older than the operator's last write.
@@ -196,17 +153,23 @@ pub struct WriteFacts {
     pub unshown: bool,
     /// A retry of that write does not help.
     pub refused: bool,
+    /// The conditions report that the object does not decode.
+    pub is_unreadable_shown: bool,
+    /// Others left something in the status that is to be removed now.
+    pub leftovers: bool,
     /// The draft that was written last in this reconciliation.
     pub written: Option<Draft>,
     /// The last draft of this reconciliation, and how it differs from the stored status.
-    pub draft: Option<(Draft, News)>,
+    pub draft: Option<(Draft, StatusDiff)>,
     /// The time until the fields may be written that are written at most every ten seconds.
     pub side_wait: Duration,
+    /// The time until a write that has changed nothing is repeated; none if only another version is a reason for it.
+    pub vain_wait: Option<Duration>,
 }
 
 /// The difference between a drafted status and the stored one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum News {
+pub enum StatusDiff {
     /// It does not differ.
     None,
     /// It differs, but the same write to this version of the object has changed nothing.
@@ -218,51 +181,17 @@ pub enum News {
     Main,
 }
 
-/// Times.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TimeFacts {
-    /// The time since the arrival in the state on record.
-    pub in_state: Duration,
-    /// The time since the object came under the deadline of that state; zero without one.
-    pub in_deadline: Duration,
-    /// The time until the application is observed again, if nothing happens before.
-    pub observe_after: Duration,
-    /// The backoff between attempts.
-    pub backoff: Backoff,
-    /// The seed of this object's jitter.
-    pub seed: u64,
-}
-
 impl<'a> Facts<'a> {
-    /// Returns the facts for the decision about the lifecycle.
-    pub fn life(&self) -> facts::LifecycleFacts<'a> {
-        let mut facts = self.for_conditions();
-        if self.sight.spent {
-            (facts.observed, facts.events) = (Observed::Unobserved, &[]);
-        }
-        facts
-    }
-
-    /// Returns the facts for the conditions: an observation counts here even after a write has acted upon it.
-    pub fn for_conditions(&self) -> facts::LifecycleFacts<'a> {
-        let asked = &self.asked;
-        facts::LifecycleFacts {
-            desired: asked.desired,
-            visit: asked.visit,
-            generation: asked.generation,
-            revision: asked.revision,
-            deleting: asked.deleting,
-            paused: asked.paused,
-            observed: self.sight.observed.unwrap_or(Observed::Unobserved),
-            events: self.sight.events,
-            owned: self.owned.any,
-            task: self.work.task,
-            attempt: self.work.attempt,
-            started_under: self.work.started_under,
-            in_state: self.time.in_state,
-            in_deadline: self.time.in_deadline,
-            backoff: self.time.backoff,
-            seed: self.time.seed,
+    /// Returns the facts for the decision about the lifecycle: an observation that a write has acted upon does not count.
+    pub fn for_decision(&self) -> LifecycleFacts<'a> {
+        if self.is_observation_spent {
+            LifecycleFacts {
+                observed: Observed::Unobserved,
+                events: &[],
+                ..self.life
+            }
+        } else {
+            self.life
         }
     }
 
@@ -277,11 +206,11 @@ impl<'a> Facts<'a> {
     /// result back, the next operator gets that result under the same id.
     pub(super) fn is_under_way(&self) -> bool {
         self.work.waits == Some(Waits::Ending)
-            || match self.work.task {
+            || match self.life.task {
                 Task::Running => true,
                 Task::Ended(_) => {
-                    self.asked.readable == Readable::Yes
-                        && !self.asked.is_paused()
+                    self.object.readable == Readable::Yes
+                        && !self.object.is_paused()
                         && !self.writes.refused
                 }
                 Task::Absent | Task::New | Task::Waiting | Task::Due => false,

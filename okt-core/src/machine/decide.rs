@@ -1,11 +1,5 @@
 //! The decision of a reconciliation: from graphs, record and facts to one effect, or to rest.
 //!
-//! A reconciliation is a loop that makes no decisions of its own:
-//!
-//! ```text
-//!   facts ──▶ decide ──▶ an effect ──▶ its result is a fact of the next decision ──▶ decide ──▶ … ──▶ rest
-//! ```
-//!
 //! [`decide`](crate::decide()) decides about the lifecycle; [`decide`] here composes that with the pass, the owned
 //! resources, the operator and the writes. Effects come in this order, and the first that is needed wins:
 //!
@@ -18,32 +12,28 @@
 //! | is the object abandoned while it is being deleted? | [`DropFinalizer`](Effect::DropFinalizer) |
 //! | is the object unreadable, or recorded by a newer operator? | [`ShowUnreadable`](Effect::ShowUnreadable), or rest |
 //! | does the object lack the finalizer that it needs? | [`AddFinalizer`](Effect::AddFinalizer) |
+//! | have others left something in the status that was just written? | [`RemoveLeftovers`](Effect::RemoveLeftovers) |
 //! | in which state is the application? | [`Observe`](Effect::Observe) |
 //! | must the pass run? | [`RunPass`](Effect::RunPass) |
 //! | may the object be deleted? | [`Clear`](Effect::Clear), then [`DropFinalizer`](Effect::DropFinalizer) |
 //! | are the owned resources as the state declares? | [`Apply`](Effect::Apply) |
-//! | is there anything to record or to report? | [`Draft`](Effect::Draft), then [`Commit`](Effect::Commit) |
+//! | is there anything to record or to report? | [`Render`](Effect::Render), then [`TakeOver`](Effect::TakeOver) and [`Commit`](Effect::Commit), or [`ChangeWork`](Effect::ChangeWork) |
 //! | may the work on record start? | [`Start`](Effect::Start) |
 //!
 //! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this function.
 
-mod draft;
-mod effect;
-mod facts;
-mod requeue;
-
 use core::time::Duration;
 
-pub use self::draft::{Draft, Hold, RunEnd, Standing, WorkChange};
-pub use self::effect::{Decision, Effect};
-pub use self::facts::{
-    Asked, Facts, Graphs, News, ObservedFacts, OperatorFacts, OwnedFacts, PassFacts, Ran, Readable,
-    TimeFacts, Waits, WorkFacts, WriteFacts,
+use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
+use super::effect::{
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Effect,
+    Observe, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
 };
-pub use self::requeue::Requeue;
-use self::requeue::requeue;
+use super::facts::{Facts, Graphs, StatusDiff};
+use super::object::{Readable, TaskId, WorkId};
+use super::requeue::{Requeue, requeue};
 use crate::decide::{self as life, Ending, Run, Stand, Verdict};
-use crate::facts::{ActionResult, Task};
+use crate::facts::{ActionResult, LifecycleFacts, Task};
 use crate::graph::Mark;
 use crate::pass::PassRun;
 use crate::record::Recorded;
@@ -54,30 +44,30 @@ enum PassStage {
     /// The pass runs now.
     Run { leaving: bool },
     /// Work may start, and an object may be deleted. `prunes`: everything that the pass declares is known.
-    Open { hold: Hold, prunes: bool },
+    Open {
+        not_ready: NotReadyReason,
+        prunes: bool,
+    },
     /// Work may not start, and an object may not be deleted.
-    Shut(Hold),
+    Shut(NotReadyReason),
 }
 
 /// Decides the next effect, or rest.
 ///
-/// # Guarantees
-///
-/// - Total and pure: any input gives a decision; the same input gives the same one; nothing panics.
-/// - No allocation.
-/// - A decision to rest says when the object is reconciled next. It relies on events alone only if nothing is left to
-///   do.
-pub fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
-    match first(graphs, facts) {
+/// It is total and pure: any input gives a decision; the same input gives the same one; nothing panics or allocates.
+pub(super) fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
+    match check_admission(graphs, facts) {
         Some(decision) => decision,
-        None => second(graphs, recorded, facts),
+        None => decide_work(graphs, recorded, facts),
     }
 }
 
 /// Decides what comes before the lifecycle and the pass: whether the operator may act upon the object at all.
-fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
-    let (asked, writes) = (&f.asked, &f.writes);
+fn check_admission(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
+    let (object, writes) = (f.object, &f.writes);
     let rest = |next: Requeue| Some(Decision::Rest(next));
+    let perform = |effect: Effect| Some(Decision::Do(effect));
+    let cancel = || perform(Effect::Cancel(Cancel::of(None, false)));
     if let Some(next) = Requeue::when_it_may_act(f.operator) {
         return rest(next);
     }
@@ -85,88 +75,89 @@ fn first(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
         return rest(Requeue::while_behind(f.is_under_way()));
     }
     if f.work.stale {
-        return Some(Decision::Do(Effect::Cancel));
+        return cancel();
     }
     if let Some(next) = Requeue::handover(f) {
         return rest(next);
     }
-    if asked.deleting && !asked.finalizer {
+    if object.deleting && !f.finalizer {
         // Others may still hold the object, but the operator has nothing more to do with it.
-        return match f.work.task {
+        return match f.life.task {
             Task::Absent => rest(Requeue::not_ours(f)),
-            Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => {
-                Some(Decision::Do(Effect::Cancel))
-            }
+            Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => cancel(),
         };
     }
     if let Some(left) = writes.wait {
-        return if writes.unshown {
-            Some(Decision::Do(Effect::ShowFailure))
-        } else {
-            rest(Requeue::after(left, f))
+        return match (writes.unshown, object.inherits) {
+            (true, true) => perform(Effect::TakeOver(TakeOver::of())),
+            (true, false) => perform(Effect::ShowFailure(ShowFailure::of())),
+            (false, _) => rest(Requeue::after(left, f)),
         };
     }
-    let drop = |abandoned| Some(Decision::Do(Effect::DropFinalizer { abandoned }));
-    if asked.deleting && asked.abandoned {
+    let drop = |abandoned| perform(Effect::DropFinalizer(DropFinalizer::of(abandoned)));
+    if object.deleting && object.abandoned {
         return drop(true);
     }
-    match asked.readable {
+    match object.readable {
         Readable::Yes => {}
         Readable::No {
             untouched: true, ..
-        } if asked.deleting && graphs.life.is_some() => return drop(false),
-        Readable::No { reported: true, .. } => return rest(Requeue::not_ours(f)),
-        Readable::No { .. } => return Some(Decision::Do(Effect::ShowUnreadable)),
+        } if object.deleting && graphs.life.is_some() => return drop(false),
+        Readable::No { .. } if writes.is_unreadable_shown => return rest(Requeue::not_ours(f)),
+        Readable::No { .. } => return perform(Effect::ShowUnreadable(ShowUnreadable::of())),
     }
-    if asked.newer {
+    if object.newer {
         return rest(Requeue::not_ours(f));
     }
-    if graphs.needs_finalizer() && !asked.finalizer {
-        return Some(Decision::Do(Effect::AddFinalizer));
+    if graphs.needs_finalizer() && !f.finalizer {
+        return perform(Effect::AddFinalizer(AddFinalizer::of()));
     }
     None
 }
 
 /// Decides for the lifecycle, the pass and the owned resources.
-fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
-    let (asked, writes) = (&f.asked, &f.writes);
+fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
+    let (object, writes) = (f.object, &f.writes);
     let state = (graphs.life).and_then(|life| life.get(recorded.at()?.state));
-    let ended = matches!(f.work.task, Task::Ended(_));
+    let ended = matches!(f.life.task, Task::Ended(_));
+    if writes.leftovers {
+        return Decision::Do(Effect::RemoveLeftovers(RemoveLeftovers::of()));
+    }
 
     // --- the lifecycle
     let observes = graphs.life.is_some()
         && !state.is_some_and(|it| it.is(Mark::Leaf))
-        && (!ended || f.asked.is_paused());
-    if observes && f.sight.observed.is_none() {
-        return Decision::Do(Effect::Observe);
-    }
+        && (!ended || object.is_paused());
     let in_flight = (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
-    if observes && f.sight.spent && !in_flight {
-        // The current state of the application is unknown: a write has acted upon the observation. The next
-        // reconciliation observes.
-        return Decision::Rest(Requeue::after(Requeue::SHORTEST, f));
+    // Once a write has acted upon an observation, the current state of the application is unknown, unless work runs.
+    let is_known = f.is_observed && (in_flight || !f.is_observation_spent);
+    if observes && !is_known {
+        return Decision::Do(Effect::Observe(Observe::of(true)));
     }
+    let facts = f.for_decision();
     let mut step = match graphs.life {
-        Some(life) => life::decide(life, recorded, &f.life()),
-        None if asked.deleting => Verdict::Release,
+        Some(life) => life::decide(life, recorded, &facts),
+        None if object.deleting => Verdict::Release,
         None => Verdict::Stand(Stand::Settled),
     };
-    let releases = step == (Verdict::Release);
+    let releases = step == Verdict::Release;
 
     // --- the pass
-    let (opens, mut hold, prunes) = match pass_stage(graphs, recorded, f, releases) {
-        PassStage::Run { leaving } => return Decision::Do(Effect::RunPass { leaving }),
-        PassStage::Open { hold, prunes } => (true, hold, prunes),
-        PassStage::Shut(hold) => (false, hold, false),
+    let (opens, mut not_ready, prunes) = match pass_stage(graphs, recorded, f, releases) {
+        PassStage::Run { leaving } => return Decision::Do(Effect::RunPass(RunPass::of(leaving))),
+        PassStage::Open { not_ready, prunes } => (true, not_ready, prunes),
+        PassStage::Shut(not_ready) => (false, not_ready, false),
     };
 
     // --- deletion: the path of the pass, then what Kubernetes does not delete, then the finalizer
     if releases {
         if opens {
-            match f.owned.cleared {
-                None => return Decision::Do(Effect::Clear),
-                Some(true) => return Decision::Do(Effect::DropFinalizer { abandoned: false }),
-                Some(false) => hold = Hold::Resources(Standing::Awaited),
+            match f.resources.cleared {
+                None => return Decision::Do(Effect::Clear(Clear::of())),
+                Some(true) => {
+                    return Decision::Do(Effect::DropFinalizer(DropFinalizer::of(false)));
+                }
+                Some(false) => not_ready = NotReadyReason::Resources(ResourceStatus::Awaited),
             }
         }
         // The last work is over, and does not start again meanwhile.
@@ -180,94 +171,110 @@ fn second(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
     // --- the resources of the state on record, unless the object leaves it
     let goes = matches!(step, Verdict::Go(_));
     let applies =
-        state.is_some() && !goes && !releases && opens && !f.asked.is_paused() && f.may_start();
-    if applies && f.owned.standing.is_none() {
+        state.is_some() && !goes && !releases && opens && !object.is_paused() && f.may_start();
+    if applies && f.resources.status.is_none() {
         let may_prune =
             (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.may_prune(life));
-        return Decision::Do(Effect::Apply {
-            creates: !asked.deleting,
-            prunes: prunes && may_prune,
-        });
+        return Decision::Do(Effect::Apply(Apply::of(
+            !object.deleting,
+            prunes && may_prune,
+        )));
     }
-    if hold == Hold::None && !asked.deleting {
-        hold = hold_of_resources(graphs, &step, f);
+    if not_ready == NotReadyReason::None && !object.deleting {
+        not_ready = unready_resources(graphs, &step, f);
     }
 
     // --- what is recorded and reported
     let after = match graphs.life {
-        Some(life) => recorded.after(life, &f.life(), &step),
+        Some(life) => recorded.after(life, &facts, &step),
         None => *recorded,
     };
     let is_stored = after == *recorded;
     // A pass without a lifecycle reports only if it ran.
     let silent = graphs.life.is_none()
         && f.pass.ran.is_none()
-        && !f.asked.is_paused()
+        && !object.is_paused()
         && !(releases && opens);
-    let mut side = None;
     let draft = Draft {
         record: after,
         step: reported(step),
-        hold,
-        work: work_change(graphs, &after, &step, f),
+        not_ready,
+        work: work_change(graphs, &after, &step, &facts),
     };
+    let mut write_wait = None;
     if !silent && !is_written(&draft, f) {
-        let news = match writes.draft {
-            Some((drafted, news)) if drafted == draft => news,
-            Some(_) | None => return Decision::Do(Effect::Draft(draft)),
-        };
-        let patch = match news {
-            News::Main => true,
-            News::Side if writes.side_wait.is_zero() => true,
-            News::Side => {
-                side = Some(writes.side_wait);
-                false
-            }
-            News::None | News::Vain => false,
-        };
-        // If a write did not change the stored record, the work stays as it is.
-        if patch || (is_stored && draft.work != WorkChange::Keep) {
-            return Decision::Do(Effect::Commit { draft, patch });
+        if let Some(effect) = write_status(draft, is_stored, f) {
+            return Decision::Do(effect);
         }
+        write_wait = wait_of_write(f);
     }
 
     // --- work starts only by a record that is written
     if let (Verdict::Run(run), true) = (step, is_stored) {
-        let free = asked.deleting || (opens && f.owned.standing == Some(Standing::AsDeclared));
+        let free =
+            object.deleting || (opens && f.resources.status == Some(ResourceStatus::AsDeclared));
         if free && f.may_start() && f.work.waits.is_none() {
-            return Decision::Do(Effect::Start {
-                resumed: run == Run::Resume,
-            });
+            let resumed = run == Run::Resume;
+            let start = Start::of(TaskId::default(), WorkId::default(), 1, resumed, false);
+            return Decision::Do(Effect::Start(start));
         }
     }
-    Decision::Rest(requeue(graphs, recorded, &step, hold, side, f))
+    Decision::Rest(requeue(graphs, recorded, &step, not_ready, write_wait, f))
+}
+
+/// Returns the effect that renders or writes a draft, if one is due.
+fn write_status(draft: Draft, is_stored: bool, f: &Facts<'_>) -> Option<Effect> {
+    if f.writes.draft.is_none_or(|(drafted, _)| drafted != draft) {
+        return Some(Effect::Render(Render::of(draft, true)));
+    }
+    let is_due = wait_of_write(f) == Some(Duration::ZERO);
+    if is_due && f.object.inherits {
+        return Some(Effect::TakeOver(TakeOver::of()));
+    }
+    if is_due {
+        return Some(Effect::Commit(Commit::of(draft)));
+    }
+    // If a write did not change the stored record, the work stays as it is.
+    let changes_work = is_stored && draft.work != WorkChange::Keep;
+    changes_work.then(|| Effect::ChangeWork(ChangeWork::of(draft)))
+}
+
+/// Returns how long until the last draft is to be written; none if it is not.
+fn wait_of_write(f: &Facts<'_>) -> Option<Duration> {
+    match f.writes.draft?.1 {
+        StatusDiff::Main => Some(Duration::ZERO),
+        StatusDiff::Side => Some(f.writes.side_wait),
+        // The same write is repeated then, after another reconciliation.
+        StatusDiff::Vain => f.writes.vain_wait.map(|wait| wait.max(Requeue::SHORTEST)),
+        StatusDiff::None => None,
+    }
 }
 
 /// Returns why the owned resources keep the object from being ready.
-fn hold_of_resources(graphs: Graphs<'_>, step: &Verdict, f: &Facts<'_>) -> Hold {
+fn unready_resources(graphs: Graphs<'_>, step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
     let Some(life) = graphs.life else {
-        return Hold::None;
+        return NotReadyReason::None;
     };
     if let Verdict::Go(go) = step {
         let is_idle = life.get(go.to).is_some_and(|to| to.is(Mark::Idle));
         // The idle state would be reported as reached before its resources are checked.
-        return if f.owned.kinds && is_idle {
-            Hold::Unchecked
+        return if f.resources.kinds && is_idle {
+            NotReadyReason::Unchecked
         } else {
-            Hold::None
+            NotReadyReason::None
         };
     }
-    match f.owned.standing.or(f.owned.last) {
-        Some(Standing::AsDeclared) => Hold::None,
-        Some(standing) => Hold::Resources(standing),
-        None => Hold::AsBefore,
+    match f.resources.status.or(f.resources.last) {
+        Some(ResourceStatus::AsDeclared) => NotReadyReason::None,
+        Some(status) => NotReadyReason::Resources(status),
+        None => NotReadyReason::AsBefore,
     }
 }
 
 fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassStage {
     let Some(graph) = graphs.pass else {
         return PassStage::Open {
-            hold: Hold::None,
+            not_ready: NotReadyReason::None,
             prunes: true,
         };
     };
@@ -275,48 +282,48 @@ fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: 
     let leaving = releases && PassRun::finalizes(graph);
     if has_life && *recorded == Recorded::Nothing && !releases {
         // The objects of the pass would look like a sign that the application exists.
-        return PassStage::Shut(Hold::None);
+        return PassStage::Shut(NotReadyReason::None);
     }
     if leaving && !f.may_start() {
-        return PassStage::Shut(Hold::Stopping);
+        return PassStage::Shut(NotReadyReason::Stopping);
     }
-    if f.asked.deleting && !leaving {
+    if f.object.deleting && !leaving {
         // The objects of the pass stay until the lifecycle has ended.
         return PassStage::Open {
-            hold: Hold::None,
+            not_ready: NotReadyReason::None,
             prunes: false,
         };
     }
-    if f.asked.is_paused() || !f.may_start() {
+    if f.object.is_paused() || !f.may_start() {
         return PassStage::Shut(match f.pass.last {
-            None => Hold::AsBefore,
-            Some(RunEnd::Complete) => Hold::None,
-            Some(end) => Hold::Pass(end),
+            None => NotReadyReason::AsBefore,
+            Some(RunEnd::Complete) => NotReadyReason::None,
+            Some(end) => NotReadyReason::Pass(end),
         });
     }
     if let Some(ran) = f.pass.ran.filter(|ran| ran.leaving == leaving) {
         return match ran.end {
             RunEnd::Complete => PassStage::Open {
-                hold: Hold::None,
+                not_ready: NotReadyReason::None,
                 prunes: true,
             },
             RunEnd::Short => PassStage::Open {
-                hold: Hold::Pass(ran.end),
+                not_ready: NotReadyReason::Pass(ran.end),
                 prunes: true,
             },
-            RunEnd::Held | RunEnd::GaveUp => PassStage::Shut(Hold::Pass(ran.end)),
+            RunEnd::Held | RunEnd::GaveUp => PassStage::Shut(NotReadyReason::Pass(ran.end)),
         };
     }
     let is_over = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
-    let due = is_over(f.pass.due) || (!has_life && is_over(f.owned.due));
+    let due = is_over(f.pass.due) || (!has_life && is_over(f.resources.due));
     let named = f.pass.named || due;
     if f.pass.backoff.is_some() && !named {
         // Events that have nothing to do with the failure do not bring the retry forward.
-        return PassStage::Shut(Hold::Pass(RunEnd::Held));
+        return PassStage::Shut(NotReadyReason::Pass(RunEnd::Held));
     }
     if !has_life && !f.pass.changed && !named {
         // The result of the last run is reported; it lets nothing start.
-        return PassStage::Shut(Hold::AsBefore);
+        return PassStage::Shut(NotReadyReason::AsBefore);
     }
     PassStage::Run { leaving }
 }
@@ -337,14 +344,19 @@ fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
         written.is_move()
             && draft.step == Verdict::Stand(Stand::Running)
             && draft.work == WorkChange::Keep
-            && (draft.record, draft.hold) == (written.record, written.hold)
+            && (draft.record, draft.not_ready) == (written.record, written.not_ready)
     })
 }
 
 /// Returns how the work changes with the write of a step.
-fn work_change(graphs: Graphs<'_>, after: &Recorded, step: &Verdict, f: &Facts<'_>) -> WorkChange {
+fn work_change(
+    graphs: Graphs<'_>,
+    after: &Recorded,
+    step: &Verdict,
+    facts: &LifecycleFacts<'_>,
+) -> WorkChange {
     let in_flight = (after.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
-    match (step, f.work.task) {
+    match (step, facts.task) {
         (Verdict::Go(_), _) if in_flight => WorkChange::New,
         (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::draft::{Hold, RunEnd, Standing};
+use super::draft::{NotReadyReason, ResourceStatus, RunEnd};
 use super::facts::{Facts, Graphs, OperatorFacts, Waits};
 use crate::decide::{Stand, Verdict};
 use crate::facts::Task;
@@ -126,18 +126,18 @@ pub(super) fn requeue(
     graphs: Graphs<'_>,
     recorded: &Recorded,
     step: &Verdict,
-    hold: Hold,
-    side: Option<Duration>,
+    not_ready: NotReadyReason,
+    write_wait: Option<Duration>,
     f: &Facts<'_>,
 ) -> Requeue {
-    let requeue = match left(graphs, recorded, step, hold, side, f) {
+    let requeue = match left(graphs, recorded, step, not_ready, write_wait, f) {
         Ok(nothing) => Requeue::settled(nothing, f),
         Err(time) => Requeue::after(time, f),
     };
     Requeue {
         // A result that is not taken by now is held back by the loop guard, or by a write that changes nothing: the
         // next operator takes it.
-        under_way: requeue.under_way && !matches!(f.work.task, Task::Ended(_)),
+        under_way: requeue.under_way && !matches!(f.life.task, Task::Ended(_)),
         ..requeue
     }
 }
@@ -147,8 +147,8 @@ fn left(
     graphs: Graphs<'_>,
     recorded: &Recorded,
     step: &Verdict,
-    hold: Hold,
-    side: Option<Duration>,
+    not_ready: NotReadyReason,
+    write_wait: Option<Duration>,
     f: &Facts<'_>,
 ) -> Result<NothingLeft, Duration> {
     let mut soonest: Option<Duration> = None;
@@ -161,8 +161,8 @@ fn left(
                     .triggers
                     .iter()
                     .filter_map(|trigger| match trigger.cause {
-                        Cause::After(time) => to_come(time.checked_sub(f.time.in_state)),
-                        Cause::Deadline(time) => to_come(time.checked_sub(f.time.in_deadline)),
+                        Cause::After(time) => to_come(time.checked_sub(f.life.in_state)),
+                        Cause::Deadline(time) => to_come(time.checked_sub(f.life.in_deadline)),
                         Cause::Named
                         | Cause::OnError { .. }
                         | Cause::OnDelete
@@ -170,9 +170,9 @@ fn left(
                         | Cause::OnGiveUp => None,
                     });
                 note(deadlines.min());
-                note((!state.is(Mark::Leaf)).then_some(f.time.observe_after));
+                note((!state.is(Mark::Leaf)).then_some(f.observe_after));
             }
-            None => note(Some(Requeue::UNSURE.max(f.time.observe_after))),
+            None => note(Some(Requeue::UNSURE.max(f.observe_after))),
         }
     }
     match step {
@@ -190,22 +190,24 @@ fn left(
         note(Some(left));
     }
     // A time that has passed without effect is not used again: the object would be reconciled without pause.
-    note(to_come(f.owned.due));
+    note(to_come(f.resources.due));
     note(to_come(f.pass.due));
-    note(side);
-    let is_undone = match hold {
-        Hold::None
-        | Hold::AsBefore
-        | Hold::Pass(RunEnd::Complete)
-        | Hold::Resources(Standing::AsDeclared) => false,
+    note(write_wait);
+    let is_undone = match not_ready {
+        NotReadyReason::None
+        | NotReadyReason::AsBefore
+        | NotReadyReason::Pass(RunEnd::Complete)
+        | NotReadyReason::Resources(ResourceStatus::AsDeclared) => false,
         // An object that is being deleted is reconciled again.
-        Hold::Pass(RunEnd::GaveUp) => f.asked.deleting,
-        Hold::Unchecked
-        | Hold::Stopping
-        | Hold::Pass(RunEnd::Short | RunEnd::Held)
-        | Hold::Resources(Standing::Awaited | Standing::Failed { .. }) => true,
+        NotReadyReason::Pass(RunEnd::GaveUp) => f.object.deleting,
+        NotReadyReason::Unchecked
+        | NotReadyReason::Stopping
+        | NotReadyReason::Pass(RunEnd::Short | RunEnd::Held)
+        | NotReadyReason::Resources(ResourceStatus::Awaited | ResourceStatus::Failed { .. }) => {
+            true
+        }
     };
-    let is_busy = f.work.task == Task::Running || f.work.waits.is_some();
+    let is_busy = f.life.task == Task::Running || f.work.waits.is_some();
     note((is_undone || is_busy).then_some(Requeue::SAFETY));
     match soonest {
         Some(time) => Err(time),

@@ -4,119 +4,123 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::Resource as _;
 use okt_core::conditions::{self, Condition, OwnedWords, Way};
 use okt_core::decide::{Ending, Verdict};
+use okt_core::machine::{
+    Draft, ExtraResult, Machine, NotReadyReason, Render, RunEnd, StatusDiff, WorkChange,
+};
 use okt_core::pass::PassRun;
-use okt_core::reconcile::{Draft, Hold, News, RunEnd, WorkChange};
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
-use super::observe::{Findings, extra};
+use super::observe::extra;
 use super::round::{Reconciliation, StatusOf};
-use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::application::{Application, StateOf};
 use crate::author::progress::Progress;
+use crate::clock::moment;
 use crate::failure::Failure;
-use crate::reconcile::change::{STANDING, change, is_own};
-use crate::reconcile::memory::{Stage, Work};
+use crate::reconcile::change::{SUMMARY, change, is_own};
 use crate::reconcile::report::{Report, dated};
+use crate::reconcile::work::Work;
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
+use crate::wire::read;
 use crate::wire::status::{RecordedFailure, Status};
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Renders the status of a draft, and compares it with the stored one.
-    pub(super) async fn draft(&mut self, draft: Draft) {
+    pub(super) async fn render(&mut self, effect: Render) {
+        let (draft, asks) = (effect.draft, effect.asks_extra);
+        let mut asked = ExtraResult::NotAsked;
         let status = match self.shared.pass_graph() {
-            _ if has_lifecycle::<A::Resource>() => self.of_life(&draft).await,
-            Some(graph) if self.round.stored.asked.is_paused() => self.of_paused_pass(graph),
-            Some(graph) => self.of_pass_alone(&draft, graph).await,
-            // Every application has one or the other.
-            None => return,
-        };
-        let news = match change(&*self.round.object, &status, self.shared.pass_graph()) {
-            News::Side | News::Main
-                if self.memory.is_in_vain(self.round.object.meta(), &status) =>
-            {
-                News::Vain
+            Some(graph) if !has_lifecycle::<A::Resource>() && self.round.read.is_paused() => {
+                self.of_paused_pass(graph)
             }
-            news => news,
+            graph => {
+                asked = self.ask_extra(asks).await;
+                match graph {
+                    Some(graph) if !has_lifecycle::<A::Resource>() => {
+                        self.of_pass_alone(&draft, graph)
+                    }
+                    Some(_) | None => self.of_life(&draft),
+                }
+            }
         };
-        if matches!(news, News::None | News::Vain) {
+        let diff = change(&*self.round.object, &status, self.shared.pass_graph());
+        let hash = || read::revision(&status);
+        let machine = &mut self.memory.machine;
+        let diff = machine.rendered(effect, diff, hash, asked, &self.setup, moment());
+        if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
             self.is_reported(&status);
         }
-        self.round.draft = Some((draft, news, status));
+        self.round.rendered = Some(status);
     }
 
     /// Notes that this status is stored.
-    pub(super) fn is_reported(&mut self, status: &StatusOf<A>) {
+    pub(super) fn is_reported(&self, status: &StatusOf<A>) {
         let position = status.lifecycle.as_ref();
         if let Some(action) = position.and_then(|position| position.action.as_ref())
-            && let Some(piece) = &self.memory.work.piece
-            && let Some(progress) = &piece.progress
+            && let Some(run) = self.memory.work.run(&self.memory.machine)
+            && let Some(progress) = &run.progress
         {
             progress.shown(&action.message);
-        }
-        if !has_lifecycle::<A::Resource>() {
-            let version = &self.round.object.meta().resource_version;
-            self.memory.seen.version.clone_from(version);
-            self.memory.seen.reported = true;
-            self.memory.pass.is_unreported = false;
         }
     }
 
     /// Renders the status of an object with a lifecycle.
-    async fn of_life(&mut self, draft: &Draft) -> StatusOf<A> {
-        let extra = self.extra().await;
+    fn of_life(&self, draft: &Draft) -> StatusOf<A> {
         let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
-        let facts = self.facts();
-        let facts = facts.for_conditions();
-        let nothing = Findings::nothing();
+        let machine = &self.memory.machine;
+        let Some(facts) = self.facts() else {
+            return self.round.object.status_of().cloned().unwrap_or_default();
+        };
         let report = Report {
             object: &*self.round.object,
             now: self.shared.clock.now(),
             after: &draft.record,
-            facts: &facts,
+            facts: &facts.life,
             decision: &draft.step,
-            observed: &self.round.findings.as_ref().unwrap_or(&nothing).words,
-            failed: failed::<StateOf<A>>(&draft.step, &self.memory.work),
+            observed: &self.round.observed,
+            failed: failed::<StateOf<A>>(&draft.step, &self.memory.work, machine),
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
             of_pass: &of_pass,
-            extra,
+            extra: self.round.extra.clone().unwrap_or_default(),
             delivered: self.shared.telemetry.delivered(self.uid()),
             graph: &self.shared.graph,
         };
         let mut status = report.status();
-        if draft.hold == Hold::AsBefore {
-            keep_standing(&mut status, &*self.round.object);
+        if draft.not_ready == NotReadyReason::AsBefore {
+            keep_summary(&mut status, &*self.round.object);
         }
         status
     }
 
     /// Renders the status of an object that has a pass and no lifecycle.
-    async fn of_pass_alone(
-        &mut self,
-        draft: &Draft,
-        graph: &'static Graph<'static>,
-    ) -> StatusOf<A> {
-        let resources = match (&self.round.run, draft.hold) {
-            (_, Hold::Resources(_)) | (None, _) => self.resources(draft),
-            (Some((run, _)), _) => run.resources.clone(),
+    fn of_pass_alone(&self, draft: &Draft, graph: &'static Graph<'static>) -> StatusOf<A> {
+        let resources = match (&self.round.run, draft.not_ready) {
+            (_, NotReadyReason::Resources(_)) | (None, _) => self.resources(draft),
+            (Some(run), _) => run.resources.clone(),
         };
         let way = match &self.round.run {
-            Some((run, _)) => Way::Ran(&run.run),
+            Some(run) => Way::Ran(&run.run),
             None => Way::Leaving,
         };
-        let asked = &self.round.stored.asked;
-        let conditions =
-            conditions::of_pass_run(graph, way, resources.words(), asked.deleting, asked.paused);
+        let object = &self.round.read;
+        let conditions = conditions::of_pass_run(
+            graph,
+            way,
+            resources.words(),
+            object.deleting,
+            object.paused,
+        );
         let conditions = self.dated(conditions);
         Status {
-            observed_generation: Some(asked.generation),
+            observed_generation: Some(object.generation),
             lifecycle: None,
             conditions,
             recorded_resources: self.recorded_resources(),
-            extra: self.extra().await,
+            extra: self.round.extra.clone().unwrap_or_default(),
         }
     }
 
@@ -152,36 +156,35 @@ impl<A: Application> Reconciliation<'_, A> {
         conditions.map(|it| dated(object, now, it)).collect()
     }
 
-    /// Computes the fields that the application adds to the status, once for each state of the object.
-    async fn extra(&mut self) -> ExtraOf<A> {
-        if let Some(extra) = &self.round.extra {
-            return extra.clone();
+    /// Asks the application for its own fields of the status, once for each state of the object.
+    async fn ask_extra(&mut self, asks: bool) -> ExtraResult {
+        if self.round.extra.is_some() {
+            return ExtraResult::NotAsked;
         }
         let asker = self.asker();
         let application = &*self.shared.application;
-        let silence = &mut self.memory.sight.extra_silence;
-        let said = extra(&asker, application, &self.round.cx, silence).await;
-        self.round.extra = Some(said.clone());
-        said
+        let (extra, result) = extra(&asker, application, &self.round.cx, asks).await;
+        self.round.extra = Some(extra);
+        result
     }
 
     /// Returns what keeps the object from being ready besides its lifecycle, as text.
     fn resources(&self, draft: &Draft) -> OwnedStatus {
-        match draft.hold {
-            Hold::None | Hold::AsBefore => OwnedStatus::AsDeclared,
-            Hold::Unchecked => {
+        match draft.not_ready {
+            NotReadyReason::None | NotReadyReason::AsBefore => OwnedStatus::AsDeclared,
+            NotReadyReason::Unchecked => {
                 let state = draft.record.at().map(|record| record.state);
                 let name = state.map_or("", |state| StateOf::<A>::GRAPH.name_of(state));
                 OwnedStatus::Awaited(format!("the resources of {name} are not checked yet"))
             }
-            Hold::Pass(_) => self
+            NotReadyReason::Pass(_) => self
                 .of_run()
                 .map_or(OwnedStatus::AsDeclared, OwnedStatus::Failed),
-            Hold::Stopping => OwnedStatus::Failed(Failure::retry(
+            NotReadyReason::Stopping => OwnedStatus::Failed(Failure::retry(
                 reasons::STOPPING,
                 "this operator is stopping; the next one continues",
             )),
-            Hold::Resources(_) => self.memory.owned.status.clone(),
+            NotReadyReason::Resources(_) => self.memory.owned.status.clone(),
         }
     }
 
@@ -189,8 +192,8 @@ impl<A: Application> Reconciliation<'_, A> {
     /// one.
     fn of_run(&self) -> Option<Failure> {
         match &self.round.run {
-            Some((run, _)) => run.in_the_way(),
-            None => self.memory.pass.held.as_ref().map(|(why, _)| why.clone()),
+            Some(run) => run.in_the_way(),
+            None => self.memory.held.as_ref().map(|(why, _)| why.clone()),
         }
     }
 
@@ -199,16 +202,16 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some(graph) = self.shared.pass_graph() else {
             return Vec::new();
         };
-        let held = self.memory.pass.held.as_ref();
+        let held = self.memory.held.as_ref();
         match (&self.round.run, held) {
-            (Some((run, _)), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
-            (None, Some((_, said))) if draft.hold == Hold::Pass(RunEnd::Held) => said.clone(),
-            (None, _) if self.round.stored.recorded == Recorded::Nothing => {
+            (Some(run), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
+            (None, Some((_, said))) if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) => {
+                said.clone()
+            }
+            (None, _) if *self.recorded() == Recorded::Nothing => {
                 conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
-            (None, _) if self.round.stored.asked.deleting => {
-                conditions::of_pass(graph, Way::Leaving)
-            }
+            (None, _) if self.round.read.deleting => conditions::of_pass(graph, Way::Leaving),
             (None, _) => self.said_before(graph),
         }
     }
@@ -243,19 +246,23 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns the progress text of the work on record.
     fn progress(&self, draft: &Draft) -> String {
-        let piece = self.memory.work.piece.as_ref();
-        let piece = piece.filter(|piece| !matches!(piece.stage, Stage::New));
         match draft.work {
             WorkChange::New | WorkChange::None => String::new(),
-            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => piece
-                .and_then(|piece| piece.progress.as_ref())
-                .map_or_else(String::new, Progress::text),
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => {
+                (self.memory.work.run(&self.memory.machine))
+                    .and_then(|run| run.progress.as_ref())
+                    .map_or_else(String::new, Progress::text)
+            }
         }
     }
 }
 
 /// Returns the failure to record, if it is news.
-pub(crate) fn failed<S: Lifecycle>(step: &Verdict, work: &Work) -> Option<RecordedFailure> {
+pub(crate) fn failed<S: Lifecycle>(
+    step: &Verdict,
+    work: &Work,
+    machine: &Machine,
+) -> Option<RecordedFailure> {
     if let Verdict::End(Ending::Refused(to)) = step {
         let to = S::from_id(*to).map_or("Next", Lifecycle::name);
         return Some(RecordedFailure::new(
@@ -263,12 +270,12 @@ pub(crate) fn failed<S: Lifecycle>(step: &Verdict, work: &Work) -> Option<Record
             &format!("the handler named `{to}`, to which no edge leads from here"),
         ));
     }
-    let failure = work.failure()?;
+    let failure = work.failure(machine)?;
     // Alternating reasons would cause a write for each attempt.
     let is_uncounted = matches!(step, Verdict::Retry { counted: false });
     let has_reported = |reason| {
-        let piece = work.piece.as_ref();
-        piece.is_some_and(|piece| piece.has_reported(reason))
+        let run = work.run(machine);
+        run.is_some_and(|run| run.has_reported(reason))
     };
     (!(is_uncounted && has_reported(failure.reason())))
         .then(|| RecordedFailure::new(failure.reason(), failure.message()))
@@ -278,7 +285,7 @@ pub(crate) fn failed<S: Lifecycle>(step: &Verdict, work: &Work) -> Option<Record
 /// a reason of owned resources, of the pass or of your code.
 ///
 /// These are not checked while the object is paused, and an operator that has just started does not know them.
-fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
+fn keep_summary<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
     let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
     let ready = |all: &[meta::Condition], is: &str| {
         all.iter()
@@ -293,9 +300,9 @@ fn keep_standing<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, ob
     if ready(&status.conditions, "True").is_none() || is_of_lifecycle(&stored[worse].reason) {
         return;
     }
-    let is_standing = |it: &meta::Condition| STANDING.contains(&it.type_.as_str());
-    status.conditions.retain(|it| !is_standing(it));
-    let kept = stored.iter().filter(|it| is_standing(it));
+    let is_summary = |it: &meta::Condition| SUMMARY.contains(&it.type_.as_str());
+    status.conditions.retain(|it| !is_summary(it));
+    let kept = stored.iter().filter(|it| is_summary(it));
     let kept = kept.map(|it| meta::Condition {
         observed_generation: status.observed_generation,
         ..it.clone()

@@ -4,79 +4,86 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::Resource;
 use okt_core::conditions::bounded;
-use okt_core::reconcile::News;
+use okt_core::machine::{
+    Retry, Setup, ShowFailure, ShowResult, StatusDiff, Stored, Write, WriteError,
+};
 use okt_core::{Lifecycle, reasons};
 
 use super::occurrences::troubles;
 use super::round::Reconciliation;
 use crate::author::application::{Application, StateOf};
+use crate::clock::moment;
 use crate::reconcile::change::{PassOf, change};
-use crate::reconcile::memory::{FailedWrite, Remembered, Scope};
+use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{self, NotRecorded};
-use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
 use crate::texts::said_by_api;
 use crate::wire::annotations;
 use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
-/// Notes a failed write of an object: when it is retried, and what is reported.
+/// Takes the failure of a write: when it is retried, and what is reported.
 ///
 /// Every code is retried, also 404: as long as the cache has the object, it may exist.
-pub(super) fn note_failure<A: Application>(
-    shared: &Shared<A>,
-    meta: &ObjectMeta,
+pub(super) fn write_failed(
+    setup: &Setup<'_>,
     memory: &mut Remembered,
+    write: impl Into<Write>,
     error: &kube::Error,
 ) {
-    let verdict = verdict(error);
-    let is_conflict = matches!(error, kube::Error::Api(status) if status.is_conflict());
-    // The newer version that caused the conflict comes as an event.
-    let scope = if is_conflict {
-        Scope::version(meta)
-    } else {
-        Scope::request(meta)
+    let kind = match error {
+        kube::Error::Api(status) if status.is_conflict() => WriteError::Conflict,
+        error if remedy(error).is_some() => WriteError::Refused,
+        _ => WriteError::Failed,
     };
-    let seed = read::seed(meta.uid.as_deref().unwrap_or_default());
-    memory.writes.failed = Some(match verdict {
-        Some(_) => FailedWrite::Refused,
-        None => FailedWrite::Retried,
-    });
-    let trouble = &mut memory.writes.trouble;
-    let wait = trouble.failed(scope, verdict.is_some(), shared.backoff, seed);
+    let retry = (memory.machine).write_failed(write, kind, setup, moment());
+    note_failure(memory, retry, error);
+}
+
+/// Logs a failed write, and notes what is to be reported of it.
+fn note_failure(memory: &mut Remembered, retry: Retry, error: &kube::Error) {
+    let (remedy, wait) = (remedy(error), retry.wait);
     let said = said_by_api(error);
-    if verdict.is_some() {
+    if remedy.is_some() {
         tracing::error!(?wait, "cannot write: {said}");
-    } else if is_conflict {
+    } else if matches!(error, kube::Error::Api(status) if status.is_conflict()) {
         tracing::debug!(?wait, "cannot write: {said}");
     } else {
         tracing::warn!(?wait, "cannot write: {said}");
     }
-    let to_report = match verdict {
-        Some((reason, advice)) => Some((
+    memory.failure = retry
+        .is_reported
+        .then(|| Box::new(reason_and_message(error, remedy, &said)));
+}
+
+fn reason_and_message(
+    error: &kube::Error,
+    remedy: Option<(&'static str, &'static str)>,
+    said: &str,
+) -> (&'static str, String) {
+    match (remedy, error) {
+        (Some((reason, advice)), _) => (
             reason,
             format!("the API server refuses what the operator would write: {said}; {advice}"),
-        )),
-        None if trouble.lasts() => Some((
+        ),
+        (None, kube::Error::Service(error)) if error.is::<NotRecorded>() => (
             reasons::WRITE_FAILED,
-            match error {
-                kube::Error::Service(error) if error.is::<NotRecorded>() => format!(
-                    "the API server does not keep what the operator writes: {error}; an admission webhook or a proxy changes the status on its way; the write is retried"
-                ),
-                _ => format!(
-                    "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
-                ),
-            },
-        )),
-        None => None,
-    };
-    trouble.tell(to_report);
+            format!(
+                "the API server does not keep what the operator writes: {error}; an admission webhook or a proxy changes the status on its way; the write is retried"
+            ),
+        ),
+        (None, _) => (
+            reasons::WRITE_FAILED,
+            format!(
+                "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
+            ),
+        ),
+    }
 }
 
 /// Returns the reason and the remedy of an error that a retry does not fix; none for other errors.
 ///
 /// Such an error needs a change of a schema, a CEL rule or a role.
-fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
+fn remedy(error: &kube::Error) -> Option<(&'static str, &'static str)> {
     let kube::Error::Api(status) = error else {
         return None;
     };
@@ -93,29 +100,39 @@ fn verdict(error: &kube::Error) -> Option<(&'static str, &'static str)> {
 }
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Notes a failed write.
-    pub(super) fn note_failure(&mut self, error: &kube::Error) {
-        note_failure(self.shared, self.round.object.meta(), self.memory, error);
+    /// Takes the failure of a write.
+    pub(super) fn write_failed(&mut self, write: impl Into<Write>, error: &kube::Error) {
+        write_failed(&self.setup, self.memory, write, error);
+    }
+
+    /// Notes a failure of which the machine knows already.
+    pub(super) fn note_failure(&mut self, retry: Retry, error: &kube::Error) {
+        note_failure(self.memory, retry, error);
     }
 
     /// Reports in the conditions that a write fails; the position stays as it is.
-    pub(super) async fn show_failure(&mut self) {
-        let Some((reason, message)) = self.memory.writes.trouble.report() else {
-            return;
+    pub(super) async fn show_failure(&mut self, effect: ShowFailure) {
+        let shown = self.show().await;
+        let result = match &shown {
+            Ok(Some(stored)) => ShowResult::Written(stored),
+            Ok(None) => ShowResult::Unchanged,
+            Err(error) => {
+                tracing::warn!(
+                    "cannot report why the object is stalled: {}",
+                    said_by_api(error)
+                );
+                ShowResult::Failed
+            }
         };
-        let shown = self.show((reason, &bounded(message))).await;
-        if let Err(error) = &shown {
-            tracing::warn!(
-                "cannot report why the object is stalled: {}",
-                said_by_api(error)
-            );
-        }
-        let version = shown.ok().map(|()| self.round.object.meta());
-        self.memory.writes.trouble.shows(version);
+        self.memory.machine.failure_shown(effect, result, moment());
     }
 
-    async fn show(&mut self, why: (&'static str, &str)) -> Result<(), kube::Error> {
-        self.take_over().await?;
+    /// Returns the answer to the write; none if the conditions report the failure already.
+    async fn show(&mut self) -> Result<Option<Stored>, kube::Error> {
+        let Some((reason, message)) = self.memory.failure.as_deref().cloned() else {
+            return Ok(None);
+        };
+        let why = (reason, &*bounded(message));
         let object = &*self.round.object;
         let mut status = object.status_of().cloned().unwrap_or_default();
         status.observed_generation = object.meta().generation;
@@ -123,16 +140,15 @@ impl<A: Application> Reconciliation<'_, A> {
         let now = self.shared.clock.now();
         let pass = self.shared.pass_graph();
         status.conditions = stalled::<StateOf<A>>(object.meta(), why, &before, now, pass);
-        if change(object, &status, pass) == News::None {
-            return Ok(());
+        if change(object, &status, pass) == StatusDiff::None {
+            return Ok(None);
         }
         let written = report::write(&self.shared.client, object, &status).await?;
         self.shared.telemetry.wrote(Written::Status);
         for trouble in troubles(object.status_of(), &status) {
             self.happened(trouble);
         }
-        self.became(written);
-        Ok(())
+        Ok(Some(self.became(written)))
     }
 }
 

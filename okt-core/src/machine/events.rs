@@ -1,0 +1,58 @@
+//! What happens to an object between the effects of its machine.
+
+use super::Machine;
+use super::object::{TaskId, Version};
+use super::requeue::Requeue;
+use super::results::WorkResult;
+use super::time::Time;
+use super::writes::Writes;
+
+impl Machine {
+    /// Notes a reconcile request that named the object: work that waits may be called again, and the pass runs.
+    pub fn name(&mut self) {
+        self.is_named = true;
+    }
+
+    /// Notes that the CRD or the leadership has changed: every write may be retried, and another operator may have begun
+    /// work that this process has recorded and not begun. A reconciliation that is under way ends.
+    pub fn reopen(&mut self) {
+        self.writes.end_trouble();
+        self.writes.last.reported = false;
+        self.work.forget_unstarted();
+        if let Some(findings) = &mut self.findings {
+            findings.is_reopened = true;
+        }
+    }
+
+    /// Forgets the writes, because the history of the API server went back; work continues if it is still on record.
+    pub fn rewind(&mut self) {
+        self.writes = Writes::default();
+    }
+
+    /// Notes the version that the cache has. Returns how long to wait, if it is older than the operator's last write, and
+    /// whether that lasts so long that the history of the API server may have gone back.
+    pub fn check_version(
+        &mut self,
+        version: Option<Version>,
+        now: Time,
+    ) -> Option<(Requeue, bool)> {
+        let behind = self.writes.behind(version, now)?;
+        let lasts = behind >= Requeue::SAFETY;
+        Some((Requeue::while_behind(self.is_under_way()), lasts))
+    }
+
+    /// Takes the end of a task: its result, or none if it was dropped without one. Returns whether the result counts: that
+    /// of a task that is not the one on record does not.
+    pub fn end_work(&mut self, task: TaskId, result: Option<WorkResult>) -> bool {
+        let counts = self.work.end(task, result);
+        if counts && let Some(findings) = &mut self.findings {
+            findings.forget_observation();
+        }
+        counts
+    }
+
+    /// Takes the end of a task that was cancelled, or of one of a former object of the same name.
+    pub fn end_task(&mut self) {
+        self.work.is_ending = false;
+    }
+}

@@ -1,0 +1,315 @@
+//! Takes the results of effects: each consumes the effect that the machine asked for.
+
+use alloc::vec::Vec;
+
+use super::Machine;
+use super::draft::Draft;
+use super::effect::{
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, DropFinalizer, Effect, Observe,
+    RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver, Write,
+};
+use super::facts::{PassResult, Setup, StatusDiff};
+use super::findings::Findings;
+use super::object::{Readable, Version};
+use super::results::{
+    ApplyResult, ClearResult, ExtraResult, ObservationResult, PassReport, Retry, ShowResult,
+    StartResult, Stored, WriteError, WriteFailure,
+};
+use super::time::Time;
+use crate::facts::Observed;
+use crate::graph::StateId;
+
+impl Machine {
+    /// Takes the result of an observation, and the states that it named as events. Returns how the observation counts.
+    ///
+    /// If the work has ended while the application was called, the observation does not count: it may be older than the
+    /// result of the work.
+    pub fn observed(
+        &mut self,
+        effect: Observe,
+        result: ObservationResult,
+        events: Vec<StateId>,
+        now: Time,
+    ) -> Observed {
+        let has_ended = self.work.has_ended();
+        let Self {
+            findings,
+            observation,
+            ..
+        } = self;
+        let Some(findings) = done(findings, effect) else {
+            return Observed::Unobserved;
+        };
+        let observed = observation.take(result, findings, now);
+        findings.is_observation_spent = false;
+        findings.is_unobservable = result == ObservationResult::Unobserved { again: false };
+        if has_ended && !findings.had_ended {
+            (findings.observed, findings.events) = (Some(Observed::Unobserved), Vec::new());
+            return Observed::Unobserved;
+        }
+        (findings.observed, findings.events) = (Some(observed), events);
+        observed
+    }
+
+    /// Takes the report of a run of the pass.
+    pub fn pass_ran(&mut self, effect: RunPass, report: &PassReport, setup: &Setup<'_>, now: Time) {
+        let (end, leaving) = (report.end, effect.leaving);
+        if let Some(findings) = done(&mut self.findings, effect) {
+            findings.pass = Some(PassResult { end, leaving });
+            self.pass.take(report, leaving, setup, findings, now);
+        }
+    }
+
+    /// Takes the result of applying the owned resources.
+    pub fn applied(&mut self, effect: Apply, result: ApplyResult, now: Time) {
+        if let Some(findings) = done(&mut self.findings, effect) {
+            findings.is_applied = true;
+            self.resources.applied(result, now);
+        }
+    }
+
+    /// Takes the result of deleting the owned resources. Returns whether the conditions should say what is left.
+    pub fn cleared(&mut self, effect: Clear, result: ClearResult, now: Time) -> bool {
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return false;
+        };
+        findings.cleared = Some(result == ClearResult::Cleared);
+        self.resources.cleared(result, now)
+    }
+
+    /// Takes a rendered status: how it differs from the stored one, and a hash of it. Returns how it counts.
+    pub fn rendered(
+        &mut self,
+        effect: Render,
+        diff: StatusDiff,
+        hash: impl Fn() -> u64,
+        extra: ExtraResult,
+        setup: &Setup<'_>,
+        now: Time,
+    ) -> StatusDiff {
+        let draft = effect.draft;
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return diff;
+        };
+        (self.observation).note_extra(extra, findings.object.seed, now);
+        let diff = (self.writes).judge(diff, findings.object.version, hash, now);
+        findings.draft = Some((draft, diff));
+        if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
+            self.is_reported(setup);
+        }
+        diff
+    }
+
+    /// Notes that the drafted status is stored.
+    fn is_reported(&mut self, setup: &Setup<'_>) {
+        if setup.graphs.life.is_none()
+            && let Some(findings) = &self.findings
+        {
+            self.writes.last.version = findings.object.version;
+            self.writes.last.reported = true;
+            self.pass.is_unreported = false;
+        }
+    }
+
+    /// Takes the answer to the write that adds the finalizer.
+    pub fn finalizer_added(&mut self, effect: AddFinalizer, stored: &Stored, now: Time) {
+        if done(&mut self.findings, effect).is_some() {
+            self.writes.end_trouble();
+            // The writer that dropped it may have changed the spec as well.
+            self.writes.last.reported = false;
+            self.became(stored, now);
+        }
+    }
+
+    /// Notes that the finalizer is removed.
+    pub fn finalizer_dropped(&mut self, effect: DropFinalizer) {
+        if done(&mut self.findings, effect).is_some() {
+            self.writes.released = true;
+        }
+    }
+
+    /// Takes the answer to the write that removes the conditions of an earlier controller.
+    pub fn taken_over(&mut self, effect: TakeOver, stored: &Stored, now: Time) {
+        if done(&mut self.findings, effect).is_some() {
+            self.became(stored, now);
+            if let Some(findings) = &mut self.findings {
+                findings.object.inherits = false;
+            }
+        }
+    }
+
+    /// Takes the answer to the write of a status. `leftovers`: it has something that others left in the status, and that
+    /// no apply removes. `hash` is that of the written status.
+    ///
+    /// # Errors
+    ///
+    /// If the answer has another record than was written. It counts as a failed write.
+    pub fn committed(
+        &mut self,
+        effect: Commit,
+        stored: &Stored,
+        leftovers: bool,
+        hash: impl Fn() -> u64,
+        setup: &Setup<'_>,
+        now: Time,
+    ) -> Result<(), Retry> {
+        let draft = effect.draft;
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return Ok(());
+        };
+        let before = findings.object.version;
+        findings.draft = None;
+        findings.leftovers = (self.writes).committed(before, stored.version, leftovers, hash, now);
+        self.became(stored, now);
+        let recorded = self.object().map(|object| object.recorded);
+        if recorded != Some(draft.record) {
+            return Err(self.failed(WriteError::Failed, setup, now));
+        }
+        self.take_effect(&draft, true, setup, now);
+        self.is_reported(setup);
+        Ok(())
+    }
+
+    /// Takes the result of an effect that changes the work without a write.
+    pub fn work_changed(&mut self, effect: ChangeWork, setup: &Setup<'_>, now: Time) {
+        let draft = effect.draft;
+        if done(&mut self.findings, effect).is_some() {
+            self.take_effect(&draft, false, setup, now);
+        }
+    }
+
+    /// Lets a draft take effect.
+    pub(super) fn take_effect(
+        &mut self,
+        draft: &Draft,
+        is_written: bool,
+        setup: &Setup<'_>,
+        now: Time,
+    ) {
+        let Some(findings) = &mut self.findings else {
+            return;
+        };
+        findings.consume(draft, is_written);
+        self.resources.enter(findings.object.transition());
+        (self.work).change(draft.work, &findings.object, setup.backoff, now);
+    }
+
+    /// Takes the answer to the write that removes what others left in the status; none if it failed. It is not tried again
+    /// at once.
+    pub fn leftovers_removed(
+        &mut self,
+        effect: RemoveLeftovers,
+        stored: Option<&Stored>,
+        now: Time,
+    ) {
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return;
+        };
+        findings.leftovers = false;
+        self.writes.leftovers_tried(stored.is_none(), now);
+        if let Some(stored) = stored {
+            self.became(stored, now);
+        }
+    }
+
+    /// Takes the result of reporting a failure.
+    pub fn failure_shown(&mut self, effect: ShowFailure, result: ShowResult<'_>, now: Time) {
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return;
+        };
+        let trouble = &mut self.writes.trouble;
+        trouble.reports = trouble.reports.saturating_sub(1);
+        match result {
+            ShowResult::Unchanged => trouble.reported_at = findings.object.version,
+            ShowResult::Written(stored) => {
+                trouble.reported_at = stored.version;
+                self.became(stored, now);
+            }
+            ShowResult::Failed => trouble.reports = 0,
+        }
+    }
+
+    /// Notes that the conditions report that the object does not decode, at this version.
+    pub fn unreadable_shown(&mut self, effect: ShowUnreadable, version: Option<Version>) {
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return;
+        };
+        if let Readable::No { error, .. } = findings.object.readable {
+            self.writes.unreadable = Some((error, findings.object.generation));
+        }
+        self.writes.end_trouble();
+        self.writes.last.version = version;
+    }
+
+    /// Takes the failure of a write. The work stays as it is.
+    ///
+    /// Every write is retried: as long as the cache has the object, it may exist.
+    pub fn write_failed(
+        &mut self,
+        write: impl Into<Write>,
+        error: WriteError,
+        setup: &Setup<'_>,
+        now: Time,
+    ) -> Retry {
+        done(&mut self.findings, write.into());
+        self.failed(error, setup, now)
+    }
+
+    fn failed(&mut self, error: WriteError, setup: &Setup<'_>, now: Time) -> Retry {
+        let Some(findings) = &mut self.findings else {
+            return Retry::default();
+        };
+        findings.draft = None;
+        findings.failed = Some(match error {
+            WriteError::Refused => WriteFailure::Refused,
+            WriteError::Conflict | WriteError::Failed => WriteFailure::Retried,
+        });
+        (self.writes.trouble).failed(error, &findings.object, setup, now)
+    }
+
+    /// Takes the result of starting work.
+    pub fn started(&mut self, effect: Start, result: StartResult) {
+        let (task, resumed) = (effect.task, effect.resumed);
+        let Some(findings) = done(&mut self.findings, effect) else {
+            return;
+        };
+        if let StartResult::Outdated(Some(newest)) = result {
+            // An object that is gone is not resumed; the watch soon says so.
+            self.writes.last.version = Some(newest);
+        }
+        let waits = (self.work).started(task, resumed, result, &findings.object);
+        findings.waits = waits.or(findings.waits);
+    }
+
+    /// Takes the result of cancelling work: it is forgotten, and its task, if it had one, has not ended.
+    pub fn cancelled(&mut self, effect: Cancel) {
+        let task = effect.task;
+        if done(&mut self.findings, effect).is_some() {
+            self.work.cancelled(task);
+        }
+    }
+
+    /// Notes that an effect was not performed, or that its result cannot be used: it is asked for again.
+    pub fn not_done(&mut self, effect: Effect) {
+        if let Some(findings) = done(&mut self.findings, effect) {
+            findings.draft = None;
+        }
+    }
+
+    /// Takes over the answer to a write.
+    fn became(&mut self, stored: &Stored, now: Time) {
+        self.writes.last.version = stored.version;
+        if let Some(findings) = &mut self.findings
+            && let Some(object) = &stored.object
+        {
+            findings.became(object, now);
+        }
+    }
+}
+
+/// Notes that an effect is over. It is consumed: its result is reported once.
+fn done<Asked>(findings: &mut Option<Findings>, _: Asked) -> Option<&mut Findings> {
+    let findings = findings.as_mut()?;
+    findings.is_pending = false;
+    Some(findings)
+}

@@ -1,0 +1,313 @@
+//! The work of the state on record, as far as this process knows it.
+
+use core::time::Duration;
+
+use super::draft::WorkChange;
+use super::effect::{Cancel, Start};
+use super::facts::{Waits, WorkFacts};
+use super::object::{Object, Readable, TaskId, WorkId};
+use super::results::{StartResult, WorkResult};
+use super::time::Time;
+use crate::backoff::Backoff;
+use crate::facts::Task;
+
+/// The shortest `Wait`: a wait of zero would spin.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// How long resumed work waits for the newest version of its object.
+const OUTDATED: Duration = Duration::from_secs(1);
+
+/// The work of one object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Work {
+    /// The work on record; none if this process knows nothing of it.
+    pub(super) run: Option<ActionRun>,
+    /// A task whose work is no longer on record, and that is not cancelled yet.
+    pub(super) orphan: Option<TaskId>,
+    /// A cancelled task, or one of a former object of the same name, has not ended; the next one begins only then.
+    pub(super) is_ending: bool,
+    /// Whether a stopping operator waits for this object, by the last decision to rest.
+    pub(super) is_under_way: bool,
+    /// The last task.
+    pub(super) last_task: TaskId,
+}
+
+/// A run of the action of a state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ActionRun {
+    /// Its id in the record.
+    pub(super) id: WorkId,
+    /// The attempt that runs or comes next, from 1.
+    pub(super) attempt: u32,
+    /// Failures in a row.
+    pub(super) failures: u32,
+    /// The generation under which the attempt was started.
+    pub(super) started_under: i64,
+    /// Whether a reconcile request named the object since the attempt began.
+    pub(super) is_named: bool,
+    pub(super) stage: Stage,
+}
+
+/// The stage of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Stage {
+    /// This process has recorded it, and it has not begun.
+    New,
+    /// The task runs.
+    Running(TaskId),
+    /// The next attempt comes at this time.
+    Waiting {
+        due: Time,
+        /// Whether the handler answered `Wait`: a reconcile request brings the next call forward.
+        asked: bool,
+    },
+    /// The task has ended with this result, which no reconciliation has recorded yet.
+    Ended(WorkResult),
+}
+
+impl ActionRun {
+    /// Returns work that is about to begin.
+    fn new(id: WorkId, attempt: u32) -> Self {
+        Self {
+            id,
+            attempt: attempt.max(1),
+            failures: 0,
+            started_under: 0,
+            is_named: false,
+            stage: Stage::New,
+        }
+    }
+
+    /// Returns the work on record, if there is any.
+    fn on_record(object: &Object) -> Option<Self> {
+        let action = object.recorded.at()?.action;
+        let attempt = action.map_or(1, |action| action.attempt);
+        Some(Self::new(object.in_flight?, attempt))
+    }
+}
+
+impl Work {
+    /// Returns whether there is nothing to remember.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self {
+            run,
+            orphan,
+            is_ending,
+            is_under_way,
+            // It tells the tasks apart that have not ended.
+            last_task: _,
+        } = self;
+        run.is_none() && orphan.is_none() && !is_ending && !is_under_way
+    }
+
+    /// Returns the progress of the work, for a decision.
+    pub(super) fn task(&self, now: Time) -> Task {
+        let Some(run) = &self.run else {
+            return Task::Absent;
+        };
+        match run.stage {
+            Stage::New => Task::New,
+            Stage::Running(_) => Task::Running,
+            Stage::Waiting { due, asked } if now >= due || (asked && run.is_named) => Task::Due,
+            Stage::Waiting { .. } => Task::Waiting,
+            Stage::Ended(result) => Task::Ended(result.into()),
+        }
+    }
+
+    /// Returns the attempt that runs, ran last, or comes next; the first is 1.
+    pub(super) fn attempt(&self, object: &Object) -> u32 {
+        let recorded = object.recorded.at().and_then(|record| record.action);
+        let recorded = recorded.map_or(1, |action| action.attempt);
+        self.run.map_or(1, |run| run.attempt).max(recorded)
+    }
+
+    pub(super) fn started_under(&self) -> i64 {
+        self.run.map_or(0, |run| run.started_under)
+    }
+
+    pub(super) fn facts(&self, object: &Object, waits: Option<Waits>, now: Time) -> WorkFacts {
+        let is_ending = self.is_ending || self.orphan.is_some();
+        WorkFacts {
+            // What is in flight by the record of an object that does not decode is not known.
+            stale: object.readable == Readable::Yes
+                && self.run.is_some_and(|run| Some(run.id) != object.in_flight),
+            waits: is_ending.then_some(Waits::Ending).or(waits),
+            due: self.due(now),
+        }
+    }
+
+    /// Returns whether the task has ended and its result is not recorded.
+    pub(super) fn has_ended(&self) -> bool {
+        (self.run).is_some_and(|run| matches!(run.stage, Stage::Ended(_)))
+    }
+
+    /// Notes a reconcile request: a handler that answered `Wait` is called again.
+    pub(super) fn name(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.is_named = true;
+        }
+    }
+
+    /// Forgets the work. A task that does it is to be cancelled.
+    pub(super) fn drop_run(&mut self) {
+        if let Some(run) = self.run.take()
+            && let Stage::Running(task) = run.stage
+        {
+            self.orphan = Some(task);
+        }
+    }
+
+    /// Forgets work that has not begun, because another operator may have begun it meanwhile.
+    pub(super) fn forget_unstarted(&mut self) {
+        self.run.take_if(|run| run.stage == Stage::New);
+    }
+
+    /// Changes the work as decided, after the decision is recorded.
+    pub(super) fn change(&mut self, to: WorkChange, object: &Object, backoff: Backoff, now: Time) {
+        match to {
+            WorkChange::Keep => {}
+            WorkChange::None => self.drop_run(),
+            WorkChange::New => {
+                self.drop_run();
+                self.run = ActionRun::on_record(object);
+            }
+            WorkChange::Retry => self.retry(backoff, object.seed, now),
+            WorkChange::Wait => self.wait(now),
+        }
+    }
+
+    fn retry(&mut self, backoff: Backoff, seed: u64, now: Time) {
+        let Some(run) = &mut self.run else {
+            return;
+        };
+        run.failures = run.failures.saturating_add(1);
+        let wait = backoff.wait(run.failures.max(run.attempt), seed);
+        run.attempt = run.attempt.saturating_add(1);
+        run.stage = Stage::Waiting {
+            due: now.after(wait),
+            asked: false,
+        };
+    }
+
+    fn wait(&mut self, now: Time) {
+        let Some(run) = &mut self.run else {
+            return;
+        };
+        let Stage::Ended(WorkResult::Wait(wait)) = run.stage else {
+            return;
+        };
+        // A reconcile request that came while the handler ran may be the one that it now waits for.
+        let wait = if core::mem::take(&mut run.is_named) {
+            Duration::ZERO
+        } else {
+            wait
+        };
+        run.failures = 0;
+        run.stage = Stage::Waiting {
+            due: now.after(wait.max(SHORTEST_WAIT)),
+            asked: true,
+        };
+    }
+
+    /// Takes the end of a task; returns whether its result counts.
+    pub(super) fn end(&mut self, task: TaskId, result: Option<WorkResult>) -> bool {
+        // It has ended before it was cancelled.
+        self.orphan.take_if(|orphan| *orphan == task);
+        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == Stage::Running(task)) else {
+            return false;
+        };
+        match result {
+            Some(result) => run.stage = Stage::Ended(result),
+            None => self.run = None,
+        }
+        result.is_some()
+    }
+
+    /// Forgets cancelled work; its task, if it had one, has not ended.
+    pub(super) fn cancelled(&mut self, task: Option<TaskId>) {
+        if task.is_some() && self.orphan == task {
+            self.orphan = None;
+        } else {
+            self.run = None;
+        }
+        self.is_ending |= task.is_some();
+    }
+
+    /// Takes the result of starting work under this generation. Returns what it waits for.
+    pub(super) fn started(
+        &mut self,
+        task: TaskId,
+        resumed: bool,
+        result: StartResult,
+        object: &Object,
+    ) -> Option<Waits> {
+        let mut run = self.next_run(object)?;
+        let waits = match result {
+            StartResult::Started => {
+                run.is_named = false;
+                run.started_under = object.generation;
+                run.stage = Stage::Running(task);
+                None
+            }
+            StartResult::Outdated(_) => return Some(Waits::Permit(Some(OUTDATED))),
+            StartResult::Nothing => return None,
+            StartResult::FormerTaskRuns => {
+                self.is_ending = true;
+                None
+            }
+            StartResult::NoPermit(wait) => Some(Waits::Permit(wait)),
+        };
+        // Work that was in flight before this process began is remembered only once it runs.
+        if !resumed || result == StartResult::Started {
+            self.run = Some(run);
+        }
+        waits
+    }
+
+    /// Completes the effect that starts work.
+    pub(super) fn start(&mut self, start: Start, object: &Object) -> Start {
+        let Some(run) = self.next_run(object) else {
+            return start;
+        };
+        self.last_task.0 = self.last_task.0.wrapping_add(1);
+        let continues = matches!(run.stage, Stage::Waiting { asked: true, .. });
+        Start::of(
+            self.last_task,
+            run.id,
+            run.attempt,
+            start.resumed,
+            continues,
+        )
+    }
+
+    /// Completes the effect that cancels the work on record.
+    pub(super) fn cancel(&self) -> Cancel {
+        match self.run.map(|run| run.stage) {
+            Some(Stage::Running(task)) => Cancel::of(Some(task), false),
+            Some(Stage::Waiting { asked, .. }) => Cancel::of(None, asked),
+            Some(Stage::New | Stage::Ended(_)) | None => Cancel::of(None, false),
+        }
+    }
+
+    /// Returns whether a task runs or is being cancelled, or a stopping operator waits for the object.
+    pub(super) fn is_under_way(&self) -> bool {
+        let is_running = |run: &ActionRun| matches!(run.stage, Stage::Running(_));
+        self.is_under_way
+            || self.is_ending
+            || self.orphan.is_some()
+            || self.run.as_ref().is_some_and(is_running)
+    }
+
+    /// Returns how long the next attempt waits.
+    pub(super) fn due(&self, now: Time) -> Option<Duration> {
+        match self.run?.stage {
+            Stage::Waiting { due, .. } => Some(due.left(now)),
+            Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
+        }
+    }
+
+    /// Returns the work that is to start: the one that is known, or else the one on record.
+    fn next_run(&self, object: &Object) -> Option<ActionRun> {
+        self.run.or_else(|| ActionRun::on_record(object))
+    }
+}

@@ -1,0 +1,548 @@
+//! This file performs the effects that the machine asks for, and reports their results; it makes no decision.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use okt_core::pass::PassRun;
+use okt_core::{Answer, ConditionStatus, Graph, Step};
+
+use crate::event::{EffectOutcome, Failure, StepAnswer, Write};
+use crate::machine;
+use crate::machine::{
+    AddFinalizer, Apply, ApplyResult, Clear, ClearResult, Commit, Decision, DropFinalizer, Effect,
+    ExtraResult, Machine, ObservationResult, Observe, PassReport, PassResult, RemoveLeftovers,
+    Render, Requeue, ResourceStatus, RunPass, ShowFailure, ShowResult, ShowUnreadable, Start,
+    StartResult, StatusDiff, Stored, TakeOver, WorkChange, WriteError,
+};
+use crate::object::{About, Object, Report, Status};
+use crate::plant::Bug;
+use crate::process::{Round, Run, Task};
+use crate::translate::WAIT;
+use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
+
+impl World {
+    /// Opens a door of the machine; a planted bug may then change its memory.
+    pub(crate) fn machine<T>(&mut self, door: impl FnOnce(&mut Machine) -> T) -> T {
+        let machine = &mut self.process.machine;
+        let before = self.bug.map(|bug| (bug, machine.clone()));
+        let result = door(machine);
+        if let Some((bug, before)) = before {
+            machine.spoil(bug, &before);
+        }
+        result
+    }
+
+    /// Begins a reconciliation, unless one is under way. Returns how long to wait if the object is too old for one.
+    pub(crate) fn begin(&mut self) -> Option<Requeue> {
+        if let Some(round) = &mut self.process.round {
+            if std::mem::take(&mut self.process.is_reopened)
+                && self.bug != Some(Bug::LeaderChangeMissed)
+            {
+                round.is_reopened = true;
+                self.machine(Machine::reopen);
+            }
+            return None;
+        }
+        self.process.queued = false;
+        let (object, now) = (self.process.cache, self.now);
+        if std::mem::take(&mut self.process.is_reopened) {
+            self.machine(Machine::reopen);
+        }
+        if std::mem::take(&mut self.process.is_named) {
+            self.machine(Machine::name);
+        }
+        if self.bug != Some(Bug::OldVersionActedUpon) {
+            let version = Some(object.version.of_machine());
+            let behind = self.machine(|machine| machine.check_version(version, now));
+            if let Some((requeue, _)) = behind {
+                return Some(requeue);
+            }
+        }
+        let read = self.read(&object);
+        self.machine(|machine| machine.read(&read, now));
+        self.process.round = Some(Round {
+            object,
+            effects: 0,
+            has_acted: false,
+            run: None,
+            is_reopened: false,
+            rendered: None,
+        });
+        None
+    }
+
+    /// Returns the decision that comes next.
+    pub(crate) fn next_decision(&mut self) -> Decision {
+        if let Some(requeue) = self.begin() {
+            return Decision::Rest(requeue);
+        }
+        let (setup, operator, now) = (self.setup(), self.operator(), self.now);
+        let decision = self.machine(|machine| machine.decide(&setup, operator, now));
+        match decision {
+            Decision::Do(Effect::Apply(mut apply)) => {
+                apply.prunes |= self.bug == Some(Bug::PrunedAfterJump);
+                apply.creates |= self.bug == Some(Bug::CreatedWhileDeleting);
+                Decision::Do(Effect::Apply(apply))
+            }
+            Decision::Rest(_)
+                if self.bug == Some(Bug::PassedTimeNamed) && self.has_passed_time() =>
+            {
+                Decision::Rest(Requeue::soon())
+            }
+            decision => decision,
+        }
+    }
+
+    fn has_passed_time(&self) -> bool {
+        let has_come = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
+        (self.facts())
+            .is_some_and(|facts| has_come(facts.pass.due) || has_come(facts.resources.due))
+    }
+
+    /// The operator takes one decision and performs it.
+    pub(crate) fn decides(&mut self, outcome: EffectOutcome) {
+        if self.process.round.is_none() {
+            self.tally.reconciliations += 1;
+        }
+        self.tally.decisions += 1;
+        match self.next_decision() {
+            Decision::Rest(next) => self.rests(next),
+            Decision::Do(effect) => {
+                let Some(mut round) = self.process.round else {
+                    return self.breaks("performs an effect outside a reconciliation");
+                };
+                round.effects += 1;
+                self.check_effect(&effect, &round);
+                self.perform(effect, outcome, &mut round);
+                self.process.round = Some(round);
+            }
+        }
+    }
+
+    fn rests(&mut self, next: Requeue) {
+        let is_safety = |wait: &Duration| *wait == Requeue::SAFETY;
+        let wait = match self.bug {
+            Some(Bug::SafetyForgotten) => next.wait().filter(|wait| !is_safety(wait)),
+            _ => next.wait(),
+        };
+        self.check_rest(wait, next.is_under_way());
+        let process = &mut self.process;
+        process.round = None;
+        process.has_timer = wait.is_some();
+        // So short a time counts as none: no other wait is over by then.
+        process.queued |= wait == Some(Requeue::SHORTEST);
+        process.is_under_way = next.is_under_way();
+        if matches!(
+            self.bug,
+            Some(Bug::FindingKeptOverRequest | Bug::AbandonedPermitKept)
+        ) {
+            return;
+        }
+        process.machine.end();
+        let last_write = process.machine.at_rest(self.now);
+        let forgets =
+            (self.bug == Some(Bug::ResultForgottenAtRest)).then(|| *process.machine.last_write());
+        if let Some(last_write) = last_write.or(forgets) {
+            process.machine = Machine::of(last_write);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect, outcome: EffectOutcome, round: &mut Round) {
+        match effect {
+            Effect::AddFinalizer(effect) => self.add_finalizer(effect, outcome, round),
+            Effect::DropFinalizer(effect) => self.drop_finalizer(effect, outcome, round),
+            Effect::Observe(effect) => self.observe(effect, outcome, round),
+            Effect::RunPass(effect) => self.run_pass(effect, outcome, round),
+            Effect::Apply(effect) => self.apply(effect, outcome, round),
+            Effect::Clear(effect) => self.clear(effect, outcome),
+            Effect::Render(effect) => self.render(effect, round),
+            Effect::TakeOver(effect) => self.take_over(effect, outcome, round),
+            Effect::Commit(effect) => self.commit(effect, outcome, round),
+            Effect::ChangeWork(effect) => {
+                self.check_commit(&effect.draft, round);
+                self.took_effect(&effect.draft, round);
+                let (setup, now) = (self.setup(), self.now);
+                self.machine(|machine| machine.work_changed(effect, &setup, now));
+            }
+            Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, round),
+            Effect::ShowFailure(effect) => self.show_failure(effect, outcome, round),
+            Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, round),
+            Effect::Start(effect) => self.start(effect, outcome, round),
+            Effect::Cancel(effect) => {
+                self.note_cancel(effect.task);
+                self.machine(|machine| machine.cancelled(effect));
+            }
+        }
+    }
+
+    fn observe(&mut self, effect: Observe, outcome: EffectOutcome, round: &mut Round) {
+        if outcome == EffectOutcome::WorkEndsMeanwhile {
+            self.action_ends(self.usual_answer());
+        }
+        let seen = if effect.calls {
+            self.sight
+        } else {
+            ObservationResult::Silent
+        };
+        let now = self.now;
+        round.has_acted = false;
+        self.machine(|machine| machine.observed(effect, seen, Vec::new(), now));
+    }
+
+    fn run_pass(&mut self, effect: RunPass, outcome: EffectOutcome, round: &mut Round) {
+        let Some(graph) = self.case.pass else {
+            return self.breaks("runs a pass that the application does not declare");
+        };
+        let unusual = if let EffectOutcome::StepAnswers { step, how } = outcome {
+            self.budget.steps -= 1;
+            Some((step, how))
+        } else {
+            None
+        };
+        let deleting = round.object.spec.deleting;
+        let mut puts = Vec::from([self.cluster.put]);
+        let run = ran(graph, deleting, unusual, |step| {
+            let put = puts[puts.len() - 1];
+            match step {
+                "Apply" if put == PutObject::Absent => puts.push(PutObject::There),
+                "Finalize" if put != PutObject::Absent => puts.push(PutObject::Absent),
+                _ => {}
+            }
+        });
+        self.cluster.put = puts[puts.len() - 1];
+        self.tally.requests += u32::try_from(puts.len() - 1).unwrap_or(u32::MAX);
+        let report = PassReport {
+            is_in_the_way: run.in_the_way().is_some(),
+            requeue_after: run.results().requeue_after,
+            ..PassReport::of(&run.outcome())
+        };
+        let (end, leaving) = (report.end, effect.leaving);
+        let ran = PassResult { end, leaving };
+        round.run = Some(Run { ran, unusual });
+        let (setup, now) = (self.setup(), self.now);
+        self.machine(|machine| machine.pass_ran(effect, &report, &setup, now));
+    }
+
+    fn apply(&mut self, effect: Apply, outcome: EffectOutcome, round: &Round) {
+        let declares = self.declares_owned(&round.object.status.recorded);
+        let before = self.cluster.owned;
+        let result = if let EffectOutcome::ClusterFails { permanent } = outcome {
+            self.budget.cluster -= 1;
+            ApplyResult::Applied {
+                status: ResourceStatus::Failed { permanent },
+                due: Some(WAIT),
+            }
+        } else {
+            self.cluster.owned = match before {
+                OwnedObject::Absent if declares && effect.creates => OwnedObject::Unready,
+                OwnedObject::Unready | OwnedObject::Ready if !declares && effect.prunes => {
+                    OwnedObject::Absent
+                }
+                unchanged => unchanged,
+            };
+            self.tally.requests += u32::from(before != self.cluster.owned);
+            let is_awaited = declares && self.cluster.owned == OwnedObject::Unready;
+            ApplyResult::Applied {
+                status: if is_awaited {
+                    ResourceStatus::Awaited
+                } else {
+                    ResourceStatus::AsDeclared
+                },
+                due: None,
+            }
+        };
+        let now = self.now;
+        self.machine(|machine| machine.applied(effect, result, now));
+    }
+
+    fn clear(&mut self, effect: Clear, outcome: EffectOutcome) {
+        let result = match (outcome, self.cluster.put) {
+            (EffectOutcome::ClusterFails { permanent }, _) => {
+                self.budget.cluster -= 1;
+                let due = Some(WAIT);
+                ClearResult::Failed { permanent, due }
+            }
+            (_, PutObject::There) => {
+                self.cluster.put = PutObject::Deleting;
+                self.tally.requests += 1;
+                ClearResult::Deleted
+            }
+            (_, PutObject::Deleting) => ClearResult::Awaited,
+            (_, PutObject::Absent) => ClearResult::Cleared,
+        };
+        let now = self.now;
+        self.machine(|machine| machine.cleared(effect, result, now));
+    }
+
+    /// Starts the work on record, unless it has to wait for a permit or for the task of a former object.
+    fn start(&mut self, effect: Start, outcome: EffectOutcome, round: &mut Round) {
+        if matches!(outcome, EffectOutcome::NoPermit | EffectOutcome::NotYet) {
+            self.budget.permits -= 1;
+            self.permits = if outcome == EffectOutcome::NoPermit {
+                Permits::Taken
+            } else {
+                Permits::Later
+            };
+        }
+        let result = match self.permits {
+            _ if self.former_task_runs => {
+                self.process.is_ending = true;
+                StartResult::FormerTaskRuns
+            }
+            Permits::Taken => StartResult::NoPermit(None),
+            Permits::Later => StartResult::NoPermit(Some(WAIT)),
+            Permits::Free => {
+                self.begin_task(&effect, round);
+                StartResult::Started
+            }
+        };
+        self.machine(|machine| machine.started(effect, result));
+    }
+
+    fn begin_task(&mut self, effect: &Start, round: &Round) {
+        let id = self.in_flight(&round.object.status.recorded);
+        self.note_begin(id, effect.attempt);
+        self.process.task = id.map(|work| Task {
+            id: effect.task,
+            work,
+        });
+    }
+
+    fn add_finalizer(&mut self, effect: AddFinalizer, outcome: EffectOutcome, round: &mut Round) {
+        let add = |object: &mut Object| object.finalizer = true;
+        let now = self.now;
+        match self.write(Write::Finalizer, outcome, round, add) {
+            Ok(stored) => self.machine(|machine| machine.finalizer_added(effect, &stored, now)),
+            Err(error) => self.failed(effect, error),
+        }
+    }
+
+    fn drop_finalizer(&mut self, effect: DropFinalizer, outcome: EffectOutcome, round: &mut Round) {
+        let (was_held, abandoned) = (self.stored.finalizer, effect.abandoned);
+        let drop = |object: &mut Object| object.finalizer = false;
+        let at_hand = *round;
+        let written = self.write(Write::Finalizer, outcome, round, drop);
+        if was_held && !self.stored.finalizer {
+            self.check_release(&at_hand, abandoned);
+            if !self.others_hold {
+                self.presence = Presence::Gone;
+            }
+        }
+        // The answer of a released object is not looked at.
+        *round = at_hand;
+        self.process.truth.has_let_go = written.is_ok();
+        match written {
+            Ok(_) => self.machine(|machine| machine.finalizer_dropped(effect)),
+            Err(error) => self.failed(effect, error),
+        }
+    }
+
+    /// Sends a write, and takes the object in its answer to hand.
+    fn write(
+        &mut self,
+        write: Write,
+        outcome: EffectOutcome,
+        round: &mut Round,
+        change: impl FnOnce(&mut Object),
+    ) -> Result<Stored, WriteError> {
+        match self.request(write, outcome, &round.object, change) {
+            Ok(()) => {
+                self.process.truth.wrote = self.stored.version;
+                round.object = self.stored;
+                Ok(Stored {
+                    version: Some(self.stored.version.of_machine()),
+                    object: Some(self.read(&self.stored)),
+                })
+            }
+            Err(Failure::Conflict) => Err(WriteError::Conflict),
+            Err(Failure::Refused) => Err(WriteError::Refused),
+            Err(Failure::Unavailable) => Err(WriteError::Failed),
+        }
+    }
+
+    fn failed(&mut self, write: impl Into<machine::Write>, error: WriteError) {
+        let (setup, now) = (self.setup(), self.now);
+        let _ = self.machine(|machine| machine.write_failed(write, error, &setup, now));
+    }
+
+    /// Renders the status of a draft, and compares it with the stored one.
+    fn render(&mut self, effect: Render, round: &mut Round) {
+        let status = self.rendered(&effect.draft, round);
+        let stored = &round.object.status;
+        let but_for_side = Status {
+            extra: stored.extra,
+            ..status
+        };
+        let diff = if status == *stored {
+            StatusDiff::None
+        } else if but_for_side == *stored {
+            StatusDiff::Side
+        } else {
+            StatusDiff::Main
+        };
+        round.rendered = Some(status);
+        let (setup, now) = (self.setup(), self.now);
+        let extra = ExtraResult::Answered;
+        self.machine(|machine| {
+            machine.rendered(effect, diff, || hash(&status), extra, &setup, now)
+        });
+    }
+
+    fn take_over(&mut self, effect: TakeOver, outcome: EffectOutcome, round: &mut Round) {
+        let change = |object: &mut Object| object.status.is_inherited = false;
+        let now = self.now;
+        match self.write(Write::Status, outcome, round, change) {
+            Ok(stored) => self.machine(|machine| machine.taken_over(effect, &stored, now)),
+            Err(error) => self.failed(effect, error),
+        }
+    }
+
+    /// Writes the rendered status. Then, and only if it is stored, the draft takes effect.
+    fn commit(&mut self, effect: Commit, outcome: EffectOutcome, round: &mut Round) {
+        let draft = effect.draft;
+        self.check_commit(&draft, round);
+        let Some(status) = round.rendered.take() else {
+            return self.breaks("writes a status that was not rendered");
+        };
+        self.check_report(&status, round);
+        let before = round.object.version;
+        if self.bug == Some(Bug::BegunBeforeRecorded) && draft.work == WorkChange::New {
+            let id = self.in_flight(&status.recorded);
+            self.note_begin(id, 1);
+        }
+        // An apply leaves what others own.
+        let change = |object: &mut Object| {
+            let has_leftovers = object.status.has_leftovers;
+            object.status = Status {
+                has_leftovers,
+                ..status
+            };
+        };
+        let stored = match self.write(Write::Status, outcome, round, change) {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.failed(effect, error);
+                if self.bug == Some(Bug::WorkChangedAfterFailedWrite) {
+                    let (setup, now) = (self.setup(), self.now);
+                    self.machine(|machine| machine.change_work_anyway(&draft, &setup, now));
+                }
+                return;
+            }
+        };
+        self.tally.patches += 1;
+        self.note_newest_work(round);
+        let is_vain = round.object.version == before;
+        self.process.truth.vain = is_vain.then_some(before);
+        let leftovers = round.object.status.has_leftovers;
+        if round.object.status.recorded == draft.record {
+            self.took_effect(&draft, round);
+        }
+        let (setup, now) = (self.setup(), self.now);
+        let hash = || hash(&status);
+        let _ = self
+            .machine(|machine| machine.committed(effect, &stored, leftovers, hash, &setup, now));
+    }
+
+    /// Notes that a draft takes effect: a result that it took is recorded.
+    fn took_effect(&mut self, draft: &machine::Draft, round: &mut Round) {
+        if draft.work != WorkChange::Keep {
+            round.has_acted = true;
+            self.process.truth.result = None;
+        }
+    }
+
+    fn remove_leftovers(
+        &mut self,
+        effect: RemoveLeftovers,
+        outcome: EffectOutcome,
+        round: &mut Round,
+    ) {
+        let change = |object: &mut Object| object.status.has_leftovers = false;
+        let stored = self.write(Write::Status, outcome, round, change).ok();
+        let now = self.now;
+        self.machine(|machine| machine.leftovers_removed(effect, stored.as_ref(), now));
+    }
+
+    fn show_failure(&mut self, effect: ShowFailure, outcome: EffectOutcome, round: &mut Round) {
+        let status = standing_still(round, About::FailedWrite);
+        let is_news = status != round.object.status;
+        let change = |object: &mut Object| object.status = status;
+        let written = is_news.then(|| self.write(Write::Status, outcome, round, change));
+        let result = match &written {
+            None => ShowResult::Unchanged,
+            Some(Ok(stored)) => ShowResult::Written(stored),
+            Some(Err(_)) => ShowResult::Failed,
+        };
+        let now = self.now;
+        self.machine(|machine| machine.failure_shown(effect, result, now));
+    }
+
+    fn show_unreadable(
+        &mut self,
+        effect: ShowUnreadable,
+        outcome: EffectOutcome,
+        round: &mut Round,
+    ) {
+        let status = standing_still(round, About::Garbled);
+        let change = |object: &mut Object| object.status = status;
+        match self.write(Write::Status, outcome, round, change) {
+            Ok(Stored { version, .. }) => {
+                self.machine(|machine| machine.unreadable_shown(effect, version));
+            }
+            Err(error) => self.failed(effect, error),
+        }
+    }
+}
+
+/// Runs a pass. `done` takes the name of each step that is done.
+pub(crate) fn ran(
+    graph: &'static Graph<'static>,
+    deleting: bool,
+    unusual: Option<(u8, StepAnswer)>,
+    mut done: impl FnMut(&str),
+) -> PassRun<'static> {
+    let soon = Duration::from_secs(5);
+    let mut run = PassRun::begin(graph, deleting);
+    let mut number = 0;
+    while let Some(at) = run.at() {
+        let mut next = || {
+            done(graph.name_of(at));
+            Step::done(Answer::Next)
+        };
+        let how = unusual.filter(|(which, _)| *which == number);
+        let said = match how.map(|(_, how)| how) {
+            None => Ok(next()),
+            Some(StepAnswer::Short) => Ok(next().condition(ConditionStatus::False, "Short", "")),
+            Some(StepAnswer::Again) => Ok(next().requeue_after(soon)),
+            Some(StepAnswer::Waits) => Ok(Step::wait("Waits", soon)),
+            Some(StepAnswer::GivesUp) => Ok(Step::give_up()),
+            Some(StepAnswer::Fails) => Err(okt_core::pass::Failed::retry("Fails", "")),
+        };
+        run.take(said);
+        number += 1;
+    }
+    run
+}
+
+/// Returns a status that reports why the object does not move, with everything else as before.
+fn standing_still(round: &Round, about: About) -> Status {
+    let Object { spec, status, .. } = round.object;
+    Status {
+        generation: spec.generation,
+        report: Report {
+            about,
+            is_ready: false,
+            is_stalled: true,
+            is_paused: spec.paused,
+            conditions: 0,
+            ..status.report
+        },
+        ..status
+    }
+}
+
+fn hash(status: &Status) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    status.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,150 @@
+//! Work outside the reconciliation: one task per object. Panics are contained, the task can be cancelled, and its
+//! result is kept until a reconciliation takes it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::Resource;
+use okt_core::{Answer, Dispatch, Lifecycle, reasons};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::author::application::{Application, StateOf};
+use crate::author::context::Action;
+use crate::backdoor::{Attempt, Backdoor, Fate};
+use crate::failure::Failure;
+use crate::reconcile::permits::Permit;
+use crate::reconcile::shared::Shared;
+use crate::reconcile::tasks::Running;
+use crate::resources::name_of;
+use crate::telemetry::event::{self, Occurrence, Outcome};
+use crate::telemetry::traces;
+use crate::texts::{panic_text, seconds};
+
+/// How long cancelled work may take to clean up before it is dropped.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Starts the work of a state; the task before it has ended. `ended` is called when this one ends.
+pub(crate) fn start<A: Application>(
+    shared: &Arc<Shared<A>>,
+    state: StateOf<A>,
+    action: Action<A::Resource>,
+    permit: Permit,
+    dropped: CancellationToken,
+    ended: impl FnOnce() + Send + 'static,
+) -> Running {
+    let application = Arc::clone(&shared.application);
+    let end = Arc::new(Mutex::new(None));
+    let cancellation = action.cancellation.clone();
+    let limit = application.attempt_limit(state);
+    let slot = Arc::clone(&end);
+    let is_elsewhere = Arc::clone(&action.is_elsewhere);
+    let over = CancellationToken::new();
+    let guard = over.clone().drop_guard();
+    (shared.tasks).note(name_of(action.object()), over.clone());
+    let sharing = Arc::clone(shared);
+    let meta = action.object().meta();
+    // At this level, so that errors have it whatever is logged.
+    let span = tracing::error_span!(
+        "action",
+        kind = %A::Resource::kind(&()),
+        namespace = meta.namespace,
+        name = meta.name,
+        uid = meta.uid,
+        state = state.name(),
+        id = action.id(),
+        attempt = action.attempt(),
+    );
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    traces::join(&span, uid, traces::generation(action.object()));
+    let counted = shared.telemetry.running(state.name());
+    let work = async move {
+        let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);
+        let said = tokio::select! {
+            said = attempt => said,
+            () = dropped.cancelled() => None,
+        };
+        if said.is_none() && action.cancellation.is_cancelled() {
+            sharing.telemetry.record::<A::Resource>(
+                action.object().meta(),
+                Occurrence::AttemptEnded {
+                    attempt: event::Attempt {
+                        id: action.id().to_owned(),
+                        number: action.attempt(),
+                        state: state.name(),
+                    },
+                    outcome: Outcome::Cancelled,
+                    took: action.attempt_age(),
+                },
+            );
+        }
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        drop((guard, permit, counted));
+        ended();
+    };
+    shared.tasks.spawn(work.instrument(span));
+    Running {
+        end,
+        cancellation,
+        over,
+        is_elsewhere,
+    }
+}
+
+/// Makes one attempt; returns none if it was cancelled.
+async fn attempt<A: Application>(
+    application: &A,
+    backdoor: &Backdoor,
+    state: StateOf<A>,
+    action: &Action<A::Resource>,
+    limit: Duration,
+) -> Option<Result<Answer, Failure>> {
+    if action.cancellation.is_cancelled() {
+        return None;
+    }
+    let fate = backdoor.fate(|| Attempt {
+        id: action.id().to_owned(),
+        number: action.attempt(),
+        state: state.name(),
+        resumed: action.resumed(),
+        continues: action.continues,
+    });
+    // The conversion of its error to a failure is the application's code too.
+    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
+    let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
+    let overdue = async {
+        action.cancellation.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let said = tokio::select! {
+        biased;
+        done = work => match done {
+            Ok(done) => done,
+            Err(panic) => Err(Failure::retry(reasons::PANICKED, panic_text(&*panic))),
+        },
+        () = overdue => return None,
+        () = tokio::time::sleep(limit) => Err(Failure::retry(
+            reasons::TIMED_OUT,
+            format!("the work of {} took longer than {}", state.name(), seconds(limit)),
+        )),
+    };
+    (!action.cancellation.is_cancelled()).then_some(said)
+}
+
+/// Runs the handler according to its fate; only tests set a fate other than `Runs`.
+async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
+    match fate {
+        Fate::Runs => handler().await,
+        Fate::Lost => std::future::pending().await,
+        Fate::Unanswered => {
+            handler().await;
+            std::future::pending().await
+        }
+        Fate::Twice => {
+            handler().await;
+            handler().await
+        }
+    }
+}
