@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-pub use crate::decision::{By, Ending, Go, Run, Stand, Verdict, Why};
+pub use crate::decision::{By, Ending, Go, Run, StayReason, Verdict, Why};
 use crate::facts::{ActionResult, LifecycleFacts, Observed, Task};
 use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
 use crate::record::{Phase, Record, Recorded};
@@ -25,13 +25,13 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &LifecycleFacts<'_>
         Recorded::At(record) => match graph.get(record.state) {
             None => reorient(graph, record, facts),
             Some(state) => {
-                let turn = Situation {
+                let situation = Situation {
                     graph,
                     state,
                     record,
                     facts,
                 };
-                turn.decide()
+                situation.decide()
             }
         },
     };
@@ -39,11 +39,11 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &LifecycleFacts<'_>
         && let Recorded::At(record) = recorded
         && let Some(left) = loop_guard(graph, record, facts)
     {
-        decision = Verdict::Stand(Stand::LoopGuard(left));
+        decision = Verdict::Stay(StayReason::LoopGuard(left));
     }
     // The result of an action is taken when the pause is over.
-    if facts.is_paused() && !matches!(decision, Verdict::Stand(_)) {
-        decision = Verdict::Stand(Stand::Paused);
+    if facts.is_paused() && !matches!(decision, Verdict::Stay(_)) {
+        decision = Verdict::Stay(StayReason::Paused);
     }
     decision
 }
@@ -58,7 +58,7 @@ fn begin(graph: &Graph<'_>, facts: &LifecycleFacts<'_>) -> Verdict {
         return match facts.observed {
             // The status was lost: the application is taken from its observed state to a leaf.
             Observed::In(state) if graph.get(state).is_some() => go(state, By::Jump, Why::Adopted),
-            Observed::Unreachable { .. } if facts.owned => Verdict::Stand(Stand::Unsure),
+            Observed::Unreachable { .. } if facts.owned => Verdict::Stay(StayReason::Unsure),
             Observed::In(_)
             | Observed::Absent
             | Observed::Unobserved
@@ -68,14 +68,14 @@ fn begin(graph: &Graph<'_>, facts: &LifecycleFacts<'_>) -> Verdict {
         };
     }
     let Some(entry) = graph.entry() else {
-        return Verdict::Stand(Stand::Unsure);
+        return Verdict::Stay(StayReason::Unsure);
     };
     match facts.observed {
         Observed::In(state) if state == entry => go(entry, By::Entry, Why::Created),
         Observed::In(state) if graph.get(state).is_some() => go(state, By::Jump, Why::Adopted),
-        Observed::Unreachable { .. } if facts.owned => Verdict::Stand(Stand::Unsure),
+        Observed::Unreachable { .. } if facts.owned => Verdict::Stay(StayReason::Unsure),
         Observed::In(_) | Observed::Unforeseen | Observed::Failed { .. } => {
-            Verdict::Stand(Stand::Unsure)
+            Verdict::Stay(StayReason::Unsure)
         }
         Observed::Absent | Observed::Unobserved | Observed::Unreachable { .. } => {
             go(entry, By::Entry, Why::Created)
@@ -97,7 +97,7 @@ fn reorient(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) -> V
     };
     match to {
         Some(to) if to != record.state => go(to, By::Jump, Why::Observed),
-        Some(_) | None => Verdict::Stand(Stand::UnknownState),
+        Some(_) | None => Verdict::Stay(StayReason::UnknownState),
     }
 }
 
@@ -312,13 +312,13 @@ impl Situation<'_, '_> {
             (WorkState::Continues { failed: true }, _) => Verdict::Retry {
                 counted: self.counts_attempts(),
             },
-            (WorkState::Continues { failed: false }, _) => Verdict::Stand(Stand::Waiting),
+            (WorkState::Continues { failed: false }, _) => Verdict::Stay(StayReason::Waiting),
             (_, Task::Absent) => Verdict::Run(Run::Resume),
             (_, Task::New | Task::Waiting | Task::Due) if changed => Verdict::Run(Run::Changed),
             (_, Task::New) => Verdict::Run(Run::Begin),
-            (_, Task::Waiting) => Verdict::Stand(Stand::Waiting),
+            (_, Task::Waiting) => Verdict::Stay(StayReason::Waiting),
             (_, Task::Due) => Verdict::Run(Run::Again),
-            (_, Task::Running | Task::Ended(_)) => Verdict::Stand(Stand::Running),
+            (_, Task::Running | Task::Ended(_)) => Verdict::Stay(StayReason::Running),
         }
     }
 
@@ -334,7 +334,7 @@ impl Situation<'_, '_> {
                 return if work == WorkState::Fails {
                     Verdict::End(Ending::Failed)
                 } else {
-                    self.amended().unwrap_or(Verdict::Stand(Stand::Failed))
+                    self.amended().unwrap_or(Verdict::Stay(StayReason::Failed))
                 };
             }
             WorkState::Stayed
@@ -356,7 +356,7 @@ impl Situation<'_, '_> {
             return decision;
         }
         match work {
-            WorkState::Failed | WorkState::Over => Verdict::Stand(Stand::Failed),
+            WorkState::Failed | WorkState::Over => Verdict::Stay(StayReason::Failed),
             WorkState::Stayed
             | WorkState::SaidNext
             | WorkState::Fails
@@ -389,7 +389,7 @@ impl Situation<'_, '_> {
             WorkState::Named(to) => Verdict::End(Ending::Refused(to)),
             WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
             WorkState::Fails => Verdict::End(Ending::Failed),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stand(Stand::Failed)),
+            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
             WorkState::Over | WorkState::InFlight | WorkState::Continues { .. } => self.rerun(),
         }
     }
@@ -405,7 +405,7 @@ impl Situation<'_, '_> {
         {
             Verdict::Run(Run::Changed)
         } else {
-            Verdict::Stand(Stand::Settled)
+            Verdict::Stay(StayReason::Settled)
         }
     }
 
@@ -428,7 +428,7 @@ impl Situation<'_, '_> {
             WorkState::Fails => return Verdict::End(Ending::Failed),
             WorkState::Named(to) => return Verdict::End(Ending::Refused(to)),
             WorkState::Failed if self.facts.deleting => {
-                return self.amended().unwrap_or(Verdict::Stand(Stand::Failed));
+                return self.amended().unwrap_or(Verdict::Stay(StayReason::Failed));
             }
             WorkState::Stayed | WorkState::SaidNext | WorkState::Over if self.facts.deleting => {
                 return Verdict::Release;
@@ -442,12 +442,12 @@ impl Situation<'_, '_> {
         }
         match work {
             WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stand(Stand::Failed)),
+            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
             WorkState::Over
             | WorkState::Fails
             | WorkState::Named(_)
             | WorkState::InFlight
-            | WorkState::Continues { .. } => Verdict::Stand(Stand::Settled),
+            | WorkState::Continues { .. } => Verdict::Stay(StayReason::Settled),
         }
     }
 

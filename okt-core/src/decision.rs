@@ -8,7 +8,7 @@ use crate::graph::StateId;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
     /// The object stays as it is.
-    Stand(Stand),
+    Stay(StayReason),
     /// The object moves: record the position, then start the work of the new state.
     Go(Go),
     /// The work of the current state starts, without a move.
@@ -114,7 +114,7 @@ impl Why {
 
 /// The reason why an object stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stand {
+pub enum StayReason {
     /// There is nothing to do until something changes.
     Settled,
     /// The action failed permanently; nothing happens until the spec changes.

@@ -2,19 +2,19 @@
 
 #[path = "common/database.rs"]
 mod database;
-#[path = "life/graphs.rs"]
+#[path = "common/graphs.rs"]
 mod graphs;
 #[path = "common/ids.rs"]
 mod ids;
 #[path = "common/moment.rs"]
 mod moment;
-#[path = "life/rng.rs"]
+#[path = "common/rng.rs"]
 mod rng;
 
 use std::hint::black_box;
 
 use allocation_counter::measure;
-use okt_core::decide::{Stand, Verdict, decide};
+use okt_core::decide::{StayReason, Verdict, decide};
 use okt_core::{Event, Graph};
 
 use database::database;
@@ -24,13 +24,13 @@ use rng::Rng;
 /// Decides and records at a random moment of a graph; returns whether the object is settled, and whether it moves.
 fn allocates_nothing(graph: &Graph<'_>, rng: &mut Rng) -> (bool, bool) {
     let (recorded, facts) = moment(rng, graph);
-    let mut decision = Verdict::Stand(Stand::Settled);
+    let mut decision = Verdict::Stay(StayReason::Settled);
     let counted = measure(|| {
         decision = decide(black_box(graph), black_box(&recorded), black_box(&facts));
         black_box(recorded.after(graph, &facts, &decision));
     });
     assert_eq!(counted.count_total, 0, "{recorded:?} {facts:?}");
-    let settled = decision == Verdict::Stand(Stand::Settled);
+    let settled = decision == Verdict::Stay(StayReason::Settled);
     (settled, matches!(decision, Verdict::Go(_)))
 }
 

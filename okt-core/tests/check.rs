@@ -6,7 +6,7 @@ mod build;
 mod database;
 #[path = "common/ids.rs"]
 mod ids;
-#[path = "life/rng.rs"]
+#[path = "common/rng.rs"]
 mod rng;
 #[path = "common/wild.rs"]
 mod wild;

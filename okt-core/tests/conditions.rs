@@ -6,17 +6,17 @@ mod build;
 mod case;
 #[path = "common/database.rs"]
 mod database;
-#[path = "life/graphs.rs"]
+#[path = "common/graphs.rs"]
 mod graphs;
 #[path = "common/ids.rs"]
 mod ids;
 #[path = "common/moment.rs"]
 mod moment;
-#[path = "life/rng.rs"]
+#[path = "common/rng.rs"]
 mod rng;
 
 use okt_core::conditions::{Condition, MESSAGE_LIMIT, Words, bounded, conditions};
-use okt_core::decide::{Stand, Verdict, decide};
+use okt_core::decide::{StayReason, Verdict, decide};
 use okt_core::facts::{ActionResult, Named, Observed, Task};
 use okt_core::names::{RESERVED, is_reason};
 use okt_core::record::{Phase, VisitOutcome};
@@ -559,15 +559,15 @@ proptest! {
         let beside = |name| find(&all, name).is_some();
         let unseen = find(&all, "Ready").is_some_and(|ready| ready.status == Unknown);
         match decision {
-            Verdict::Stand(Stand::Settled | Stand::Failed) => {
+            Verdict::Stay(StayReason::Settled | StayReason::Failed) => {
                 prop_assert!(!beside("Reconciling") || unseen, "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
             }
-            Verdict::Stand(Stand::Running | Stand::Waiting | Stand::LoopGuard(_))
+            Verdict::Stay(StayReason::Running | StayReason::Waiting | StayReason::LoopGuard(_))
             | Verdict::Run(_)
             | Verdict::Retry { .. } => {
                 prop_assert!(!beside("Stalled"), "{decision:?} {recorded:?} {facts:?} {:?} {all:#?}", graph.states);
             }
-            Verdict::Stand(Stand::Unsure | Stand::Paused | Stand::UnknownState)
+            Verdict::Stay(StayReason::Unsure | StayReason::Paused | StayReason::UnknownState)
             | Verdict::Go(_)
             | Verdict::End(_)
             | Verdict::Release => {}

@@ -2,7 +2,7 @@
 
 #[path = "model/random.rs"]
 mod random;
-#[path = "life/rng.rs"]
+#[path = "common/rng.rs"]
 mod rng;
 #[path = "model/rules.rs"]
 mod rules;

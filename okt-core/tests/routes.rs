@@ -4,11 +4,11 @@
 mod build;
 #[path = "common/database.rs"]
 mod database;
-#[path = "life/graphs.rs"]
+#[path = "common/graphs.rs"]
 mod graphs;
 #[path = "common/ids.rs"]
 mod ids;
-#[path = "life/rng.rs"]
+#[path = "common/rng.rs"]
 mod rng;
 #[path = "common/wild.rs"]
 mod wild;

@@ -119,7 +119,7 @@ mod effect;
 mod memory;
 mod reconciliation;
 
-pub use okt_core::decide::{By, Ending, Go, Run, Stand, Verdict, decide};
+pub use okt_core::decide::{By, Ending, Go, Run, StayReason, Verdict, decide};
 pub use okt_core::facts::LifecycleFacts;
 pub use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
 

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::application::{Application, PassGraph, StateOf};
-use crate::author::asked::{QUESTIONS, Questions};
+use crate::author::asked::{CallPermits, QUESTIONS};
 use crate::backdoor::Backdoor;
 use crate::cache::cached::reference;
 use crate::cache::history::History;
@@ -68,7 +68,7 @@ const CONCURRENCY: u16 = 16;
 pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long aborted tasks may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// How often a stopping operator checks whether its work is done.
 const DRAIN_POLL: Duration = Duration::from_millis(50);
@@ -494,7 +494,7 @@ impl<A: Application> Operator<A> {
         let (telemetry, deliveries) = self.telemetry(metrics.as_ref());
         let application = Arc::new(self.application);
         let tasks = Tasks::default();
-        let questions = Arc::new(Questions::new(self.questions));
+        let questions = Arc::new(CallPermits::new(self.questions));
         let permits = Permits::new(self.actions);
         let _tasks_end_here = tasks.end_with_this();
         let draining = CancellationToken::new();
@@ -729,8 +729,8 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
 async fn end(tasks: &Tasks, mut deliveries: Deliveries, left: Duration) {
     log_unfinished(tasks);
     // A task that blocks its thread does not end when it is aborted.
-    let _ = tokio::time::timeout(LAST_WORDS, tasks.end()).await;
-    let delivered = tokio::time::timeout(left.max(LAST_WORDS), deliveries.end());
+    let _ = tokio::time::timeout(ABORT_GRACE, tasks.end()).await;
+    let delivered = tokio::time::timeout(left.max(ABORT_GRACE), deliveries.end());
     if delivered.await.is_err() {
         tracing::warn!("stopping: a sink or a delivery has not taken everything");
     }

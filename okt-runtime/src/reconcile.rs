@@ -22,9 +22,9 @@ mod occurrences;
 mod owned;
 pub(crate) mod permits;
 pub(crate) mod reading;
+mod reconciliation;
 pub(crate) mod render;
 pub(crate) mod report;
-mod round;
 pub(crate) mod shared;
 mod start;
 pub(crate) mod tasks;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use kube::Resource;
 use okt_core::machine::{Decision, Effect, Requeue, WriteFailure};
 
-use self::round::{Reconciliation, Round};
+use self::reconciliation::Reconciliation;
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf};
 use crate::clock::moment;
@@ -108,14 +108,7 @@ async fn reconcile_known<A: Application>(
     };
     let requeue = match object {
         Ok(object) => {
-            let reconciliation = Reconciliation {
-                shared,
-                setup: shared.setup(),
-                place,
-                known,
-                round: Round::of(shared, object),
-                memory: &mut memory,
-            };
+            let reconciliation = Reconciliation::of(shared, place, known, &mut memory, object);
             reconciliation.run().await
         }
         Err(error) => unreadable::reconcile(shared, cached, &error, known, &mut memory).await,
@@ -130,7 +123,6 @@ async fn reconcile_known<A: Application>(
 impl<A: Application> Reconciliation<'_, A> {
     /// Performs decided effects until there is nothing more to do. Returns when to requeue the object.
     async fn run(mut self) -> Requeue {
-        self.memory.machine.read(&self.round.read, moment());
         self.note_object();
         self.publish_unanswered();
         loop {
@@ -145,10 +137,10 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Notes the resources that the object records as owned, the objects that it refers to, and its history.
     fn note_object(&self) {
-        self.shared.telemetry.see(&*self.round.object);
-        self.shared.cluster.note_recorded(&self.round.object);
-        if !self.round.read.newer {
-            self.shared.cluster.note_references(&self.round.object);
+        self.shared.telemetry.see(&*self.object);
+        self.shared.cluster.note_recorded(&self.object);
+        if !self.read.newer {
+            self.shared.cluster.note_references(&self.object);
         }
     }
 
@@ -172,7 +164,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 // Only for an object that does not decode; `unreadable` reconciles those.
                 self.memory
                     .machine
-                    .unreadable_shown(effect, self.round.read.version);
+                    .unreadable_shown(effect, self.read.version);
             }
         }
     }

@@ -35,7 +35,7 @@ mod stamp;
 mod template;
 mod watches;
 
-pub(crate) use self::apply::Leave;
+pub(crate) use self::apply::AllowedWrites;
 pub(crate) use self::attempts::Pace;
 pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};

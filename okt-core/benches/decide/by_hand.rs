@@ -4,7 +4,7 @@
 //! flight, observation, visit, desired state and revision. It has no loop guard, no re-entry from a leaf, and no state
 //! of another version.
 
-use okt_core::decide::{By, Ending, Go, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, Go, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, LifecycleFacts, Named, Observed, Task};
 use okt_core::record::{Phase, Record, Recorded, VisitOutcome};
 use okt_core::{Event, StateId};
@@ -32,8 +32,8 @@ pub(crate) fn decide(recorded: &Recorded, facts: &LifecycleFacts<'_>) -> Verdict
         Recorded::At(record) => at(record, facts),
     };
     match decision {
-        Verdict::Stand(_) => decision,
-        _ if facts.paused && !facts.deleting => Verdict::Stand(Stand::Paused),
+        Verdict::Stay(_) => decision,
+        _ if facts.paused && !facts.deleting => Verdict::Stay(StayReason::Paused),
         _ => decision,
     }
 }
@@ -44,8 +44,8 @@ fn at(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
         return match facts.task {
             Task::Absent => Verdict::Run(Run::Resume),
             Task::New => Verdict::Run(Run::Begin),
-            Task::Running => Verdict::Stand(Stand::Running),
-            Task::Waiting | Task::Ended(ActionResult::Wait) => Verdict::Stand(Stand::Waiting),
+            Task::Running => Verdict::Stay(StayReason::Running),
+            Task::Waiting | Task::Ended(ActionResult::Wait) => Verdict::Stay(StayReason::Waiting),
             Task::Due => Verdict::Run(Run::Again),
             Task::Ended(ActionResult::Failed { permanent: false }) => {
                 Verdict::Retry { counted: false }
@@ -58,9 +58,9 @@ fn at(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     }
     match record.state {
         END if facts.deleting => Verdict::Release,
-        END => Verdict::Stand(Stand::Settled),
+        END => Verdict::Stay(StayReason::Settled),
         RUNNING => at_rest(record, facts),
-        _ if phase == Some(Phase::Failed) => Verdict::Stand(Stand::Failed),
+        _ if phase == Some(Phase::Failed) => Verdict::Stay(StayReason::Failed),
         _ => onwards(record, facts),
     }
 }
@@ -85,7 +85,7 @@ fn at_rest(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
     match facts.desired.state {
         Some(Named::Known(END)) => go(STOPPING, By::Child, Why::DesiredState),
         _ if facts.revision != record.revision => Verdict::Run(Run::Changed),
-        _ => Verdict::Stand(Stand::Settled),
+        _ => Verdict::Stay(StayReason::Settled),
     }
 }
 
@@ -97,7 +97,7 @@ fn onwards(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
         START | SERVICING => go(RUNNING, By::Child, Why::DesiredState),
         RUNNING => go(STOPPING, By::Child, Why::Next),
         STOPPING => go(END, By::Child, Why::Next),
-        _ => Verdict::Stand(Stand::UnknownState),
+        _ => Verdict::Stay(StayReason::UnknownState),
     }
 }
 

@@ -32,7 +32,7 @@ use super::effect::{
 use super::facts::{Facts, Graphs, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
 use super::requeue::{Requeue, requeue};
-use crate::decide::{self as life, Ending, Run, Stand, Verdict};
+use crate::decide::{self as life, Ending, Run, StayReason, Verdict};
 use crate::facts::{ActionResult, LifecycleFacts, Task};
 use crate::graph::Mark;
 use crate::pass::PassRun;
@@ -138,7 +138,7 @@ fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decisi
     let mut step = match graphs.life {
         Some(life) => life::decide(life, recorded, &facts),
         None if object.deleting => Verdict::Release,
-        None => Verdict::Stand(Stand::Settled),
+        None => Verdict::Stay(StayReason::Settled),
     };
     let releases = step == Verdict::Release;
 
@@ -164,7 +164,7 @@ fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decisi
         step = if ended {
             Verdict::End(Ending::Well)
         } else {
-            Verdict::Stand(Stand::Settled)
+            Verdict::Stay(StayReason::Settled)
         };
     }
 
@@ -332,8 +332,10 @@ fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: 
 /// serves for both.
 fn reported(step: Verdict) -> Verdict {
     match step {
-        Verdict::Stand(Stand::LoopGuard(_)) => Verdict::Stand(Stand::LoopGuard(Duration::ZERO)),
-        Verdict::Run(Run::Begin | Run::Resume | Run::Again) => Verdict::Stand(Stand::Running),
+        Verdict::Stay(StayReason::LoopGuard(_)) => {
+            Verdict::Stay(StayReason::LoopGuard(Duration::ZERO))
+        }
+        Verdict::Run(Run::Begin | Run::Resume | Run::Again) => Verdict::Stay(StayReason::Running),
         step => step,
     }
 }
@@ -342,7 +344,7 @@ fn reported(step: Verdict) -> Verdict {
 fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
     (f.writes.written).is_some_and(|written| {
         written.is_move()
-            && draft.step == Verdict::Stand(Stand::Running)
+            && draft.step == Verdict::Stay(StayReason::Running)
             && draft.work == WorkChange::Keep
             && (draft.record, draft.not_ready) == (written.record, written.not_ready)
     })
@@ -361,7 +363,7 @@ fn work_change(
         (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
         (Verdict::Retry { .. }, _) => WorkChange::Retry,
-        (Verdict::Stand(Stand::Waiting), Task::Ended(ActionResult::Wait)) => WorkChange::Wait,
-        (Verdict::Run(_) | Verdict::Stand(_) | Verdict::Release, _) => WorkChange::Keep,
+        (Verdict::Stay(StayReason::Waiting), Task::Ended(ActionResult::Wait)) => WorkChange::Wait,
+        (Verdict::Run(_) | Verdict::Stay(_) | Verdict::Release, _) => WorkChange::Keep,
     }
 }

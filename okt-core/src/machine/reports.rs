@@ -251,7 +251,14 @@ impl Machine {
         setup: &Setup<'_>,
         now: Time,
     ) -> Retry {
-        done(&mut self.findings, write.into());
+        let write = write.into();
+        let is_takeover = matches!(write, Write::TakeOver(_));
+        if let Some(findings) = done(&mut self.findings, write)
+            && is_takeover
+            && let Some(retry) = (self.writes.trouble).not_shown(&findings.object, now)
+        {
+            return retry;
+        }
         self.failed(error, setup, now)
     }
 

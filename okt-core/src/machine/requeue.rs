@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::draft::{NotReadyReason, ResourceStatus, RunEnd};
 use super::facts::{Facts, Graphs, OperatorFacts, Waits};
-use crate::decide::{Stand, Verdict};
+use crate::decide::{StayReason, Verdict};
 use crate::facts::Task;
 use crate::graph::{Cause, Mark};
 use crate::record::Recorded;
@@ -170,16 +170,23 @@ fn left(
                         | Cause::OnGiveUp => None,
                     });
                 note(deadlines.min());
-                note((!state.is(Mark::Leaf)).then_some(f.observe_after));
+                // While a result is held back, nothing is observed: a time that has come would be used again and again.
+                let is_held_back = matches!(f.life.task, Task::Ended(_));
+                let shortest = if is_held_back {
+                    Requeue::UNSURE
+                } else {
+                    Duration::ZERO
+                };
+                note((!state.is(Mark::Leaf)).then_some(f.observe_after.max(shortest)));
             }
             None => note(Some(Requeue::UNSURE.max(f.observe_after))),
         }
     }
     match step {
         // The end of the pause is an event.
-        Verdict::Stand(Stand::Paused) => {}
-        Verdict::Stand(Stand::LoopGuard(left)) => note(Some(*left)),
-        Verdict::Stand(_)
+        Verdict::Stay(StayReason::Paused) => {}
+        Verdict::Stay(StayReason::LoopGuard(left)) => note(Some(*left)),
+        Verdict::Stay(_)
         | Verdict::Go(_)
         | Verdict::Run(_)
         | Verdict::Retry { .. }

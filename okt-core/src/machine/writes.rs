@@ -102,6 +102,17 @@ impl Trouble {
         (scope.is_of(object) && !left.is_zero()).then_some(left)
     }
 
+    /// Notes that the report of the failure that waits could not be written: it is not tried again before the next failure.
+    /// None if no failure waits.
+    pub(super) fn not_shown(&mut self, object: &Object, now: Time) -> Option<Retry> {
+        let wait = self.wait(object, now)?;
+        self.reports = 0;
+        Some(Retry {
+            wait,
+            is_reported: true,
+        })
+    }
+
     /// Returns whether this version of the object is still to get the report.
     fn is_unshown(&self, object: &Object) -> bool {
         self.is_reported && self.reports > 0 && self.reported_at != object.version

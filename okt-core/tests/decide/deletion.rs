@@ -1,6 +1,6 @@
 //! Deletion: the way out, its precedence, and the removal of the finalizer.
 
-use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
 
@@ -56,7 +56,7 @@ fn observations_move_nothing_during_deletion() {
 #[test]
 fn work_that_runs_is_awaited_during_deletion() {
     let case = Case::at(&database(), "Running").task(Task::Running);
-    stands(&case.deleting(), Stand::Running);
+    stands(&case.deleting(), StayReason::Running);
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn an_action_begun_on_the_way_out_is_retried() {
     );
     stands(
         &leaving(stopping.clone().said(ActionResult::Wait)),
-        Stand::Waiting,
+        StayReason::Waiting,
     );
     stands(
         &leaving(stopping.clone().task(Task::Waiting)),
-        Stand::Waiting,
+        StayReason::Waiting,
     );
     assert_eq!(
         leaving(stopping.task(Task::Due)).decide(),
@@ -140,7 +140,7 @@ fn an_action_begun_on_the_way_out_is_marked_so() {
 fn no_desired_state_redirects_an_action_begun_on_the_way_out() {
     let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
     let case = Case::at(&graph, "B").task(Task::Waiting).newly_desired("C");
-    stands(&leaving(case), Stand::Waiting);
+    stands(&leaving(case), StayReason::Waiting);
 }
 
 #[test]
@@ -180,12 +180,18 @@ fn the_finalizer_is_removed_if_nothing_is_recorded() {
 fn the_finalizer_waits_for_the_work_of_the_leaf_which_is_retried() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let leaf = Case::at(&graph, "B");
-    stands(&leaf.clone().task(Task::Running).deleting(), Stand::Running);
+    stands(
+        &leaf.clone().task(Task::Running).deleting(),
+        StayReason::Running,
+    );
     assert_eq!(
         leaf.clone().said(FAILED).deleting().decide(),
         Verdict::Retry { counted: false }
     );
-    stands(&leaf.clone().task(Task::Waiting).deleting(), Stand::Waiting);
+    stands(
+        &leaf.clone().task(Task::Waiting).deleting(),
+        StayReason::Waiting,
+    );
     let failed = leaf.said(ActionResult::Failed { permanent: true });
     assert_eq!(failed.deleting().decide(), Verdict::End(Ending::Failed));
 }
@@ -194,7 +200,7 @@ fn the_finalizer_waits_for_the_work_of_the_leaf_which_is_retried() {
 fn the_finalizer_stays_in_a_leaf_that_failed_permanently_until_the_generation_changes() {
     let graph = graph(&["entry A >B", "leaf B"]);
     let failed = Case::at(&graph, "B").phase(Phase::Failed).deleting();
-    stands(&failed, Stand::Failed);
+    stands(&failed, StayReason::Failed);
     let edited = failed.with(|_, facts| facts.generation = 2);
     assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
 }
@@ -211,7 +217,7 @@ fn no_desired_state_leads_out_of_a_leaf_that_failed_permanently_during_deletion(
     let failed = Case::at(&graph, "C")
         .phase(Phase::Failed)
         .newly_desired("B");
-    stands(&failed.deleting(), Stand::Failed);
+    stands(&failed.deleting(), StayReason::Failed);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The desired state: when the object moves towards it, and under which number it is recorded.
 
-use okt_core::decide::{By, Stand, Why};
+use okt_core::decide::{By, StayReason, Why};
 use okt_core::facts::{ActionResult, Named, Task};
 
 use crate::build::graph;
@@ -44,7 +44,7 @@ fn a_holding_state_is_left_only_for_a_desired_state_set_after_the_arrival() {
     let failed = Case::at(&database(), "Failed");
     stands(
         &failed.clone().desired("Running", ARRIVAL - 1),
-        Stand::Settled,
+        StayReason::Settled,
     );
     goes(
         &failed.clone().desired("Running", ARRIVAL),
@@ -127,14 +127,17 @@ fn a_revision_that_changes_together_with_a_transition_is_older_than_the_new_stat
 #[test]
 fn a_desired_state_without_a_route_does_not_move_the_object() {
     let graph = graph(&["entry A >B", "rest B >End -C", "rest C >End -B", "leaf End"]);
-    stands(&Case::at(&graph, "B").newly_desired("C"), Stand::Settled);
+    stands(
+        &Case::at(&graph, "B").newly_desired("C"),
+        StayReason::Settled,
+    );
 }
 
 #[test]
 fn a_desired_state_that_the_graph_does_not_have_does_not_move_the_object() {
     let case = Case::at(&database(), "Running")
         .with(|_, facts| facts.desired.state = Some(Named::Unknown));
-    stands(&case, Stand::Settled);
+    stands(&case, StayReason::Settled);
     assert_eq!(case.after().desired.state, Named::Unknown);
 }
 

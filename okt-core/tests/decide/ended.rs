@@ -1,6 +1,6 @@
 //! Rules 4 and 5: where an object goes when its work is over, and refused answers.
 
-use okt_core::decide::{By, Ending, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, StayReason, Verdict, Why};
 use okt_core::facts::ActionResult;
 use okt_core::record::Phase;
 use okt_core::{Graph, StateId};
@@ -93,7 +93,7 @@ fn a_refused_answer_is_not_taken_again() {
     let case = Case::at(&database(), "Stopping").named("Servicing");
     assert_eq!(case.after().action.map(|a| a.phase), Some(Phase::Failed));
     let again = Case::at(&database(), "Stopping").phase(Phase::Failed);
-    stands(&again, Stand::Failed);
+    stands(&again, StayReason::Failed);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_resting_state_whose_work_ended_without_a_name_stays() {
 
 #[test]
 fn the_next_of_a_resting_state_is_raised_only_by_its_handler() {
-    stands(&Case::at(&database(), "Running"), Stand::Settled);
+    stands(&Case::at(&database(), "Running"), StayReason::Settled);
     let case = Case::at(&database(), "Running").said(ActionResult::Next);
     goes(&case, "Stopping", By::Child, Why::Next);
 }
@@ -148,7 +148,7 @@ fn a_child_that_the_observation_named_is_taken_at_rest_and_never_out_of_a_holdin
     let events: &'static [StateId] = &[StateId(3)];
     let event = |state| Case::at(&database(), state).with(|_, facts| facts.events = events);
     goes(&event("Running"), "Stopping", By::Child, Why::Observed);
-    stands(&event("Failed").desired("Failed", 1), Stand::Settled);
+    stands(&event("Failed").desired("Failed", 1), StayReason::Settled);
     goes(
         &event("Running").deleting(),
         "Stopping",

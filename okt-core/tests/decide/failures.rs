@@ -1,7 +1,7 @@
 //! Permanent failures, changed revisions and generations.
 
 use okt_core::Graph;
-use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
 
@@ -43,7 +43,7 @@ fn an_ended_action_remembers_the_generation_it_was_started_under() {
 fn work_that_failed_permanently_runs_again_under_its_id_when_the_generation_differs() {
     for state in ["A", "B"] {
         let failed = Case::at(&plain(), state).phase(Phase::Failed);
-        stands(&failed, Stand::Failed);
+        stands(&failed, StayReason::Failed);
         let edited = failed.with(|_, facts| facts.generation = 2);
         assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
         let action = edited.after().action.expect("an action");
@@ -81,21 +81,21 @@ fn a_change_does_not_rerun_the_work_if_on_change_is_declared() {
     let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
     // The edge was already taken for this revision.
     let case = changed(Case::at(&graph, "B")).with(|record, _| record.changed = REVISION + 1);
-    stands(&case, Stand::Settled);
+    stands(&case, StayReason::Settled);
 }
 
 #[test]
 fn an_idle_state_has_nothing_to_run_again() {
     let graph = graph(&["entry A >B", "rest idle B >C", "leaf C"]);
-    stands(&changed(Case::at(&graph, "B")), Stand::Settled);
+    stands(&changed(Case::at(&graph, "B")), StayReason::Settled);
 }
 
 #[test]
 fn neither_a_desired_state_nor_a_generation_is_a_change() {
     let graph = graph(&["entry A >B", "rest B !A:change >C", "leaf C"]);
     let case = Case::at(&graph, "B").with(|_, facts| facts.generation = 9);
-    stands(&case.clone().newly_desired("B"), Stand::Settled);
-    stands(&case, Stand::Settled);
+    stands(&case.clone().newly_desired("B"), StayReason::Settled);
+    stands(&case, StayReason::Settled);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Rule 3: an action in flight keeps the object where it is; attempts, waits and restarts.
 
-use okt_core::decide::{By, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
 
@@ -14,8 +14,8 @@ const FAILED: ActionResult = ActionResult::Failed { permanent: false };
 #[test]
 fn an_action_in_flight_keeps_the_object_where_it_is() {
     let case = Case::at(&database(), "Running").task(Task::Running);
-    stands(&case.clone().newly_desired("End"), Stand::Running);
-    stands(&case.new_visit("Servicing"), Stand::Running);
+    stands(&case.clone().newly_desired("End"), StayReason::Running);
+    stands(&case.new_visit("Servicing"), StayReason::Running);
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn between_attempts_a_resting_state_is_left_for_a_desired_state_set_after_the_ar
 #[test]
 fn between_attempts_an_older_desired_state_does_not_move_the_object() {
     let case = Case::at(&database(), "Running").desired("End", ARRIVAL - 1);
-    stands(&case.clone().task(Task::Waiting), Stand::Waiting);
+    stands(&case.clone().task(Task::Waiting), StayReason::Waiting);
     assert_eq!(case.said(FAILED).decide(), Verdict::Retry { counted: true });
 }
 
 #[test]
 fn between_attempts_a_passing_state_is_not_left() {
     let case = Case::at(&database(), "Start").task(Task::Waiting);
-    stands(&case.newly_desired("End"), Stand::Waiting);
+    stands(&case.newly_desired("End"), StayReason::Waiting);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_new_revision_does_not_disturb_work_that_runs() {
     let case = Case::at(&database(), "Start")
         .task(Task::Running)
         .with(|_, facts| facts.revision = REVISION + 1);
-    stands(&case, Stand::Running);
+    stands(&case, StayReason::Running);
 }
 
 #[test]
@@ -129,14 +129,17 @@ fn an_attempt_is_recorded_only_if_a_trigger_counts_attempts() {
 #[test]
 fn an_answer_to_wait_is_not_written() {
     let case = Case::at(&database(), "Running").said(ActionResult::Wait);
-    stands(&case, Stand::Waiting);
+    stands(&case, StayReason::Waiting);
     assert_eq!(case.after(), case.record.expect("a record"));
 }
 
 #[test]
 fn an_idle_state_has_nothing_in_flight() {
     let graph = graph(&["entry A >B", "rest idle B >C", "leaf C"]);
-    stands(&Case::at(&graph, "B").phase(Phase::Pending), Stand::Settled);
+    stands(
+        &Case::at(&graph, "B").phase(Phase::Pending),
+        StayReason::Settled,
+    );
 }
 
 #[test]

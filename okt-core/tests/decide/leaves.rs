@@ -1,6 +1,6 @@
 //! Leaves: which desired states and visits lead out of them.
 
-use okt_core::decide::{By, Ending, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
 use okt_core::{Graph, StateId};
@@ -23,7 +23,7 @@ fn requested(case: Case) -> Case {
 fn an_older_desired_state_does_not_lead_out_of_a_leaf() {
     stands(
         &Case::at(&database(), "End").desired("Running", ARRIVAL - 1),
-        Stand::Settled,
+        StayReason::Settled,
     );
 }
 
@@ -53,14 +53,14 @@ fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
         By::Reentry,
         Why::Visit,
     );
-    stands(&end.visit("Servicing", ARRIVAL - 1), Stand::Settled);
+    stands(&end.visit("Servicing", ARRIVAL - 1), StayReason::Settled);
 }
 
 #[test]
 fn a_desired_leaf_without_a_request_is_recorded_as_older_and_does_not_lead_out_of_a_leaf() {
     for desired in ["Done", "Broken"] {
         let case = Case::at(&batch(), "Done").newly_desired(desired);
-        stands(&case, Stand::Settled);
+        stands(&case, StayReason::Settled);
         assert_eq!(case.after().desired.transition, ARRIVAL - 1);
     }
 }
@@ -77,7 +77,7 @@ fn a_desired_leaf_with_a_new_request_leads_out_of_a_leaf() {
 fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_no_leaf() {
     let changed = |case: Case| case.with(|_, facts| facts.revision = REVISION + 1);
     let done = changed(Case::at(&batch(), "Broken").desired("Done", 1));
-    stands(&done, Stand::Settled);
+    stands(&done, StayReason::Settled);
     assert_eq!(done.after().desired.transition, 1);
     let running = changed(Case::at(&database(), "End").desired("Running", 1));
     goes(&running, "Start", By::Reentry, Why::DesiredState);
@@ -86,7 +86,7 @@ fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_no_leaf()
 #[test]
 fn the_work_of_a_leaf_ends_before_it_is_left() {
     let broken = requested(Case::at(&batch(), "Broken").newly_desired("Done"));
-    stands(&broken.clone().task(Task::Running), Stand::Running);
+    stands(&broken.clone().task(Task::Running), StayReason::Running);
     goes(
         &broken.said(ActionResult::Stay),
         "Work",
@@ -115,7 +115,7 @@ fn the_work_of_a_leaf_is_retried() {
 #[test]
 fn the_work_of_a_leaf_that_failed_permanently_waits_for_another_generation() {
     let failed = Case::at(&batch(), "Broken").phase(Phase::Failed);
-    stands(&failed, Stand::Failed);
+    stands(&failed, StayReason::Failed);
     let edited = failed.with(|_, facts| facts.generation = 2);
     assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
 }
@@ -124,7 +124,7 @@ fn the_work_of_a_leaf_that_failed_permanently_waits_for_another_generation() {
 fn a_desired_state_that_a_spec_may_not_ask_for_leads_out_of_no_leaf() {
     stands(
         &Case::at(&database(), "End").newly_desired("Stopping"),
-        Stand::Settled,
+        StayReason::Settled,
     );
 }
 

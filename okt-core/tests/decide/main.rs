@@ -6,13 +6,13 @@ mod build;
 mod case;
 #[path = "../common/database.rs"]
 mod database;
-#[path = "../life/graphs.rs"]
+#[path = "../common/graphs.rs"]
 mod graphs;
 #[path = "../common/ids.rs"]
 mod ids;
 #[path = "../common/moment.rs"]
 mod moment;
-#[path = "../life/rng.rs"]
+#[path = "../common/rng.rs"]
 mod rng;
 #[path = "../common/wild.rs"]
 mod wild;
@@ -29,7 +29,7 @@ mod total;
 mod triggers;
 mod visits;
 
-use okt_core::decide::{By, Go, Stand, Verdict, Why};
+use okt_core::decide::{By, Go, StayReason, Verdict, Why};
 
 use case::Case;
 
@@ -40,6 +40,6 @@ fn goes(case: &Case, to: &str, by: By, why: Why) {
 }
 
 /// Checks that the object stays as it is.
-fn stands(case: &Case, stand: Stand) {
-    assert_eq!(case.decide(), Verdict::Stand(stand));
+fn stands(case: &Case, stand: StayReason) {
+    assert_eq!(case.decide(), Verdict::Stay(stand));
 }

@@ -1,7 +1,7 @@
 //! Rule 1: the record follows the application. Also: decisions without a record, or with an unknown state on record.
 
 use okt_core::StateId;
-use okt_core::decide::{By, Stand, Verdict, Why};
+use okt_core::decide::{By, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, DesiredVisit, Named, Observed, Task};
 use okt_core::record::{Phase, VisitOutcome};
 
@@ -82,7 +82,7 @@ fn an_absent_application_begins_at_the_entry_again() {
 fn an_observation_moves_nothing_while_an_action_is_in_flight() {
     for task in [Task::Running, Task::Waiting] {
         let case = Case::at(&database(), "Running").task(task).seen("Start");
-        assert!(matches!(case.decide(), Verdict::Stand(_)), "{task:?}");
+        assert!(matches!(case.decide(), Verdict::Stay(_)), "{task:?}");
     }
 }
 
@@ -106,15 +106,15 @@ fn an_observation_never_leads_out_of_a_holding_state() {
         &Case::at(&database(), "Failed")
             .desired("Failed", 1)
             .seen("Running"),
-        Stand::Settled,
+        StayReason::Settled,
     );
-    stands(&looking("Failed", Observed::Absent), Stand::Settled);
+    stands(&looking("Failed", Observed::Absent), StayReason::Settled);
 }
 
 #[test]
 fn an_observation_does_not_move_a_passing_state() {
     let case = Case::at(&database(), "Stopping").phase(Phase::Failed);
-    stands(&case.seen("Running"), Stand::Failed);
+    stands(&case.seen("Running"), StayReason::Failed);
 }
 
 #[test]
@@ -123,18 +123,18 @@ fn in_a_leaf_nothing_is_observed() {
         &Case::at(&database(), "End")
             .desired("End", 1)
             .seen("Running"),
-        Stand::Settled,
+        StayReason::Settled,
     );
     stands(
         &looking("End", Observed::Absent).desired("End", 1),
-        Stand::Settled,
+        StayReason::Settled,
     );
 }
 
 #[test]
 fn without_an_observed_state_the_object_does_not_move() {
     for observed in BLIND {
-        stands(&looking("Running", observed), Stand::Settled);
+        stands(&looking("Running", observed), StayReason::Settled);
     }
 }
 
@@ -178,7 +178,7 @@ fn a_new_object_without_an_observed_application_enters_the_entry() {
 fn a_new_object_waits_while_an_owned_resource_exists_and_the_application_is_unreachable() {
     let mut case = new(Observed::Unreachable { failures: 1 });
     case.facts.owned = true;
-    stands(&case, Stand::Unsure);
+    stands(&case, StayReason::Unsure);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_new_object_waits_if_the_observed_state_is_unknown_or_the_observation_failed
         Observed::Failed { failures: 1 },
         Observed::In(StateId::UNKNOWN),
     ] {
-        stands(&new(observed), Stand::Unsure);
+        stands(&new(observed), StayReason::Unsure);
     }
 }
 
@@ -220,11 +220,11 @@ fn a_state_that_the_graph_does_not_have_is_left_by_observation() {
 #[test]
 fn without_an_observed_state_an_object_stays_in_a_state_that_the_graph_does_not_have() {
     for observed in BLIND {
-        stands(&lost(observed), Stand::UnknownState);
+        stands(&lost(observed), StayReason::UnknownState);
     }
 }
 
 #[test]
 fn an_object_in_an_unknown_state_is_not_created_again_while_it_is_deleted() {
-    stands(&lost(Observed::Absent).deleting(), Stand::UnknownState);
+    stands(&lost(Observed::Absent).deleting(), StayReason::UnknownState);
 }

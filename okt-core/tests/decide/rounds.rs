@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt_core::StateId;
-use okt_core::decide::{By, Run, Stand, Verdict, Why};
+use okt_core::decide::{By, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, DesiredVisit, Named, Task};
 use okt_core::record::VisitOutcome;
 
@@ -45,11 +45,11 @@ fn beyond_twice_the_number_of_states_each_further_transition_waits_like_a_retry(
     for beyond in 1..20 {
         let case = moving(LIMIT + beyond);
         let wait = case.facts.backoff.wait(beyond, case.facts.seed);
-        stands(&case, Stand::LoopGuard(wait));
+        stands(&case, StayReason::LoopGuard(wait));
         let almost = wait.saturating_sub(Duration::from_nanos(1));
         stands(
             &case.clone().with(|_, facts| facts.in_state = almost),
-            Stand::LoopGuard(Duration::from_nanos(1)),
+            StayReason::LoopGuard(Duration::from_nanos(1)),
         );
         let then = case.with(|_, facts| facts.in_state = wait);
         goes(&then, "Stopping", By::Child, Why::DesiredState);
@@ -105,7 +105,10 @@ fn a_new_desired_state_resets_the_count_before_the_object_moves() {
 #[test]
 fn a_recorded_deletion_does_not_reset_the_count() {
     let case = moving(LIMIT + 9).deleting();
-    assert!(matches!(case.decide(), Verdict::Stand(Stand::LoopGuard(_))));
+    assert!(matches!(
+        case.decide(),
+        Verdict::Stay(StayReason::LoopGuard(_))
+    ));
 }
 
 #[test]
@@ -148,7 +151,10 @@ fn a_visit_is_not_reached_while_the_loop_guard_delays_its_result() {
             record.rounds = LIMIT + 9;
             facts.in_state = Duration::ZERO;
         });
-    assert!(matches!(case.decide(), Verdict::Stand(Stand::LoopGuard(_))));
+    assert!(matches!(
+        case.decide(),
+        Verdict::Stay(StayReason::LoopGuard(_))
+    ));
     let visit = case.after().visit.expect("a visit");
     assert_eq!(visit.outcome, VisitOutcome::Pending);
 }
@@ -174,18 +180,18 @@ fn a_pause_stops_every_transition_action_retry_and_resumption_and_a_result_waits
         Case::at(&database(), "End").newly_desired("Running"),
     ];
     for case in stopped {
-        stands(&paused(case), Stand::Paused);
+        stands(&paused(case), StayReason::Paused);
     }
     let mut new = Case::nothing(&database());
     new.facts.paused = true;
-    stands(&new, Stand::Paused);
+    stands(&new, StayReason::Paused);
 }
 
 #[test]
 fn a_pause_does_not_change_a_decision_to_stand() {
     let running = Case::at(&database(), "Running");
-    stands(&paused(running.clone()), Stand::Settled);
-    stands(&paused(running.task(Task::Running)), Stand::Running);
+    stands(&paused(running.clone()), StayReason::Settled);
+    stands(&paused(running.task(Task::Running)), StayReason::Running);
 }
 
 #[test]

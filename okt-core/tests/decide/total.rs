@@ -63,7 +63,7 @@ proptest! {
         let graph = graphs::random(rng);
         let (recorded, mut facts) = moment(rng, &graph);
         let decision = decide(&graph, &recorded, &facts);
-        if !matches!(decision, Verdict::Stand(_)) {
+        if !matches!(decision, Verdict::Stay(_)) {
             return Ok(());
         }
         let after = recorded.after(&graph, &facts, &decision);
@@ -72,7 +72,7 @@ proptest! {
         facts.desired.requested = false;
         facts.visit = facts.visit.map(|visit| okt_core::facts::DesiredVisit { fresh: false, ..visit });
         let decision = decide(&graph, &after, &facts);
-        if matches!(decision, Verdict::Stand(_)) {
+        if matches!(decision, Verdict::Stay(_)) {
             prop_assert_eq!(after.after(&graph, &facts, &decision), after);
         }
     }

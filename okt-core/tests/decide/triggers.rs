@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt_core::StateId;
-use okt_core::decide::{By, Ending, Stand, Verdict, Why};
+use okt_core::decide::{By, Ending, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
 
@@ -39,7 +39,7 @@ fn an_observation_names_no_trigger_of_a_holding_state() {
     let graph = graph(&["entry A >B", "rest hold B !A >C", "leaf C"]);
     stands(
         &event(Case::at(&graph, "B").desired("B", 1), "A"),
-        Stand::Settled,
+        StayReason::Settled,
     );
 }
 
@@ -58,10 +58,10 @@ fn observing_the_target_of_a_trigger_raises_it_even_while_an_action_is_in_flight
     };
     goes(&seen("Failed"), "Failed", By::Trigger, Why::Observed);
     // The target of a child may be observed on the way there.
-    stands(&seen("Running"), Stand::Running);
+    stands(&seen("Running"), StayReason::Running);
     let left = seen("Failed").id("Failed");
     let returning = seen("Failed").with(|record, _| record.left = left);
-    stands(&returning, Stand::Running);
+    stands(&returning, StayReason::Running);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn while_an_action_is_in_flight_the_previous_state_is_no_event() {
     let case = event(Case::at(&database(), "Start"), "Failed");
     let left = case.id("Failed");
     let case = case.with(|record, _| record.left = left);
-    stands(&case.clone().task(Task::Running), Stand::Running);
+    stands(&case.clone().task(Task::Running), StayReason::Running);
     goes(
         &Case::at(&database(), "Running").with(|record, facts| {
             record.left = left;
@@ -99,7 +99,7 @@ fn an_event_of_the_previous_state_counts_once_an_attempt_has_failed() {
     );
     // Being observed there is no event: the work has not changed the state yet.
     let stays = case.with(|_, facts| facts.observed = Observed::In(left));
-    stands(&stays, Stand::Running);
+    stands(&stays, StayReason::Running);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn while_an_action_is_in_flight_the_current_state_is_no_event() {
     let graph = graph(&["entry A !A >B", "leaf B"]);
     stands(
         &event(Case::at(&graph, "A").task(Task::Running), "A"),
-        Stand::Running,
+        StayReason::Running,
     );
 }
 
@@ -124,7 +124,7 @@ fn a_reconciliation_that_takes_a_result_ignores_events() {
 #[test]
 fn the_time_in_a_state_raises_its_trigger_while_the_action_runs() {
     let servicing = Case::at(&database(), "Servicing").task(Task::Running);
-    stands(&after(servicing.clone(), 30 * 60 - 1), Stand::Running);
+    stands(&after(servicing.clone(), 30 * 60 - 1), StayReason::Running);
     goes(
         &after(servicing, 30 * 60),
         "Failed",
@@ -181,7 +181,7 @@ fn a_name_means_the_child_if_a_trigger_has_the_same_target() {
     let named = Case::at(&graph, "A").named("C");
     goes(&after(named, 59), "C", By::Child, Why::Handler);
     let running = event(Case::at(&graph, "A").task(Task::Running), "C");
-    stands(&after(running.clone(), 59), Stand::Running);
+    stands(&after(running.clone(), 59), StayReason::Running);
     goes(&after(running, 60), "C", By::Trigger, Why::After);
 }
 
@@ -218,7 +218,7 @@ fn waiting_is_no_failure() {
     let case = Case::at(&database(), "Start")
         .said(ActionResult::Wait)
         .with(|_, facts| facts.attempt = 5);
-    stands(&case, Stand::Waiting);
+    stands(&case, StayReason::Waiting);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn the_handler_of_a_holding_state_may_name_its_trigger() {
 fn a_deletion_raises_on_delete_also_while_an_action_is_in_flight() {
     let graph = graph(&["entry A !C:delete >B", "rest B >C", "leaf C"]);
     let case = Case::at(&graph, "A").task(Task::Running);
-    stands(&case, Stand::Running);
+    stands(&case, StayReason::Running);
     goes(&case.deleting(), "C", By::Trigger, Why::OnDelete);
 }
 
@@ -324,6 +324,6 @@ fn a_deadline_over_several_states_counts_its_own_time() {
         let case = after(Case::at(&graph, "A").task(Task::Running), 3600);
         case.with(|_, facts| facts.in_deadline = Duration::from_secs(seconds))
     };
-    stands(&under(59), Stand::Running);
+    stands(&under(59), StayReason::Running);
     goes(&under(60), "D", By::Trigger, Why::After);
 }

@@ -1,6 +1,6 @@
 //! Visits, and their outcomes.
 
-use okt_core::decide::{By, Stand, Why};
+use okt_core::decide::{By, StayReason, Why};
 use okt_core::facts::{ActionResult, DesiredVisit, Named, Task};
 use okt_core::record::{Phase, VisitOutcome, VisitRecord};
 
@@ -41,7 +41,7 @@ fn a_holding_state_is_left_only_for_a_visit_made_after_the_arrival() {
     let failed = Case::at(&database(), "Failed").desired("Failed", 1);
     stands(
         &failed.clone().visit("Servicing", ARRIVAL - 1),
-        Stand::Settled,
+        StayReason::Settled,
     );
     goes(
         &failed.visit("Servicing", ARRIVAL),
@@ -114,7 +114,7 @@ fn a_visit_that_was_made_is_not_made_again() {
         let case = case.with(|record, _| {
             record.visit.as_mut().expect("a visit").outcome = made;
         });
-        stands(&case, Stand::Settled);
+        stands(&case, StayReason::Settled);
         assert_eq!(outcome(&case), made);
     }
 }
@@ -128,7 +128,7 @@ fn a_visit_without_a_route_from_the_resting_state_is_refused() {
         "leaf End",
     ]);
     let case = Case::at(&graph, "Up").desired("Up", 1).new_visit("V");
-    stands(&case, Stand::Settled);
+    stands(&case, StayReason::Settled);
     assert_eq!(outcome(&case), VisitOutcome::Refused);
     // The write that ends the work records it too, so no other write is needed.
     let ending = case.clone().said(ActionResult::Stay);
@@ -159,7 +159,7 @@ fn a_visit_to_a_state_that_is_no_visit_is_refused() {
 fn a_visit_to_a_resting_state_is_refused() {
     let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
     let case = Case::at(&graph, "B").new_visit("C");
-    stands(&case, Stand::Settled);
+    stands(&case, StayReason::Settled);
     assert_eq!(outcome(&case), VisitOutcome::Refused);
 }
 
@@ -167,7 +167,7 @@ fn a_visit_to_a_resting_state_is_refused() {
 fn a_visit_that_is_removed_from_the_spec_is_overtaken() {
     let case = Case::at(&database(), "Running").visit("Servicing", ARRIVAL);
     let case = case.with(|_, facts| facts.visit = None);
-    stands(&case, Stand::Settled);
+    stands(&case, StayReason::Settled);
     assert_eq!(outcome(&case), VisitOutcome::Overtaken);
 }
 
@@ -222,6 +222,6 @@ fn a_visit_whose_action_failed_permanently_stays_pending() {
     let case = Case::at(&database(), "Servicing")
         .visit("Servicing", 1)
         .phase(Phase::Failed);
-    stands(&case, Stand::Failed);
+    stands(&case, StayReason::Failed);
     assert_eq!(outcome(&case), VisitOutcome::Pending);
 }

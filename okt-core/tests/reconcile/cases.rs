@@ -410,7 +410,7 @@ fn small(shapes: &Shapes) -> Vec<Case> {
 }
 
 impl Case {
-    fn of(name: &'static str, budget: &str) -> Self {
+    pub(crate) fn of(name: &'static str, budget: &str) -> Self {
         Self {
             name,
             life: None,
@@ -422,7 +422,7 @@ impl Case {
         }
     }
 
-    fn life(self, graph: &'static Graph<'static>) -> Self {
+    pub(crate) fn life(self, graph: &'static Graph<'static>) -> Self {
         let life = Some(graph);
         Self { life, ..self }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use okt_core::decide::{Ending, Run, Stand, Verdict};
+use okt_core::decide::{Ending, Run, StayReason, Verdict};
 
 use crate::machine::{Decision, Draft, Effect, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use crate::world::World;
@@ -82,14 +82,14 @@ const EXPECTED: &[&str] = &[
     "effect Start: again",
     "effect Cancel",
     "effect Cancel: task",
-    "step Stand: Settled",
-    "step Stand: Failed",
-    "step Stand: Running",
-    "step Stand: Waiting",
-    "step Stand: Paused",
-    "step Stand: LoopGuard",
-    "step Stand: Unsure",
-    "step Stand: UnknownState",
+    "step Stay: Settled",
+    "step Stay: Failed",
+    "step Stay: Running",
+    "step Stay: Waiting",
+    "step Stay: Paused",
+    "step Stay: LoopGuard",
+    "step Stay: Unsure",
+    "step Stay: UnknownState",
     "step Go",
     "step Run: Changed",
     "step Run: Amended",
@@ -141,14 +141,14 @@ fn effect_name(effect: &Effect) -> &'static str {
 
 fn step_name(step: &Verdict) -> &'static str {
     match step {
-        Verdict::Stand(Stand::Settled) => "step Stand: Settled",
-        Verdict::Stand(Stand::Failed) => "step Stand: Failed",
-        Verdict::Stand(Stand::Running) => "step Stand: Running",
-        Verdict::Stand(Stand::Waiting) => "step Stand: Waiting",
-        Verdict::Stand(Stand::Paused) => "step Stand: Paused",
-        Verdict::Stand(Stand::LoopGuard(_)) => "step Stand: LoopGuard",
-        Verdict::Stand(Stand::Unsure) => "step Stand: Unsure",
-        Verdict::Stand(Stand::UnknownState) => "step Stand: UnknownState",
+        Verdict::Stay(StayReason::Settled) => "step Stay: Settled",
+        Verdict::Stay(StayReason::Failed) => "step Stay: Failed",
+        Verdict::Stay(StayReason::Running) => "step Stay: Running",
+        Verdict::Stay(StayReason::Waiting) => "step Stay: Waiting",
+        Verdict::Stay(StayReason::Paused) => "step Stay: Paused",
+        Verdict::Stay(StayReason::LoopGuard(_)) => "step Stay: LoopGuard",
+        Verdict::Stay(StayReason::Unsure) => "step Stay: Unsure",
+        Verdict::Stay(StayReason::UnknownState) => "step Stay: UnknownState",
         Verdict::Go(_) => "step Go",
         Verdict::Run(Run::Resume) => "step Run: Resume",
         Verdict::Run(Run::Begin) => "step Run: Begin",

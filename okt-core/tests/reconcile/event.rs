@@ -13,6 +13,8 @@ pub(crate) enum Event {
     /// The next version arrives in the operator's cache.
     Deliver,
     ActionEnds(ActionResult),
+    /// The task of the action is over without a result.
+    ActionIsLost,
     /// A cancelled task has ended.
     CancelledTaskEnds,
     /// The owned object becomes ready.
@@ -90,6 +92,12 @@ pub(crate) enum EffectOutcome {
     NoPermit,
     /// There is a permit for the action after a time.
     NotYet,
+    /// There is a newer version of the object than the one at hand.
+    Outdated,
+    /// Nothing is left to delete, but the last transitions are not delivered.
+    Undelivered,
+    /// The application does not say its own fields of the status in time.
+    NoExtra,
     /// It succeeds, and the action ends while the application is observed.
     WorkEndsMeanwhile,
 }

@@ -105,7 +105,18 @@ pub(crate) fn random_run(
     bug: Option<Bug>,
     seed: u64,
 ) -> (usize, Option<Found>) {
-    let mut rng = Rng(seed);
+    let (world, events) = random_world(case, bug, &mut Rng(seed));
+    let count = events.len();
+    let found = examine(world, events).map(|found| shrink(case, bug, found));
+    (count, found)
+}
+
+/// Returns a world after random events, and these events.
+pub(crate) fn random_world(
+    case: &'static Case,
+    bug: Option<Bug>,
+    rng: &mut Rng,
+) -> (World, Vec<Event>) {
     let mut world = rich(case, bug);
     let mut events = Vec::new();
     for _ in 0..rng.between(40, 100) {
@@ -123,9 +134,7 @@ pub(crate) fn random_run(
         events.push(event);
         world = world.after(event);
     }
-    let count = events.len();
-    let found = examine(world, events).map(|found| shrink(case, bug, found));
-    (count, found)
+    (world, events)
 }
 
 /// Returns the rule that a world breaks, or breaks after faults stop.

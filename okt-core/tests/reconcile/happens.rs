@@ -29,6 +29,7 @@ impl World {
             Event::Decides(outcome) => self.decides(outcome),
             Event::Deliver => self.deliver(),
             Event::ActionEnds(said) => self.action_ends(said),
+            Event::ActionIsLost => self.action_is_lost(),
             Event::CancelledTaskEnds => self.cancelled_task_ends(),
             Event::OwnedIsReady => {
                 self.cluster.owned = OwnedObject::Ready;
@@ -130,6 +131,14 @@ impl World {
             ActionResult::Failed { permanent } => WorkResult::Failed { permanent },
         };
         self.machine(|machine| machine.end_work(task.id, Some(result)));
+    }
+
+    fn action_is_lost(&mut self) {
+        self.budget.crashes -= 1;
+        self.process.queued = true;
+        if let Some(task) = self.process.task.take() {
+            self.machine(|machine| machine.end_work(task.id, None));
+        }
     }
 
     fn cancelled_task_ends(&mut self) {

@@ -17,13 +17,15 @@ mod cases;
 mod coverage;
 mod event;
 mod explore;
+#[path = "../common/graphs.rs"]
+mod graphs;
 mod happens;
 mod lives;
 mod object;
 mod possible;
 mod process;
 mod rest;
-#[path = "../life/rng.rs"]
+#[path = "../common/rng.rs"]
 mod rng;
 mod rules;
 mod shell;
@@ -71,7 +73,10 @@ const LEAST_STATES: usize = 6_000;
 const STATES_IN_FULL: usize = 400_000;
 
 /// The number of random runs of each case, by default and with `OKT_MODEL=full`.
-const RUNS: (usize, usize) = (400, 30_000);
+const RUNS: (usize, usize) = (1_500, 30_000);
+
+/// The number of random graphs, by default and with `OKT_MODEL=full`.
+const GRAPHS: (u64, u64) = (3_000, 100_000);
 
 /// The number of states that are explored, and of random runs, until a planted bug counts as not found.
 const STATES_OF_A_BUG: usize = 8_000;
@@ -215,6 +220,20 @@ fn rules_hold_in_random_orders_of_events_and_the_object_comes_to_rest() {
         all += events;
     }
     println!("{all} events, {}", seconds(began_all));
+}
+
+#[test]
+fn objects_of_random_graphs_reach_what_is_desired_stay_there_and_can_be_deleted() {
+    let only = std::env::var("OKT_SEED").ok();
+    let seeds = match only.and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 0..if is_full() { GRAPHS.1 } else { GRAPHS.0 },
+    };
+    for seed in seeds {
+        if let Err(Found { rule, .. }) = lives::random_life(seed) {
+            panic!("OKT_SEED={seed}: {rule}");
+        }
+    }
 }
 
 /// Searches a bug in one case. Returns how it was found.

@@ -6,6 +6,7 @@ use okt_core::{Mark, State};
 use crate::cases::Special;
 use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
 use crate::machine::{Decision, Effect, ObservationResult};
+use crate::translate::LONG;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 impl World {
@@ -31,6 +32,9 @@ impl World {
                 ActionResult::Wait,
             ];
             events.extend(said.map(Event::ActionEnds));
+        }
+        if process.task.is_some() && self.budget.crashes > 0 {
+            events.push(Event::ActionIsLost);
         }
         self.processes(&mut events);
         if self.budget.user > 0 {
@@ -96,10 +100,17 @@ impl World {
                 );
             }
             Effect::Clear(_) if budget.cluster > 0 => {
-                may_come_to(&[EffectOutcome::ClusterFails { permanent: false }]);
+                let failed = EffectOutcome::ClusterFails { permanent: false };
+                may_come_to(&[failed, EffectOutcome::Undelivered]);
+            }
+            Effect::Render(_) if budget.sights > 0 && self.case.special == Special::Extra => {
+                may_come_to(&[EffectOutcome::NoExtra]);
             }
             Effect::Start(_) if budget.permits > 0 && self.permits == Permits::Free => {
                 may_come_to(&[EffectOutcome::NoPermit, EffectOutcome::NotYet]);
+                if self.stored.version > self.process.object().version {
+                    may_come_to(&[EffectOutcome::Outdated]);
+                }
             }
             Effect::Observe(_) if self.process.task.is_some() => {
                 may_come_to(&[EffectOutcome::WorkEndsMeanwhile]);
@@ -232,6 +243,8 @@ impl World {
             ObservationResult::Unforeseen,
             ObservationResult::Unreachable,
             ObservationResult::TimedOut,
+            ObservationResult::Failed,
+            ObservationResult::Absent { tolerance: LONG },
         ];
         let states = life.iter().map(|(id, _)| ObservationResult::In(id));
         events.extend(elsewhere.into_iter().chain(states).map(Event::Shows));

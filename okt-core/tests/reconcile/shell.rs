@@ -155,7 +155,7 @@ impl World {
             Effect::RunPass(effect) => self.run_pass(effect, outcome, round),
             Effect::Apply(effect) => self.apply(effect, outcome, round),
             Effect::Clear(effect) => self.clear(effect, outcome),
-            Effect::Render(effect) => self.render(effect, round),
+            Effect::Render(effect) => self.render(effect, outcome, round),
             Effect::TakeOver(effect) => self.take_over(effect, outcome, round),
             Effect::Commit(effect) => self.commit(effect, outcome, round),
             Effect::ChangeWork(effect) => {
@@ -262,6 +262,10 @@ impl World {
                 let due = Some(WAIT);
                 ClearResult::Failed { permanent, due }
             }
+            (EffectOutcome::Undelivered, PutObject::Absent) => {
+                self.budget.cluster -= 1;
+                ClearResult::Undelivered { patience: WAIT }
+            }
             (_, PutObject::There) => {
                 self.cluster.put = PutObject::Deleting;
                 self.tally.requests += 1;
@@ -285,6 +289,10 @@ impl World {
             };
         }
         let result = match self.permits {
+            _ if outcome == EffectOutcome::Outdated => {
+                self.budget.permits -= 1;
+                StartResult::Outdated(Some(self.stored.version.of_machine()))
+            }
             _ if self.former_task_runs => {
                 self.process.is_ending = true;
                 StartResult::FormerTaskRuns
@@ -366,7 +374,7 @@ impl World {
     }
 
     /// Renders the status of a draft, and compares it with the stored one.
-    fn render(&mut self, effect: Render, round: &mut Round) {
+    fn render(&mut self, effect: Render, outcome: EffectOutcome, round: &mut Round) {
         let status = self.rendered(&effect.draft, round);
         let stored = &round.object.status;
         let but_for_side = Status {
@@ -382,7 +390,14 @@ impl World {
         };
         round.rendered = Some(status);
         let (setup, now) = (self.setup(), self.now);
-        let extra = ExtraResult::Answered;
+        let extra = match outcome {
+            EffectOutcome::NoExtra => {
+                self.budget.sights -= 1;
+                ExtraResult::TimedOut
+            }
+            _ if effect.asks_extra => ExtraResult::Answered,
+            _ => ExtraResult::NotAsked,
+        };
         self.machine(|machine| {
             machine.rendered(effect, diff, || hash(&status), extra, &setup, now)
         });

@@ -122,6 +122,7 @@ fn in_words(case: &Case, event: Event) -> String {
         Event::Decides(outcome) => format!("the operator decides, which comes to {outcome:?}"),
         Event::Deliver => "the cache gets the next version".to_owned(),
         Event::ActionEnds(said) => format!("the action ends: {said:?}"),
+        Event::ActionIsLost => "the task of the action is lost".to_owned(),
         Event::CancelledTaskEnds => "the cancelled task has ended".to_owned(),
         Event::OwnedIsReady => "the owned object is ready".to_owned(),
         Event::PutIsGone => "the object that the pass put is gone".to_owned(),

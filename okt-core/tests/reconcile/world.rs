@@ -129,6 +129,8 @@ pub(crate) struct Tally {
     pub(crate) failures: u32,
     /// Writes of the status that succeeded.
     pub(crate) patches: u32,
+    /// Transitions along trigger edges.
+    pub(crate) triggered: u32,
     pub(crate) reconciliations: u32,
     pub(crate) decisions: u32,
 }

@@ -29,12 +29,12 @@ const DOUBTFUL_SHARE: usize = 4;
 /// Each call costs its future, a few kilobytes, and what the application's code holds (a connection).
 /// Applications that did not answer the last call share a part of the permits, so that the others always find one.
 #[derive(Debug)]
-pub(crate) struct Questions {
+pub(crate) struct CallPermits {
     all: Semaphore,
     doubtful: Semaphore,
 }
 
-impl Questions {
+impl CallPermits {
     pub(crate) fn new(permits: usize) -> Self {
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -81,14 +81,14 @@ impl Unanswered {
 }
 
 /// Calls the application's code for one object.
-pub(crate) struct Asker<'a, K: LifecycleObject> {
-    pub(crate) questions: &'a Questions,
+pub(crate) struct CallGuard<'a, K: LifecycleObject> {
+    pub(crate) questions: &'a CallPermits,
     pub(crate) place: &'a PlaceOf<K>,
     /// Whether the application did not answer the last call.
     pub(crate) doubtful: bool,
 }
 
-impl<K: LifecycleObject> Asker<'_, K> {
+impl<K: LifecycleObject> CallGuard<'_, K> {
     /// Waits for the answer of a call, at most for `limit`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl<K: LifecycleObject> Asker<'_, K> {
         limit: Duration,
         question: impl Future<Output = T>,
     ) -> Result<T, Unanswered> {
-        let Questions { all, doubtful } = self.questions;
+        let CallPermits { all, doubtful } = self.questions;
         let answer = async {
             // The semaphores are never closed.
             let _doubtful = if self.doubtful {

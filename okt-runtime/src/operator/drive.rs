@@ -28,7 +28,7 @@ use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::Name;
-use crate::sharding::gate::Party;
+use crate::sharding::gate::GateMember;
 use crate::sharding::ranges::Ranges;
 use crate::telemetry::metrics::controller::{Controller, Reconciled};
 use crate::texts::panic_text;

@@ -12,7 +12,7 @@ use crate::cache::objects::Objects;
 use crate::crd::readiness::Readiness;
 use crate::operator::watching::QueueOf;
 use crate::reconcile::shared::Shared;
-use crate::sharding::gate::{Access, Party};
+use crate::sharding::gate::{Access, GateMember};
 use crate::telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNOWN};
 
 /// The part of an operator in one namespace, or all of it.

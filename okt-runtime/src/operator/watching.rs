@@ -29,7 +29,7 @@ use crate::operator::settings::Settings;
 use crate::reconcile::memory::Disappeared;
 use crate::reconcile::shared::Shared;
 use crate::resources::name_of;
-use crate::sharding::gate::Party;
+use crate::sharding::gate::GateMember;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::selector::only;
 use crate::texts::LastError;

@@ -18,7 +18,7 @@ use super::dry_run::{Record, Tried};
 use crate::author::application::Application;
 use crate::author::context::{Context, StateOnRecord};
 use crate::clock::Clock;
-use crate::resources::{Cluster, Leave, OwnedMemory, Pace, Resources, Site, Watches};
+use crate::resources::{AllowedWrites, Cluster, OwnedMemory, Pace, Resources, Site, Watches};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::telemetry::Telemetry;
@@ -154,7 +154,7 @@ impl<'a, A: Application> Owned<'a, A> {
             backoff: okt_core::backoff::Backoff::default(),
             seed: 0,
         };
-        let leave = Leave {
+        let leave = AllowedWrites {
             creates: true,
             prunes: true,
         };

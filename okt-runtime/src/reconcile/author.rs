@@ -7,7 +7,7 @@ use okt_core::machine::{Observe, PassReport, RunEnd, RunPass};
 use okt_core::{Lifecycle, StateId};
 
 use super::observe::observe;
-use super::round::Reconciliation;
+use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf, StepsOf};
 use crate::author::pass::{Hands, run};
 use crate::clock::moment;
@@ -18,13 +18,13 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) async fn observe(&mut self, effect: Observe) {
         let asker = self.asker();
         let application = &*self.shared.application;
-        let seen = observe(&asker, application, &self.round.cx, effect.calls).await;
+        let seen = observe(&asker, application, &self.cx, effect.calls).await;
         self.refuse_events(&seen.events);
         // The work may have ended meanwhile.
         self.known.catch_up(self.memory);
         let (result, events) = (seen.result, seen.events.clone());
         let counts_as = (self.memory.machine).observed(effect, result, events, moment());
-        self.round.observed = seen.into_words(counts_as);
+        self.observed = seen.into_words(counts_as);
     }
 
     /// Logs events to which no edge leads, when they are new.
@@ -79,7 +79,7 @@ impl<A: Application> Reconciliation<'_, A> {
             application: &*shared.application,
         };
         let asker = self.asker();
-        let (run, memory) = run(&steps, &asker, &self.round.cx, hands, leaving, is_alone).await;
+        let (run, memory) = run(&steps, &asker, &self.cx, hands, leaving, is_alone).await;
         self.memory.owned = memory;
         let report = PassReport {
             is_in_the_way: run.in_the_way().is_some(),
@@ -91,7 +91,7 @@ impl<A: Application> Reconciliation<'_, A> {
             .then(|| run.in_the_way())
             .flatten()
             .map(|why| (why, conditions::of_pass(pass.graph(), Way::Ran(&run.run))));
-        self.round.run = Some(run);
+        self.run = Some(run);
         (self.memory.machine).pass_ran(effect, &report, &self.setup, moment());
     }
 }

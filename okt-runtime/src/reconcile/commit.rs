@@ -8,7 +8,7 @@ use okt_core::machine::{
 };
 use tracing::{Instrument, Span, field};
 
-use super::round::{Reconciliation, StatusOf};
+use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::Application;
 use crate::cache::guarded::Guarded;
 use crate::clock::moment;
@@ -26,7 +26,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Writes the status that was rendered last. The work changes only if that succeeds.
     pub(super) async fn commit(&mut self, effect: Commit) {
         let draft = effect.draft;
-        let Some(status) = self.round.rendered.take() else {
+        let Some(status) = self.rendered.take() else {
             // The machine asks for a write only of a status that was rendered.
             return self.memory.machine.not_done(Effect::Commit(effect));
         };
@@ -51,9 +51,9 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         self.memory.unanswered = None;
         let pass = self.shared.pass_graph();
-        self.round.leftovers =
+        self.leftovers =
             (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, &status, pass));
-        let (stored, leftovers) = (self.became(written), self.round.leftovers.is_some());
+        let (stored, leftovers) = (self.became(written), self.leftovers.is_some());
         let (machine, hash) = (&mut self.memory.machine, || read::revision(&status));
         match machine.committed(effect, &stored, leftovers, hash, &self.setup, moment()) {
             Ok(()) => {
@@ -79,7 +79,10 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     fn took_effect(&mut self, draft: &Draft) {
-        self.round.consume(draft);
+        if draft.is_move() {
+            // What the application adds to the status belongs to one state.
+            self.extra = None;
+        }
         self.memory.work.take_effect(draft);
         if draft.work == WorkChange::Retry
             && let Some(retry) = self.retry()
@@ -92,7 +95,7 @@ impl<A: Application> Reconciliation<'_, A> {
     fn publish(&self, news: DraftNews) {
         #[cfg(feature = "otel")]
         if news.is_move {
-            spans::begin(&*self.round.object, news.before);
+            spans::begin(&*self.object, news.before);
         }
         for occurrence in news.happened {
             self.happened(occurrence);
@@ -101,7 +104,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Publishes what happened with a write whose answer was lost, once the object shows that it was carried out.
     pub(super) fn publish_unanswered(&mut self) {
-        let recorded = self.round.read.recorded;
+        let recorded = self.read.recorded;
         let unanswered = &mut self.memory.unanswered;
         if let Some(carried_out) = unanswered.take_if(|it| it.0 == recorded) {
             self.publish(carried_out.1);
@@ -110,8 +113,8 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Removes conditions of an earlier controller before the first status of the object.
     pub(super) async fn take_over(&mut self, effect: TakeOver) {
-        let meta = self.round.object.meta();
-        let patch = inherited(&*self.round.object, self.recorded()).unwrap_or_default();
+        let meta = self.object.meta();
+        let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();
         match report::take_away(&self.shared.client, meta, &patch).await {
             Ok(written) => {
                 self.shared.telemetry.wrote(Written::Status);
@@ -125,7 +128,7 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
         let history = &self.shared.history;
         let newest = history.newest();
-        let written = report::write(&self.shared.client, &*self.round.object, status).await?;
+        let written = report::write(&self.shared.client, &*self.object, status).await?;
         self.shared.telemetry.wrote(Written::Status);
         history.wrote(written.meta().resource_version.as_deref(), newest);
         Ok(written)
@@ -140,7 +143,7 @@ impl<A: Application> Reconciliation<'_, A> {
         else {
             return Span::none();
         };
-        let meta = self.round.object.meta();
+        let meta = self.object.meta();
         let span = tracing::info_span!(
             "transition",
             kind = %A::Resource::kind(&()),
@@ -160,8 +163,8 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Removes what others left in the status.
     pub(super) async fn remove_leftovers(&mut self, effect: RemoveLeftovers) {
-        let patch = self.round.leftovers.take().unwrap_or_default();
-        let meta = self.round.object.meta();
+        let patch = self.leftovers.take().unwrap_or_default();
+        let meta = self.object.meta();
         let stored = match report::take_away(&self.shared.client, meta, &patch).await {
             Ok(written) => {
                 self.shared.telemetry.wrote(Written::Status);
@@ -178,12 +181,12 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Adds the finalizer.
     pub(super) async fn add_finalizer(&mut self, effect: AddFinalizer) {
-        match finalizer::add(&self.shared.client, &self.round.object).await {
+        match finalizer::add(&self.shared.client, &self.object).await {
             Ok(object) => {
                 self.shared.telemetry.wrote(Written::Finalizer);
                 let version = read::version(object.meta());
-                self.round.became(self.shared, object);
-                let object = Some(self.round.read);
+                self.replace(object);
+                let object = Some(self.read);
                 let stored = Stored { version, object };
                 (self.memory.machine).finalizer_added(effect, &stored, moment());
                 self.note_object();
@@ -195,7 +198,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Drops the finalizer: the application is gone, or a user abandoned it.
     pub(super) async fn drop_finalizer(&mut self, effect: DropFinalizer) {
         let state = self.state().map(Lifecycle::name);
-        let (meta, abandoned) = (self.round.object.meta(), effect.abandoned);
+        let (meta, abandoned) = (self.object.meta(), effect.abandoned);
         match finalizer::release(self.shared, meta, state, abandoned).await {
             Ok(()) => self.memory.machine.finalizer_dropped(effect),
             Err(error) => self.write_failed(effect, &error),

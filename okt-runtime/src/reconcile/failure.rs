@@ -10,7 +10,7 @@ use okt_core::machine::{
 use okt_core::{Lifecycle, reasons};
 
 use super::occurrences::troubles;
-use super::round::Reconciliation;
+use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::clock::moment;
 use crate::reconcile::change::{PassOf, change};
@@ -133,7 +133,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return Ok(None);
         };
         let why = (reason, &*bounded(message));
-        let object = &*self.round.object;
+        let object = &*self.object;
         let mut status = object.status_of().cloned().unwrap_or_default();
         status.observed_generation = object.meta().generation;
         let before = std::mem::take(&mut status.conditions);

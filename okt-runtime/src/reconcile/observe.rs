@@ -6,7 +6,7 @@ use okt_core::machine::{ExtraResult, ObservationResult};
 use okt_core::{Lifecycle, reasons};
 
 use crate::author::application::{Application, ExtraOf, StateOf};
-use crate::author::asked::{Asker, Unanswered};
+use crate::author::asked::{CallGuard, Unanswered};
 use crate::author::context::Context;
 use crate::author::observation::Observation;
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ impl Sighting {
 ///
 /// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile.
 pub(crate) async fn observe<A: Application>(
-    asker: &Asker<'_, A::Resource>,
+    asker: &CallGuard<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
     calls: bool,
@@ -92,7 +92,7 @@ pub(crate) async fn observe<A: Application>(
 /// Computes the fields that the application adds to the status; returns the previous ones on a failure, or if it is not
 /// to be asked.
 pub(crate) async fn extra<A: Application>(
-    asker: &Asker<'_, A::Resource>,
+    asker: &CallGuard<'_, A::Resource>,
     application: &A,
     cx: &Context<A::Resource>,
     asks: bool,

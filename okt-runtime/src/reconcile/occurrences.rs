@@ -6,7 +6,7 @@ use okt_core::decide::{Ending, Go, Verdict};
 use okt_core::machine::{Cancel, Draft, WorkChange};
 use okt_core::{Lifecycle, reasons};
 
-use super::round::{Reconciliation, StatusOf};
+use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
 use crate::clock::moment;
 use crate::telemetry::event::{Occurrence, Outcome};
@@ -116,7 +116,7 @@ impl<A: Application> Reconciliation<'_, A> {
     ) -> Vec<Occurrence> {
         let mut all: Vec<_> = self.ended(draft).into_iter().collect();
         if let Some(status) = written {
-            let troubles = troubles(self.round.object.status_of(), status);
+            let troubles = troubles(self.object.status_of(), status);
             if let (Verdict::Go(go), Some(after)) = (draft.step, &status.lifecycle) {
                 let moved = transition(go, self.position(), after, troubles.first());
                 all.extend(moved);
@@ -189,7 +189,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Records what happened to the object.
     pub(super) fn happened(&self, occurrence: Occurrence) {
         log(&occurrence, self.position());
-        let meta = self.round.object.meta();
+        let meta = self.object.meta();
         (self.shared.telemetry).record::<A::Resource>(meta, occurrence);
     }
 }

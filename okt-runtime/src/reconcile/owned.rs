@@ -5,17 +5,17 @@ use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult};
 use okt_core::{Lifecycle, reasons};
 use tokio::time::Instant;
 
-use super::round::Reconciliation;
+use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::clock::moment;
 use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
-use crate::resources::{Leave, OwnedStatus, Pace, Resources, Site};
+use crate::resources::{AllowedWrites, OwnedStatus, Pace, Resources, Site};
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Applies the resources that the application declares for the state on record, and those of its pass.
     pub(super) async fn apply(&mut self, effect: Apply) {
-        let leave = Leave {
+        let leave = AllowedWrites {
             creates: effect.creates,
             prunes: effect.prunes,
         };
@@ -23,7 +23,7 @@ impl<A: Application> Reconciliation<'_, A> {
         self.memory.machine.applied(effect, result, moment());
     }
 
-    async fn try_to_apply(&mut self, leave: Leave) -> ApplyResult {
+    async fn try_to_apply(&mut self, leave: AllowedWrites) -> ApplyResult {
         let pace = self.pace();
         let Some(state) = self.state().filter(|_| !self.memory.owned.waits(&pace)) else {
             return ApplyResult::Waits;
@@ -41,7 +41,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let shared = self.shared;
         let uid = self.uid().to_owned();
         let may_write = || shared.may_start(&uid);
-        let site = site(self.shared, &self.round.object, &may_write);
+        let site = site(self.shared, &self.object, &may_write);
         let owned = &mut self.memory.owned;
         let report = owned.apply(site, pace, leave, &declared).await;
         owned.note(report.status());
@@ -80,7 +80,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     async fn try_to_clear(&mut self) -> (ClearResult, OwnedStatus) {
         let shared = self.shared;
-        let object = &*self.round.object;
+        let object = &*self.object;
         let hidden = shared.cluster.hidden();
         if hidden.is_none() && !shared.cluster.owns_anything(object.meta()) {
             return (ClearResult::Cleared, OwnedStatus::AsDeclared);
@@ -134,14 +134,14 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns the resources that the pass of this reconciliation has put.
     fn of_pass(&self) -> Resources {
-        let run = self.round.run.as_ref();
+        let run = self.run.as_ref();
         run.map(|run| run.put.clone()).unwrap_or_default()
     }
 
     /// Calls `resources` of the application; a call that hangs or panics counts as a failure.
     async fn declared(&self, state: StateOf<A>) -> Result<Resources, Failure> {
         let application = &*self.shared.application;
-        let question = application.resources(&self.round.cx, state);
+        let question = application.resources(&self.cx, state);
         let answer = (self.asker())
             .ask(application.answer_limit(), question)
             .await;
@@ -154,9 +154,9 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Returns the backoff of the attempts for the object in its state.
     pub(super) fn pace(&self) -> Pace {
         Pace {
-            occasion: (self.round.object.meta().generation, self.state_id()),
+            occasion: (self.object.meta().generation, self.state_id()),
             backoff: self.shared.backoff,
-            seed: self.round.read.seed,
+            seed: self.read.seed,
         }
     }
 }

@@ -12,7 +12,7 @@ use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
 use super::observe::extra;
-use super::round::{Reconciliation, StatusOf};
+use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
 use crate::author::progress::Progress;
 use crate::clock::moment;
@@ -31,7 +31,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let (draft, asks) = (effect.draft, effect.asks_extra);
         let mut asked = ExtraResult::NotAsked;
         let status = match self.shared.pass_graph() {
-            Some(graph) if !has_lifecycle::<A::Resource>() && self.round.read.is_paused() => {
+            Some(graph) if !has_lifecycle::<A::Resource>() && self.read.is_paused() => {
                 self.of_paused_pass(graph)
             }
             graph => {
@@ -44,14 +44,14 @@ impl<A: Application> Reconciliation<'_, A> {
                 }
             }
         };
-        let diff = change(&*self.round.object, &status, self.shared.pass_graph());
+        let diff = change(&*self.object, &status, self.shared.pass_graph());
         let hash = || read::revision(&status);
         let machine = &mut self.memory.machine;
         let diff = machine.rendered(effect, diff, hash, asked, &self.setup, moment());
         if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
             self.is_reported(&status);
         }
-        self.round.rendered = Some(status);
+        self.rendered = Some(status);
     }
 
     /// Notes that this status is stored.
@@ -71,42 +71,42 @@ impl<A: Application> Reconciliation<'_, A> {
         let of_pass = self.conditions_of_pass(draft);
         let machine = &self.memory.machine;
         let Some(facts) = self.facts() else {
-            return self.round.object.status_of().cloned().unwrap_or_default();
+            return self.object.status_of().cloned().unwrap_or_default();
         };
         let report = Report {
-            object: &*self.round.object,
+            object: &*self.object,
             now: self.shared.clock.now(),
             after: &draft.record,
             facts: &facts.life,
             decision: &draft.step,
-            observed: &self.round.observed,
+            observed: &self.observed,
             failed: failed::<StateOf<A>>(&draft.step, &self.memory.work, machine),
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
             of_pass: &of_pass,
-            extra: self.round.extra.clone().unwrap_or_default(),
+            extra: self.extra.clone().unwrap_or_default(),
             delivered: self.shared.telemetry.delivered(self.uid()),
             graph: &self.shared.graph,
         };
         let mut status = report.status();
         if draft.not_ready == NotReadyReason::AsBefore {
-            keep_summary(&mut status, &*self.round.object);
+            keep_summary(&mut status, &*self.object);
         }
         status
     }
 
     /// Renders the status of an object that has a pass and no lifecycle.
     fn of_pass_alone(&self, draft: &Draft, graph: &'static Graph<'static>) -> StatusOf<A> {
-        let resources = match (&self.round.run, draft.not_ready) {
+        let resources = match (&self.run, draft.not_ready) {
             (_, NotReadyReason::Resources(_)) | (None, _) => self.resources(draft),
             (Some(run), _) => run.resources.clone(),
         };
-        let way = match &self.round.run {
+        let way = match &self.run {
             Some(run) => Way::Ran(&run.run),
             None => Way::Leaving,
         };
-        let object = &self.round.read;
+        let object = &self.read;
         let conditions = conditions::of_pass_run(
             graph,
             way,
@@ -120,7 +120,7 @@ impl<A: Application> Reconciliation<'_, A> {
             lifecycle: None,
             conditions,
             recorded_resources: self.recorded_resources(),
-            extra: self.round.extra.clone().unwrap_or_default(),
+            extra: self.extra.clone().unwrap_or_default(),
         }
     }
 
@@ -129,11 +129,11 @@ impl<A: Application> Reconciliation<'_, A> {
         let fresh =
             conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, false, true);
         let fresh = self.dated(fresh);
-        let mut status = self.round.object.status_of().cloned().unwrap_or_default();
+        let mut status = self.object.status_of().cloned().unwrap_or_default();
         (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
         if status.conditions.is_empty() {
             status.conditions = fresh;
-            status.observed_generation = self.round.object.meta().generation;
+            status.observed_generation = self.object.meta().generation;
             return status;
         }
         // Changes of the spec since then are not checked.
@@ -151,20 +151,20 @@ impl<A: Application> Reconciliation<'_, A> {
 
     fn dated(&self, conditions: Vec<Condition>) -> Vec<meta::Condition> {
         let now = self.shared.clock.now();
-        let object = &*self.round.object;
+        let object = &*self.object;
         let conditions = conditions.into_iter();
         conditions.map(|it| dated(object, now, it)).collect()
     }
 
     /// Asks the application for its own fields of the status, once for each state of the object.
     async fn ask_extra(&mut self, asks: bool) -> ExtraResult {
-        if self.round.extra.is_some() {
+        if self.extra.is_some() {
             return ExtraResult::NotAsked;
         }
         let asker = self.asker();
         let application = &*self.shared.application;
-        let (extra, result) = extra(&asker, application, &self.round.cx, asks).await;
-        self.round.extra = Some(extra);
+        let (extra, result) = extra(&asker, application, &self.cx, asks).await;
+        self.extra = Some(extra);
         result
     }
 
@@ -191,7 +191,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Returns why the pass keeps the object from being ready: from the run of this reconciliation, or from the last
     /// one.
     fn of_run(&self) -> Option<Failure> {
-        match &self.round.run {
+        match &self.run {
             Some(run) => run.in_the_way(),
             None => self.memory.held.as_ref().map(|(why, _)| why.clone()),
         }
@@ -203,7 +203,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return Vec::new();
         };
         let held = self.memory.held.as_ref();
-        match (&self.round.run, held) {
+        match (&self.run, held) {
             (Some(run), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
             (None, Some((_, said))) if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) => {
                 said.clone()
@@ -211,14 +211,14 @@ impl<A: Application> Reconciliation<'_, A> {
             (None, _) if *self.recorded() == Recorded::Nothing => {
                 conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
-            (None, _) if self.round.read.deleting => conditions::of_pass(graph, Way::Leaving),
+            (None, _) if self.read.deleting => conditions::of_pass(graph, Way::Leaving),
             (None, _) => self.said_before(graph),
         }
     }
 
     /// Returns the stored conditions of a pass that does not run now.
     fn said_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
-        let status = self.round.object.status_of();
+        let status = self.object.status_of();
         let stored = status.map_or(&[][..], |status| &status.conditions);
         let mut all = conditions::of_pass(graph, Way::Paused);
         for condition in &mut all {
@@ -237,7 +237,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Returns the record of the owned resources; the stored one if they were not checked.
     fn recorded_resources(&self) -> Vec<String> {
         let before = || {
-            let status = self.round.object.status_of();
+            let status = self.object.status_of();
             status.map(|it| it.recorded_resources.clone())
         };
         let now = self.memory.owned.to_record.clone();

@@ -110,7 +110,7 @@ impl<K: LifecycleObject> Report<'_, K> {
         let old = self.old();
         let went = match self.decision {
             Verdict::Go(go) => Some(*go),
-            Verdict::Stand(_)
+            Verdict::Stay(_)
             | Verdict::Run(_)
             | Verdict::Retry { .. }
             | Verdict::End(_)

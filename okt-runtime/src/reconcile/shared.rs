@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::author::application::{Application, PassGraph};
-use crate::author::asked::Questions;
+use crate::author::asked::CallPermits;
 use crate::author::context::Context;
 use crate::backdoor::Backdoor;
 use crate::cache::cached::Cached;
@@ -22,7 +22,7 @@ use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
-use crate::sharding::gate::{Access, Gate, Party};
+use crate::sharding::gate::{Access, Gate, GateMember};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::telemetry::Telemetry;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
@@ -37,7 +37,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) memory: Memory,
     pub(crate) history: History,
     pub(crate) tasks: Tasks,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<CallPermits>,
     pub(crate) permits: Arc<Permits>,
     pub(crate) clock: Clock,
     pub(crate) backdoor: Backdoor,
@@ -126,7 +126,7 @@ impl<A: Application> Shared<A> {
     }
 }
 
-impl<A: Application> Party for Shared<A> {
+impl<A: Application> GateMember for Shared<A> {
     fn kind(&self) -> &'static str {
         A::Resource::crd_name()
     }

@@ -8,7 +8,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 
-use super::round::Reconciliation;
+use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
@@ -41,7 +41,7 @@ impl<A: Application> Reconciliation<'_, A> {
             return StartResult::Nothing;
         };
         // An object that was abandoned and created again has the same name: the task of the one before ends first.
-        self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.round.object));
+        self.memory.work.ending = self.shared.tasks.ending(&name_of(&*self.object));
         if self.memory.work.ending.is_some() {
             return StartResult::FormerTaskRuns;
         }
@@ -64,7 +64,7 @@ impl<A: Application> Reconciliation<'_, A> {
     ///
     /// The newest version, if it is known. The object waits for it.
     async fn check_newest(&self) -> Result<(), Option<Version>> {
-        let meta = self.round.object.meta();
+        let meta = self.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
         let api = api::<Cached<A::Resource>>(&self.shared.client, meta.namespace.as_deref());
         // A list of one object: the operator needs no other permission for it.
@@ -78,7 +78,7 @@ impl<A: Application> Reconciliation<'_, A> {
             .into_iter()
             .filter(|it| it.metadata.uid == meta.uid);
         let newest = same.next().and_then(|it| read::version(&it.metadata));
-        if newest.is_some() && newest == self.round.read.version {
+        if newest.is_some() && newest == self.read.version {
             Ok(())
         } else {
             Err(newest)
@@ -93,7 +93,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
         run.progress = Some(progress.clone());
         let mut action = Action::new(
-            self.round.cx.clone(),
+            self.cx.clone(),
             run.id().to_owned(),
             effect.attempt,
             effect.resumed,
@@ -114,7 +114,7 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns a permit for an attempt.
     fn permit_for_work(&self, resumed: bool) -> Result<Permit, Wait> {
-        let purpose = match (self.round.read.deleting, resumed) {
+        let purpose = match (self.read.deleting, resumed) {
             (true, _) => Purpose::Leaving,
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
@@ -125,7 +125,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Returns a function that requeues the object.
     pub(super) fn wake(&self) -> impl Fn() + Clone + Send + Sync + use<A> {
         let shared = Arc::clone(self.shared);
-        let object: ObjectRef<Cached<A::Resource>> = named(self.round.object.meta());
+        let object: ObjectRef<Cached<A::Resource>> = named(self.object.meta());
         move || shared.requeue(object.clone())
     }
 }

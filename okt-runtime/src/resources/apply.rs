@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::attempts::{Attempts, Pace};
 use super::declared::{Declared, Resources};
 use super::drift::{covers, owned_fields};
-use super::going::{Going, Owned};
+use super::going::{DeletionPlan, Owned};
 use super::kept::Kept;
 use super::names::Key;
 use super::plan::{Plan, Presence, plan};
@@ -35,7 +35,7 @@ pub(crate) type Accepted = BTreeMap<Key, u64>;
 
 /// The kinds of writes that this reconciliation may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Leave {
+pub(crate) struct AllowedWrites {
     /// Whether OKT may create and repair: not for an object that is being deleted.
     pub(crate) creates: bool,
     /// Whether OKT may prune: not after a jump, because the record may have been wrong about the application's state.
@@ -71,7 +71,11 @@ struct Wanted {
 
 impl<K: LifecycleObject> Applying<'_, K> {
     /// Applies all declarations and prunes; a failure of one object does not stop the others.
-    pub(super) async fn apply(mut self, resources: &Resources, leave: Leave) -> ApplyReport {
+    pub(super) async fn apply(
+        mut self,
+        resources: &Resources,
+        leave: AllowedWrites,
+    ) -> ApplyReport {
         self.attempts.forget_old(&self.pace);
         let owned = self.owned();
         let mut wanted = Wanted::default();
@@ -112,7 +116,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Deletes the resources that Kubernetes does not delete with their owner, except kept ones.
     pub(super) async fn clear(mut self, resources: &Resources) -> ApplyReport {
         let owned = self.owned();
-        let going = Going::with_owner(&self.site, resources, &owned);
+        let going = DeletionPlan::with_owner(&self.site, resources, &owned);
         self.delete_first(&going).await;
         self.await_going(&going);
         self.report
@@ -121,7 +125,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Deletes owned objects that are no longer declared.
     async fn prune(&mut self, resources: &Resources, owned: &Owned, wanted: &Wanted) {
         self.accepted.retain(|key, _| wanted.all.contains(key));
-        let going = Going::surplus(&self.site, resources, &wanted.all, owned);
+        let going = DeletionPlan::surplus(&self.site, resources, &wanted.all, owned);
         self.delete_first(&going).await;
         if going.is_awaited {
             self.await_going(&going);
@@ -129,7 +133,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Deletes the objects of the first wave; a failure of one does not stop the others.
-    async fn delete_first(&mut self, going: &Going<'_>) {
+    async fn delete_first(&mut self, going: &DeletionPlan<'_>) {
         for (key, there) in &going.first {
             if there.is_deleting() || self.has_failed_lately(None, key) {
                 continue;
@@ -159,7 +163,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
     }
 
-    fn await_going(&mut self, going: &Going<'_>) {
+    fn await_going(&mut self, going: &DeletionPlan<'_>) {
         let left = going.left(&self.site);
         self.report.awaited.extend(left.map(|left| (None, left)));
     }
@@ -295,7 +299,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
                     self.check(index, declared, key, &object);
                     return Ok(());
                 }
-                (Plan::Check | Plan::Leave, _) => {
+                (Plan::Check | Plan::AllowedWrites, _) => {
                     self.report.made.insert(index);
                     return Ok(());
                 }

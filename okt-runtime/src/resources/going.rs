@@ -16,7 +16,7 @@ pub(super) type Owned = BTreeMap<Key, Arc<Kept>>;
 const ORPHANS: &str = "orphan";
 
 /// The objects to delete, in waves.
-pub(super) struct Going<'a> {
+pub(super) struct DeletionPlan<'a> {
     /// The objects of the highest wave, which go now.
     pub(super) first: Vec<(&'a Key, &'a Arc<Kept>)>,
     /// The number of objects in lower waves.
@@ -25,7 +25,7 @@ pub(super) struct Going<'a> {
     pub(super) is_awaited: bool,
 }
 
-impl<'a> Going<'a> {
+impl<'a> DeletionPlan<'a> {
     /// Selects the objects that an object in use no longer declares.
     pub(super) fn surplus<K: LifecycleObject>(
         site: &Site<'_, K>,
@@ -97,6 +97,8 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Returns whether the operator has to delete any resource before its owner is gone, except kept ones.
     pub(crate) fn leaves_something(&self, resources: &Resources) -> bool {
         let owned = self.owned();
-        !Going::with_owner(self, resources, &owned).first.is_empty()
+        !DeletionPlan::with_owner(self, resources, &owned)
+            .first
+            .is_empty()
     }
 }

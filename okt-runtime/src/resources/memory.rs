@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::apply::{Accepted, Applying, Leave};
+use super::apply::{Accepted, AllowedWrites, Applying};
 use super::attempts::{Attempts, LastAttempt, Pace};
 use super::declared::Resources;
 use super::report::{ApplyReport, OwnedStatus};
@@ -72,7 +72,7 @@ impl OwnedMemory {
         &mut self,
         site: Site<'_, K>,
         pace: Pace,
-        leave: Leave,
+        leave: AllowedWrites,
         declared: &Resources,
     ) -> ApplyReport {
         let report = self.applying(site, pace).apply(declared, leave).await;

@@ -31,20 +31,20 @@ pub(crate) enum Gate {
     /// All while this is true. A closed channel counts as false, because it cannot report a loss.
     Leader(watch::Receiver<bool>),
     /// Those of the ranges that a member holds.
-    Member(Arc<Standing>),
+    Member(Arc<MembershipHandle>),
 }
 
 /// The standing of a member, as the operators of its process see it.
-pub(crate) struct Standing {
+pub(crate) struct MembershipHandle {
     /// The name of the group.
     group: String,
     pub(crate) held: watch::Receiver<Held>,
     pub(crate) stopwatch: Stopwatch,
-    parties: Mutex<Vec<Weak<dyn Party>>>,
+    parties: Mutex<Vec<Weak<dyn GateMember>>>,
 }
 
 /// An operator, as a member sees it.
-pub(crate) trait Party: Send + Sync {
+pub(crate) trait GateMember: Send + Sync {
     /// Returns the name of the CRD of its objects.
     fn kind(&self) -> &'static str;
 
@@ -67,7 +67,7 @@ pub(crate) struct Change {
     pub(crate) lost: Ranges,
 }
 
-impl Standing {
+impl MembershipHandle {
     pub(crate) fn new(
         group: String,
         held: watch::Receiver<Held>,
@@ -87,12 +87,12 @@ impl Standing {
         (self.stopwatch.now().most < held.until).then_some(held)
     }
 
-    fn parties(&self) -> MutexGuard<'_, Vec<Weak<dyn Party>>> {
+    fn parties(&self) -> MutexGuard<'_, Vec<Weak<dyn GateMember>>> {
         self.parties.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the operators that run.
-    fn running(&self) -> Vec<Arc<dyn Party>> {
+    fn running(&self) -> Vec<Arc<dyn GateMember>> {
         let mut parties = self.parties();
         parties.retain(|party| party.strong_count() > 0);
         parties.iter().filter_map(Weak::upgrade).collect()
@@ -189,9 +189,9 @@ impl Gate {
     }
 
     /// Tells the member about an operator.
-    pub(crate) fn join(&self, party: &Arc<impl Party + 'static>) {
+    pub(crate) fn join(&self, party: &Arc<impl GateMember + 'static>) {
         if let Self::Member(standing) = self {
-            let party: Arc<dyn Party> = Arc::clone(party) as _;
+            let party: Arc<dyn GateMember> = Arc::clone(party) as _;
             standing.parties().push(Arc::downgrade(&party));
         }
     }

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::gate::{Gate, Standing};
+use super::gate::{Gate, MembershipHandle};
 use super::lease::{self, GROUP_LABEL, table_name};
 use super::member::Member;
 use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
@@ -153,7 +153,7 @@ impl Group {
 /// The service account may `list`, `watch`, `create`, `patch` and `delete` leases in the namespace.
 #[must_use = "operators act on nothing once it is dropped"]
 pub struct Membership {
-    standing: Arc<Standing>,
+    standing: Arc<MembershipHandle>,
     stopping: CancellationToken,
     kept: JoinHandle<()>,
 }
@@ -165,7 +165,8 @@ impl Membership {
     /// It never fails: it retries while the API server does not answer.
     pub fn join(client: Client, group: Group) -> Self {
         let (held_in, held) = watch::channel(Held::NOTHING);
-        let standing = Standing::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
+        let standing =
+            MembershipHandle::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
         let stopping = CancellationToken::new();
         let process = Process {
             leases: Api::namespaced(client, &group.namespace),
@@ -224,7 +225,7 @@ struct Process {
     group: Group,
     timing: Timing,
     held: watch::Sender<Held>,
-    standing: Arc<Standing>,
+    standing: Arc<MembershipHandle>,
     stopping: CancellationToken,
 }
 
@@ -432,7 +433,7 @@ impl Process {
                 Request::Delete { name, uid, version } => {
                     delete(&leases, &name, uid, Some(version)).await
                 }
-                Request::Leave { uid } => delete(&leases, &own, uid, None).await,
+                Request::AllowedWrites { uid } => delete(&leases, &own, uid, None).await,
             }
         };
         let group = self.group.name.clone();

@@ -11,7 +11,7 @@ use crate::work::Offer;
 
 /// The input of the rules besides the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing<'a> {
+pub(super) struct RuleInput<'a> {
     pub(super) memory: &'a Memory,
     pub(super) offers: &'a [Offer],
     /// The namespace and name that the agent's settings bind it to.
@@ -59,8 +59,8 @@ pub(super) enum Acknowledged {
 }
 
 /// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
-pub(super) fn asked(standing: Standing<'_>, id: &ActionId, request: &ActionRequest) -> Verdict {
-    let Standing {
+pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequest) -> Verdict {
+    let RuleInput {
         memory,
         offers,
         object,

@@ -1,7 +1,7 @@
 //! This file checks the rules about the status that is written.
 
 use okt_core::Mark;
-use okt_core::decide::{Verdict, Why};
+use okt_core::decide::{By, Verdict, Why};
 use okt_core::facts::Task;
 use okt_core::record::{Record, Recorded};
 
@@ -24,6 +24,7 @@ impl World {
             );
         }
         if let Verdict::Go(go) = draft.step {
+            self.tally.triggered += u32::from(go.by == By::Trigger);
             self.must(
                 !(round.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
                 "follows an observation that is older than its own last act",

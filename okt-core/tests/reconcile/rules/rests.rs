@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use okt_core::decide::{Stand, Verdict};
+use okt_core::decide::{StayReason, Verdict};
 use okt_core::facts::Task;
 use okt_core::{Cause, Graph};
 
@@ -28,10 +28,13 @@ impl World {
         let Some(facts) = self.facts() else {
             return;
         };
+        // An absence may have come to its end since the last observation.
+        let is_observed = facts.is_observed && !facts.is_observation_spent;
+        let is_observed_next = facts.observe_after.is_zero() && !is_observed;
         let has_timer = is_left || !awaits_an_event(&facts) || wait.is_some();
         let soonest = soonest(self.case.life, &facts).filter(|_| !is_left);
         self.must(
-            is_continued || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
+            is_continued || is_observed_next || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
             "uses a time that is over: it spins",
         );
         self.must(
@@ -57,8 +60,8 @@ fn soonest(life: Option<&Graph<'_>>, facts: &Facts<'_>) -> Option<Duration> {
         return facts.writes.wait;
     }
     let draft = facts.writes.draft;
-    let is_loop_guarded =
-        draft.is_some_and(|(draft, _)| matches!(draft.step, Verdict::Stand(Stand::LoopGuard(_))));
+    let is_loop_guarded = draft
+        .is_some_and(|(draft, _)| matches!(draft.step, Verdict::Stay(StayReason::LoopGuard(_))));
     let is_work_held = facts.object.is_paused() || is_loop_guarded;
     let retry = facts.work.due.filter(|_| !is_work_held);
     let record = facts.object.recorded.at();

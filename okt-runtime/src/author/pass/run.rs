@@ -9,11 +9,11 @@ use okt_core::pass::{Operations, PassOutcome, PassRun, Step};
 use okt_core::{Answer, StateId, reasons};
 
 use super::{Pass, Steps, soonest};
-use crate::author::asked::Asker;
+use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::failure::Failure;
 use crate::resources::{
-    ApplyReport, Cluster, Leave, OwnedMemory, OwnedStatus, Pace, Resources, Site, listed,
+    AllowedWrites, ApplyReport, Cluster, OwnedMemory, OwnedStatus, Pace, Resources, Site, listed,
 };
 use crate::wire::object::LifecycleObject;
 
@@ -52,7 +52,7 @@ impl<K: LifecycleObject> Hands<K> {
             may_write: &*self.may_act,
         };
         site.check_leader()?;
-        let leave = Leave {
+        let leave = AllowedWrites {
             creates: self.creates,
             prunes,
         };
@@ -89,7 +89,7 @@ impl FinishedRun {
 /// Runs the pass of an object and applies what its steps declared.
 pub(crate) async fn run<K: LifecycleObject>(
     steps: &impl Steps<K>,
-    asker: &Asker<'_, K>,
+    asker: &CallGuard<'_, K>,
     cx: &Context<K>,
     hands: Hands<K>,
     deleting: bool,

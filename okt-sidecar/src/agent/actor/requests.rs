@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::attempt::Course;
 use super::super::command::ActorRequest;
 use super::super::memory::{Change, Note, Remembered, fingerprint};
-use super::super::rules::{self, Standing};
+use super::super::rules::{self, RuleInput};
 use super::Actor;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Phase, Problem,
@@ -75,7 +75,7 @@ impl<W: Work> Actor<W> {
             let board = self.board.borrow();
             (board.stopping, board.sighting.seen.clone())
         };
-        let standing = Standing {
+        let standing = RuleInput {
             memory: &self.memory,
             offers: &self.offers,
             object: self.settings.object.as_ref(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::actor::requests::begun;
 use super::super::memory::{Change, Memory, Remembered};
-use super::{Acknowledged, Cancelled, Standing, Verdict, acknowledged, asked, cancelled};
+use super::{Acknowledged, Cancelled, RuleInput, Verdict, acknowledged, asked, cancelled};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
 };
@@ -82,7 +82,7 @@ impl Agent {
     }
 
     fn ask(&self, name: &str, request: &ActionRequest) -> Verdict {
-        let standing = Standing {
+        let standing = RuleInput {
             memory: &self.memory,
             offers: &self.offers,
             object: self.object.as_ref(),

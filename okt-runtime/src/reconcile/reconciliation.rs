@@ -1,17 +1,17 @@
-//! The object that is being reconciled, and what its machine does not hold: decoded objects and texts.
+//! The object that is being reconciled: its memory, and what its machine does not hold, the decoded objects and the texts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Resource;
-use okt_core::machine::{Draft, Facts, Object, Setup, Stored, WorkId};
+use okt_core::machine::{Facts, Object, Setup, Stored, WorkId};
 use okt_core::record::Recorded;
 use okt_core::{Lifecycle, StateId};
 use serde_json::Value;
 
 use super::reading::{self, Surroundings};
 use crate::author::application::{Application, ExtraOf, StateOf};
-use crate::author::asked::Asker;
+use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::author::pass::FinishedRun;
 use crate::cache::cached::PlaceOf;
@@ -25,18 +25,13 @@ use crate::wire::status::{Position, Status};
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
-/// An object that is being reconciled.
+/// An object that is being reconciled: its memory, and what its machine does not hold, the decoded objects and the texts.
 pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) shared: &'a Arc<Shared<A>>,
     pub(super) setup: Setup<'static>,
     pub(super) place: &'a PlaceOf<A::Resource>,
     pub(super) known: &'a Known,
     pub(super) memory: &'a mut Remembered,
-    pub(super) round: Round<A>,
-}
-
-/// The decoded objects and the texts of one reconciliation; none of them outlives it.
-pub(super) struct Round<A: Application> {
     pub(super) object: Arc<A::Resource>,
     pub(super) cx: Context<A::Resource>,
     /// The same object, as the machine has read it.
@@ -52,10 +47,22 @@ pub(super) struct Round<A: Application> {
     pub(super) extra: Option<ExtraOf<A>>,
 }
 
-impl<A: Application> Round<A> {
-    pub(super) fn of(shared: &Shared<A>, object: Arc<A::Resource>) -> Self {
+impl<'a, A: Application> Reconciliation<'a, A> {
+    /// Begins a reconciliation of an object.
+    pub(super) fn of(
+        shared: &'a Arc<Shared<A>>,
+        place: &'a PlaceOf<A::Resource>,
+        known: &'a Known,
+        memory: &'a mut Remembered,
+        object: Arc<A::Resource>,
+    ) -> Self {
         let revision = read::revision(&A::revision(&object));
-        Self {
+        let begun = Self {
+            shared,
+            setup: shared.setup(),
+            place,
+            known,
+            memory,
             cx: shared.context(Arc::clone(&object)),
             read: read_with(shared, &object, revision),
             object,
@@ -64,13 +71,15 @@ impl<A: Application> Round<A> {
             rendered: None,
             leftovers: None,
             extra: None,
-        }
+        };
+        begun.memory.machine.read(&begun.read, moment());
+        begun
     }
 
     /// Replaces the object by the answer to a write.
     ///
     /// Hashing what handlers act upon costs more than everything else here, and a write of a status does not change it.
-    pub(super) fn became(&mut self, shared: &Shared<A>, object: Arc<A::Resource>) {
+    pub(super) fn replace(&mut self, object: Arc<A::Resource>) {
         let (before, now) = (self.object.meta(), object.meta());
         let is_same = (now.generation, &now.labels, &now.annotations)
             == (before.generation, &before.labels, &before.annotations);
@@ -79,17 +88,64 @@ impl<A: Application> Round<A> {
         } else {
             read::revision(&A::revision(&object))
         };
-        self.cx = shared.context(Arc::clone(&object));
-        self.read = read_with(shared, &object, revision);
+        self.cx = self.shared.context(Arc::clone(&object));
+        self.read = read_with(self.shared, &object, revision);
         self.object = object;
         self.rendered = None;
     }
 
-    /// Notes that a draft has taken effect: what the application adds to the status belongs to one state.
-    pub(super) fn consume(&mut self, draft: &Draft) {
-        if draft.is_move() {
-            self.extra = None;
+    /// Takes the answer to a write to hand; returns it for the machine.
+    pub(super) fn became(&mut self, written: Guarded<A::Resource>) -> Stored {
+        let version = read::version(written.meta());
+        // If the answer does not decode, the next event reports it.
+        let object = written.into_inner().map(|object| {
+            self.memory.answer = Some(Arc::clone(&object) as _);
+            self.replace(object);
+            self.read
+        });
+        Stored { version, object }
+    }
+
+    /// Returns the facts of this moment.
+    pub(super) fn facts(&self) -> Option<Facts<'_>> {
+        let operator = self.shared.operator(self.uid());
+        (self.memory.machine).facts(&self.setup, operator, moment())
+    }
+
+    /// Returns the caller of the application's code.
+    pub(super) fn asker(&self) -> CallGuard<'a, A::Resource> {
+        CallGuard {
+            questions: &self.shared.questions,
+            place: self.place,
+            doubtful: self.memory.is_silent(),
         }
+    }
+
+    pub(super) fn recorded(&self) -> &Recorded {
+        &self.read.recorded
+    }
+
+    /// Returns the state on record, if this graph has it.
+    pub(super) fn state(&self) -> Option<StateOf<A>> {
+        StateOf::<A>::from_id(self.recorded().at()?.state)
+    }
+
+    /// Returns the id of the state on record.
+    pub(super) fn state_id(&self) -> StateId {
+        self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
+    }
+
+    pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
+        position_of::<A>(&self.object)
+    }
+
+    /// Returns the id of work as the position records it.
+    pub(super) fn action_id(&self, work: WorkId) -> String {
+        read::action_id(self.position(), self.uid(), work.transition, work.run)
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.object.meta().uid.as_deref().unwrap_or_default()
     }
 }
 
@@ -117,60 +173,4 @@ fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<State
 
 fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {
     object.status_of()?.lifecycle.as_ref()
-}
-
-impl<'a, A: Application> Reconciliation<'a, A> {
-    /// Takes the answer to a write to hand; returns it for the machine.
-    pub(super) fn became(&mut self, written: Guarded<A::Resource>) -> Stored {
-        let version = read::version(written.meta());
-        // If the answer does not decode, the next event reports it.
-        let object = written.into_inner().map(|object| {
-            self.memory.answer = Some(Arc::clone(&object) as _);
-            self.round.became(self.shared, object);
-            self.round.read
-        });
-        Stored { version, object }
-    }
-
-    /// Returns the facts of this moment.
-    pub(super) fn facts(&self) -> Option<Facts<'_>> {
-        let operator = self.shared.operator(self.uid());
-        (self.memory.machine).facts(&self.setup, operator, moment())
-    }
-
-    /// Returns the caller of the application's code.
-    pub(super) fn asker(&self) -> Asker<'a, A::Resource> {
-        Asker {
-            questions: &self.shared.questions,
-            place: self.place,
-            doubtful: self.memory.is_silent(),
-        }
-    }
-
-    pub(super) fn recorded(&self) -> &Recorded {
-        &self.round.read.recorded
-    }
-
-    /// Returns the state on record, if this graph has it.
-    pub(super) fn state(&self) -> Option<StateOf<A>> {
-        StateOf::<A>::from_id(self.recorded().at()?.state)
-    }
-
-    /// Returns the id of the state on record.
-    pub(super) fn state_id(&self) -> StateId {
-        self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
-    }
-
-    pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
-        position_of::<A>(&self.round.object)
-    }
-
-    /// Returns the id of work as the position records it.
-    pub(super) fn action_id(&self, work: WorkId) -> String {
-        read::action_id(self.position(), self.uid(), work.transition, work.run)
-    }
-
-    pub(super) fn uid(&self) -> &str {
-        self.round.object.meta().uid.as_deref().unwrap_or_default()
-    }
 }
