@@ -11,15 +11,14 @@
 //!
 //! | effect | you | then |
 //! |---|---|---|
-//! | [`AddFinalizer`](Effect::AddFinalizer), [`RemoveFinalizer`](Effect::RemoveFinalizer) | PATCH the object | [`patched`](Reconciliation::patched) with the answer |
+//! | [`Write`](Effect::Write) | [`send`](Write::send) it | [`patched`](Reconciliation::patched) with the answer |
 //! | [`Observe`](Effect::Observe) | observe the application, or not | [`observed`](Reconciliation::observed) |
-//! | [`WriteStatus`](Effect::WriteStatus) | PATCH the status | [`patched`](Reconciliation::patched) with the answer |
 //! | [`Work`](Effect::Work) | do the work of the state | [`ended`](Reconciliation::ended) with its result |
 //! | [`Rest`](Effect::Rest) | return | |
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use kube::api::{Patch, PatchParams, PostParams};
+//! # use kube::api::PostParams;
 //! # use kube::runtime::controller::Action;
 //! # use kube::{Api, Client, CustomResource, ResourceExt};
 //! # use okt::lifecycle::{Effect, Memory, Reconciliation, Work};
@@ -63,19 +62,12 @@
 //! }
 //!
 //! async fn reconcile(sign: Arc<Sign>, cx: Arc<Ctx>) -> kube::Result<Action> {
-//!     let name = sign.name_any();
 //!     let api: Api<Sign> = Api::namespaced(cx.client.clone(), &sign.namespace().unwrap_or_default());
 //!     let mut sign = Reconciliation::of(&cx.memory, sign);
 //!     loop {
 //!         match sign.decide() {
-//!             Effect::AddFinalizer(patch) | Effect::RemoveFinalizer(patch) => {
-//!                 sign.patched(api.patch(&name, &PatchParams::default(), &patch).await?)?;
-//!             }
+//!             Effect::Write(write) => sign.patched(write.send(&api, "signs").await?)?,
 //!             Effect::Observe => sign.observed(Observation::unobserved()),
-//!             Effect::WriteStatus(write) => {
-//!                 let (params, patch) = (write.params("signs"), write.patch());
-//!                 sign.patched(api.patch_status(&name, &params, &patch).await?)?;
-//!             }
 //!             Effect::Work(work) => sign.ended(work.state().dispatch(&Painter, &work).await),
 //!             Effect::Rest(None) => return Ok(Action::await_change()),
 //!             Effect::Rest(Some(time)) => return Ok(Action::requeue(time)),
@@ -123,7 +115,7 @@ pub use okt_core::decide::{By, Ending, Go, Run, StayReason, Verdict, decide};
 pub use okt_core::facts::LifecycleFacts;
 pub use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
 
-pub use self::effect::{Effect, StatusWrite, Work};
+pub use self::effect::{Effect, Work, Write};
 pub use self::memory::Memory;
 pub use self::reconciliation::Reconciliation;
 

@@ -120,18 +120,11 @@ async fn reconcile(notice: Arc<Notice>, cx: Arc<Ctx>) -> kube::Result<Action> {
     let mut notice = Reconciliation::of(&cx.memory, notice);
     loop {
         match notice.decide() {
-            Effect::AddFinalizer(patch) | Effect::RemoveFinalizer(patch) => {
-                let params = PatchParams::default();
-                notice.patched(notices.patch(&name, &params, &patch).await?)?;
-            }
+            Effect::Write(write) => notice.patched(write.send(&notices, "notices").await?)?,
             Effect::Observe => notice.observed(match maps.get_metadata_opt(&name).await? {
                 Some(_) => Observation::in_state(NoticeState::Posted),
                 None => Observation::absent(),
             }),
-            Effect::WriteStatus(write) => {
-                let (params, patch) = (write.params("notices"), write.patch());
-                notice.patched(notices.patch_status(&name, &params, &patch).await?)?;
-            }
             Effect::Work(work) => notice.ended(work.state().dispatch(&*cx, &work).await),
             Effect::Rest(None) => return Ok(Action::await_change()),
             Effect::Rest(Some(time)) => return Ok(Action::requeue(time)),

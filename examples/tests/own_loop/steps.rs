@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use okt::lifecycle::{
-    Effect, Memory, Reconciliation, Recorded, StatusWrite, Verdict, Work, recorded,
-};
+use okt::lifecycle::{Effect, Memory, Reconciliation, Recorded, Verdict, Work, Write, recorded};
 use okt::{Answer, Failure, Lifecycle, Observation};
 use serde_json::json;
 
@@ -29,9 +27,8 @@ impl Steps {
         }
     }
 
-    async fn write(&mut self, write: &StatusWrite<Notice>) {
-        let (params, patch) = (write.params("notices"), write.patch());
-        let answer = self.notices.patch_status("welcome", &params, &patch).await;
+    async fn write(&mut self, write: &Write<Notice>) {
+        let answer = write.send(&self.notices, "notices").await;
         self.now
             .patched(answer.expect("accepted"))
             .expect("recorded");
@@ -41,14 +38,8 @@ impl Steps {
     async fn next(&mut self) -> Result<Work<Notice>, Option<Duration>> {
         loop {
             match self.now.decide() {
-                Effect::AddFinalizer(patch) | Effect::RemoveFinalizer(patch) => {
-                    let params = PatchParams::default();
-                    let answer = self.notices.patch("welcome", &params, &patch).await;
-                    let answer = answer.expect("accepted");
-                    self.now.patched(answer).expect("no status");
-                }
                 Effect::Observe => self.now.observed(Observation::unobserved()),
-                Effect::WriteStatus(write) => self.write(&write).await,
+                Effect::Write(write) => self.write(&write).await,
                 Effect::Work(work) => return Ok(work),
                 Effect::Rest(time) => return Err(time),
             }
@@ -118,16 +109,11 @@ async fn work_does_not_begin_for_a_position_that_the_answer_does_not_have() {
     let mut steps = Steps::begin(&place, &memory).await;
     loop {
         match steps.now.decide() {
-            Effect::WriteStatus(write) => {
+            Effect::Write(write) if write.status().is_some() => {
                 assert!(matches!(write.verdict(), Some(Verdict::Go(_))));
                 break;
             }
-            Effect::AddFinalizer(patch) => {
-                let params = PatchParams::default();
-                let patched = place.notices.patch("welcome", &params, &patch).await;
-                let answer = patched.expect("accepted");
-                steps.now.patched(answer).expect("no status");
-            }
+            Effect::Write(write) => steps.write(&write).await,
             Effect::Observe => steps.now.observed(Observation::unobserved()),
             effect => panic!("{effect:?}"),
         }
@@ -142,7 +128,8 @@ async fn work_does_not_begin_for_a_position_that_the_answer_does_not_have() {
         error.to_string(),
         "record a status: the answer has no `lifecycle`"
     );
-    assert!(matches!(steps.now.decide(), Effect::WriteStatus(_)));
+    let again = steps.now.decide();
+    assert!(matches!(again, Effect::Write(write) if write.status().is_some()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ impl World {
         self.decisions(&mut events);
         self.surroundings(&mut events);
         let process = &self.process;
-        if process.has_timer && process.round.is_none() && self.budget.ticks > 0 {
+        if process.has_timer && process.at_hand.is_none() && self.budget.ticks > 0 {
             events.extend([Event::TimePasses, Event::Requeued]);
         }
         if self.presence == Presence::Gone {

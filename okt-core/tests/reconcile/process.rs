@@ -22,7 +22,7 @@ pub(crate) struct Process {
     /// The machine of the object, as the product has it.
     pub(crate) machine: Machine,
     /// The reconciliation under way.
-    pub(crate) round: Option<Round>,
+    pub(crate) at_hand: Option<AtHand>,
     /// The object waits for its reconciliation.
     pub(crate) queued: bool,
     /// A reconcile request named the object since its last reconciliation began.
@@ -68,7 +68,7 @@ pub(crate) struct Truth {
 
 /// What the shell has at hand during one reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Round {
+pub(crate) struct AtHand {
     /// The object at hand: from the cache, then from the answers to writes.
     pub(crate) object: Object,
     pub(crate) effects: u8,
@@ -98,7 +98,7 @@ impl Process {
             draining: false,
             cache: object,
             machine: Machine::default(),
-            round: None,
+            at_hand: None,
             queued: true,
             is_named: false,
             is_reopened: false,
@@ -112,13 +112,13 @@ impl Process {
 
     /// Returns whether the operator takes a decision next.
     pub(crate) fn is_active(&self) -> bool {
-        self.queued || self.round.is_some()
+        self.queued || self.at_hand.is_some()
     }
 
     /// Returns the object at hand, or the one that the next reconciliation begins with.
     pub(crate) fn object(&self) -> &Object {
-        self.round
+        self.at_hand
             .as_ref()
-            .map_or(&self.cache, |round| &round.object)
+            .map_or(&self.cache, |at_hand| &at_hand.object)
     }
 }

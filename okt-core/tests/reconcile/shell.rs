@@ -16,7 +16,7 @@ use crate::machine::{
 };
 use crate::object::{About, Object, Report, Status};
 use crate::plant::Bug;
-use crate::process::{Round, Run, Task};
+use crate::process::{AtHand, Run, Task};
 use crate::translate::WAIT;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
@@ -34,11 +34,11 @@ impl World {
 
     /// Begins a reconciliation, unless one is under way. Returns how long to wait if the object is too old for one.
     pub(crate) fn begin(&mut self) -> Option<Requeue> {
-        if let Some(round) = &mut self.process.round {
+        if let Some(at_hand) = &mut self.process.at_hand {
             if std::mem::take(&mut self.process.is_reopened)
                 && self.bug != Some(Bug::LeaderChangeMissed)
             {
-                round.is_reopened = true;
+                at_hand.is_reopened = true;
                 self.machine(Machine::reopen);
             }
             return None;
@@ -60,7 +60,7 @@ impl World {
         }
         let read = self.read(&object);
         self.machine(|machine| machine.read(&read, now));
-        self.process.round = Some(Round {
+        self.process.at_hand = Some(AtHand {
             object,
             effects: 0,
             has_acted: false,
@@ -101,20 +101,20 @@ impl World {
 
     /// The operator takes one decision and performs it.
     pub(crate) fn decides(&mut self, outcome: EffectOutcome) {
-        if self.process.round.is_none() {
+        if self.process.at_hand.is_none() {
             self.tally.reconciliations += 1;
         }
         self.tally.decisions += 1;
         match self.next_decision() {
             Decision::Rest(next) => self.rests(next),
             Decision::Do(effect) => {
-                let Some(mut round) = self.process.round else {
+                let Some(mut at_hand) = self.process.at_hand else {
                     return self.breaks("performs an effect outside a reconciliation");
                 };
-                round.effects += 1;
-                self.check_effect(&effect, &round);
-                self.perform(effect, outcome, &mut round);
-                self.process.round = Some(round);
+                at_hand.effects += 1;
+                self.check_effect(&effect, &at_hand);
+                self.perform(effect, outcome, &mut at_hand);
+                self.process.at_hand = Some(at_hand);
             }
         }
     }
@@ -127,7 +127,7 @@ impl World {
         };
         self.check_rest(wait, next.is_under_way());
         let process = &mut self.process;
-        process.round = None;
+        process.at_hand = None;
         process.has_timer = wait.is_some();
         // So short a time counts as none: no other wait is over by then.
         process.queued |= wait == Some(Requeue::SHORTEST);
@@ -147,27 +147,27 @@ impl World {
         }
     }
 
-    fn perform(&mut self, effect: Effect, outcome: EffectOutcome, round: &mut Round) {
+    fn perform(&mut self, effect: Effect, outcome: EffectOutcome, at_hand: &mut AtHand) {
         match effect {
-            Effect::AddFinalizer(effect) => self.add_finalizer(effect, outcome, round),
-            Effect::DropFinalizer(effect) => self.drop_finalizer(effect, outcome, round),
-            Effect::Observe(effect) => self.observe(effect, outcome, round),
-            Effect::RunPass(effect) => self.run_pass(effect, outcome, round),
-            Effect::Apply(effect) => self.apply(effect, outcome, round),
+            Effect::AddFinalizer(effect) => self.add_finalizer(effect, outcome, at_hand),
+            Effect::DropFinalizer(effect) => self.drop_finalizer(effect, outcome, at_hand),
+            Effect::Observe(effect) => self.observe(effect, outcome, at_hand),
+            Effect::RunPass(effect) => self.run_pass(effect, outcome, at_hand),
+            Effect::Apply(effect) => self.apply(effect, outcome, at_hand),
             Effect::Clear(effect) => self.clear(effect, outcome),
-            Effect::Render(effect) => self.render(effect, outcome, round),
-            Effect::TakeOver(effect) => self.take_over(effect, outcome, round),
-            Effect::Commit(effect) => self.commit(effect, outcome, round),
+            Effect::Render(effect) => self.render(effect, outcome, at_hand),
+            Effect::TakeOver(effect) => self.take_over(effect, outcome, at_hand),
+            Effect::Commit(effect) => self.commit(effect, outcome, at_hand),
             Effect::ChangeWork(effect) => {
-                self.check_commit(&effect.draft, round);
-                self.took_effect(&effect.draft, round);
+                self.check_commit(&effect.draft, at_hand);
+                self.took_effect(&effect.draft, at_hand);
                 let (setup, now) = (self.setup(), self.now);
                 self.machine(|machine| machine.work_changed(effect, &setup, now));
             }
-            Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, round),
-            Effect::ShowFailure(effect) => self.show_failure(effect, outcome, round),
-            Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, round),
-            Effect::Start(effect) => self.start(effect, outcome, round),
+            Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, at_hand),
+            Effect::ShowFailure(effect) => self.show_failure(effect, outcome, at_hand),
+            Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, at_hand),
+            Effect::Start(effect) => self.start(effect, outcome, at_hand),
             Effect::Cancel(effect) => {
                 self.note_cancel(effect.task);
                 self.machine(|machine| machine.cancelled(effect));
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    fn observe(&mut self, effect: Observe, outcome: EffectOutcome, round: &mut Round) {
+    fn observe(&mut self, effect: Observe, outcome: EffectOutcome, at_hand: &mut AtHand) {
         if outcome == EffectOutcome::WorkEndsMeanwhile {
             self.action_ends(self.usual_answer());
         }
@@ -185,11 +185,11 @@ impl World {
             ObservationResult::Silent
         };
         let now = self.now;
-        round.has_acted = false;
+        at_hand.has_acted = false;
         self.machine(|machine| machine.observed(effect, seen, Vec::new(), now));
     }
 
-    fn run_pass(&mut self, effect: RunPass, outcome: EffectOutcome, round: &mut Round) {
+    fn run_pass(&mut self, effect: RunPass, outcome: EffectOutcome, at_hand: &mut AtHand) {
         let Some(graph) = self.case.pass else {
             return self.breaks("runs a pass that the application does not declare");
         };
@@ -199,7 +199,7 @@ impl World {
         } else {
             None
         };
-        let deleting = round.object.spec.deleting;
+        let deleting = at_hand.object.spec.deleting;
         let mut puts = Vec::from([self.cluster.put]);
         let run = ran(graph, deleting, unusual, |step| {
             let put = puts[puts.len() - 1];
@@ -218,13 +218,13 @@ impl World {
         };
         let (end, leaving) = (report.end, effect.leaving);
         let ran = PassResult { end, leaving };
-        round.run = Some(Run { ran, unusual });
+        at_hand.run = Some(Run { ran, unusual });
         let (setup, now) = (self.setup(), self.now);
         self.machine(|machine| machine.pass_ran(effect, &report, &setup, now));
     }
 
-    fn apply(&mut self, effect: Apply, outcome: EffectOutcome, round: &Round) {
-        let declares = self.declares_owned(&round.object.status.recorded);
+    fn apply(&mut self, effect: Apply, outcome: EffectOutcome, at_hand: &AtHand) {
+        let declares = self.declares_owned(&at_hand.object.status.recorded);
         let before = self.cluster.owned;
         let result = if let EffectOutcome::ClusterFails { permanent } = outcome {
             self.budget.cluster -= 1;
@@ -279,7 +279,7 @@ impl World {
     }
 
     /// Starts the work on record, unless it has to wait for a permit or for the task of a former object.
-    fn start(&mut self, effect: Start, outcome: EffectOutcome, round: &mut Round) {
+    fn start(&mut self, effect: Start, outcome: EffectOutcome, at_hand: &mut AtHand) {
         if matches!(outcome, EffectOutcome::NoPermit | EffectOutcome::NotYet) {
             self.budget.permits -= 1;
             self.permits = if outcome == EffectOutcome::NoPermit {
@@ -300,15 +300,15 @@ impl World {
             Permits::Taken => StartResult::NoPermit(None),
             Permits::Later => StartResult::NoPermit(Some(WAIT)),
             Permits::Free => {
-                self.begin_task(&effect, round);
+                self.begin_task(&effect, at_hand);
                 StartResult::Started
             }
         };
         self.machine(|machine| machine.started(effect, result));
     }
 
-    fn begin_task(&mut self, effect: &Start, round: &Round) {
-        let id = self.in_flight(&round.object.status.recorded);
+    fn begin_task(&mut self, effect: &Start, at_hand: &AtHand) {
+        let id = self.in_flight(&at_hand.object.status.recorded);
         self.note_begin(id, effect.attempt);
         self.process.task = id.map(|work| Task {
             id: effect.task,
@@ -316,28 +316,38 @@ impl World {
         });
     }
 
-    fn add_finalizer(&mut self, effect: AddFinalizer, outcome: EffectOutcome, round: &mut Round) {
+    fn add_finalizer(
+        &mut self,
+        effect: AddFinalizer,
+        outcome: EffectOutcome,
+        at_hand: &mut AtHand,
+    ) {
         let add = |object: &mut Object| object.finalizer = true;
         let now = self.now;
-        match self.write(Write::Finalizer, outcome, round, add) {
+        match self.write(Write::Finalizer, outcome, at_hand, add) {
             Ok(stored) => self.machine(|machine| machine.finalizer_added(effect, &stored, now)),
             Err(error) => self.failed(effect, error),
         }
     }
 
-    fn drop_finalizer(&mut self, effect: DropFinalizer, outcome: EffectOutcome, round: &mut Round) {
+    fn drop_finalizer(
+        &mut self,
+        effect: DropFinalizer,
+        outcome: EffectOutcome,
+        at_hand: &mut AtHand,
+    ) {
         let (was_held, abandoned) = (self.stored.finalizer, effect.abandoned);
         let drop = |object: &mut Object| object.finalizer = false;
-        let at_hand = *round;
-        let written = self.write(Write::Finalizer, outcome, round, drop);
+        let before = *at_hand;
+        let written = self.write(Write::Finalizer, outcome, at_hand, drop);
         if was_held && !self.stored.finalizer {
-            self.check_release(&at_hand, abandoned);
+            self.check_release(&before, abandoned);
             if !self.others_hold {
                 self.presence = Presence::Gone;
             }
         }
         // The answer of a released object is not looked at.
-        *round = at_hand;
+        *at_hand = before;
         self.process.truth.has_let_go = written.is_ok();
         match written {
             Ok(_) => self.machine(|machine| machine.finalizer_dropped(effect)),
@@ -350,13 +360,13 @@ impl World {
         &mut self,
         write: Write,
         outcome: EffectOutcome,
-        round: &mut Round,
+        at_hand: &mut AtHand,
         change: impl FnOnce(&mut Object),
     ) -> Result<Stored, WriteError> {
-        match self.request(write, outcome, &round.object, change) {
+        match self.request(write, outcome, &at_hand.object, change) {
             Ok(()) => {
                 self.process.truth.wrote = self.stored.version;
-                round.object = self.stored;
+                at_hand.object = self.stored;
                 Ok(Stored {
                     version: Some(self.stored.version.of_machine()),
                     object: Some(self.read(&self.stored)),
@@ -374,9 +384,9 @@ impl World {
     }
 
     /// Renders the status of a draft, and compares it with the stored one.
-    fn render(&mut self, effect: Render, outcome: EffectOutcome, round: &mut Round) {
-        let status = self.rendered(&effect.draft, round);
-        let stored = &round.object.status;
+    fn render(&mut self, effect: Render, outcome: EffectOutcome, at_hand: &mut AtHand) {
+        let status = self.rendered(&effect.draft, at_hand);
+        let stored = &at_hand.object.status;
         let but_for_side = Status {
             extra: stored.extra,
             ..status
@@ -388,7 +398,7 @@ impl World {
         } else {
             StatusDiff::Main
         };
-        round.rendered = Some(status);
+        at_hand.rendered = Some(status);
         let (setup, now) = (self.setup(), self.now);
         let extra = match outcome {
             EffectOutcome::NoExtra => {
@@ -403,24 +413,24 @@ impl World {
         });
     }
 
-    fn take_over(&mut self, effect: TakeOver, outcome: EffectOutcome, round: &mut Round) {
+    fn take_over(&mut self, effect: TakeOver, outcome: EffectOutcome, at_hand: &mut AtHand) {
         let change = |object: &mut Object| object.status.is_inherited = false;
         let now = self.now;
-        match self.write(Write::Status, outcome, round, change) {
+        match self.write(Write::Status, outcome, at_hand, change) {
             Ok(stored) => self.machine(|machine| machine.taken_over(effect, &stored, now)),
             Err(error) => self.failed(effect, error),
         }
     }
 
     /// Writes the rendered status. Then, and only if it is stored, the draft takes effect.
-    fn commit(&mut self, effect: Commit, outcome: EffectOutcome, round: &mut Round) {
+    fn commit(&mut self, effect: Commit, outcome: EffectOutcome, at_hand: &mut AtHand) {
         let draft = effect.draft;
-        self.check_commit(&draft, round);
-        let Some(status) = round.rendered.take() else {
+        self.check_commit(&draft, at_hand);
+        let Some(status) = at_hand.rendered.take() else {
             return self.breaks("writes a status that was not rendered");
         };
-        self.check_report(&status, round);
-        let before = round.object.version;
+        self.check_report(&status, at_hand);
+        let before = at_hand.object.version;
         if self.bug == Some(Bug::BegunBeforeRecorded) && draft.work == WorkChange::New {
             let id = self.in_flight(&status.recorded);
             self.note_begin(id, 1);
@@ -433,7 +443,7 @@ impl World {
                 ..status
             };
         };
-        let stored = match self.write(Write::Status, outcome, round, change) {
+        let stored = match self.write(Write::Status, outcome, at_hand, change) {
             Ok(stored) => stored,
             Err(error) => {
                 self.failed(effect, error);
@@ -445,12 +455,12 @@ impl World {
             }
         };
         self.tally.patches += 1;
-        self.note_newest_work(round);
-        let is_vain = round.object.version == before;
+        self.note_newest_work(at_hand);
+        let is_vain = at_hand.object.version == before;
         self.process.truth.vain = is_vain.then_some(before);
-        let leftovers = round.object.status.has_leftovers;
-        if round.object.status.recorded == draft.record {
-            self.took_effect(&draft, round);
+        let leftovers = at_hand.object.status.has_leftovers;
+        if at_hand.object.status.recorded == draft.record {
+            self.took_effect(&draft, at_hand);
         }
         let (setup, now) = (self.setup(), self.now);
         let hash = || hash(&status);
@@ -459,9 +469,9 @@ impl World {
     }
 
     /// Notes that a draft takes effect: a result that it took is recorded.
-    fn took_effect(&mut self, draft: &machine::Draft, round: &mut Round) {
+    fn took_effect(&mut self, draft: &machine::Draft, at_hand: &mut AtHand) {
         if draft.work != WorkChange::Keep {
-            round.has_acted = true;
+            at_hand.has_acted = true;
             self.process.truth.result = None;
         }
     }
@@ -470,19 +480,19 @@ impl World {
         &mut self,
         effect: RemoveLeftovers,
         outcome: EffectOutcome,
-        round: &mut Round,
+        at_hand: &mut AtHand,
     ) {
         let change = |object: &mut Object| object.status.has_leftovers = false;
-        let stored = self.write(Write::Status, outcome, round, change).ok();
+        let stored = self.write(Write::Status, outcome, at_hand, change).ok();
         let now = self.now;
         self.machine(|machine| machine.leftovers_removed(effect, stored.as_ref(), now));
     }
 
-    fn show_failure(&mut self, effect: ShowFailure, outcome: EffectOutcome, round: &mut Round) {
-        let status = standing_still(round, About::FailedWrite);
-        let is_news = status != round.object.status;
+    fn show_failure(&mut self, effect: ShowFailure, outcome: EffectOutcome, at_hand: &mut AtHand) {
+        let status = standing_still(at_hand, About::FailedWrite);
+        let is_news = status != at_hand.object.status;
         let change = |object: &mut Object| object.status = status;
-        let written = is_news.then(|| self.write(Write::Status, outcome, round, change));
+        let written = is_news.then(|| self.write(Write::Status, outcome, at_hand, change));
         let result = match &written {
             None => ShowResult::Unchanged,
             Some(Ok(stored)) => ShowResult::Written(stored),
@@ -496,11 +506,11 @@ impl World {
         &mut self,
         effect: ShowUnreadable,
         outcome: EffectOutcome,
-        round: &mut Round,
+        at_hand: &mut AtHand,
     ) {
-        let status = standing_still(round, About::Garbled);
+        let status = standing_still(at_hand, About::Garbled);
         let change = |object: &mut Object| object.status = status;
-        match self.write(Write::Status, outcome, round, change) {
+        match self.write(Write::Status, outcome, at_hand, change) {
             Ok(Stored { version, .. }) => {
                 self.machine(|machine| machine.unreadable_shown(effect, version));
             }
@@ -540,8 +550,8 @@ pub(crate) fn ran(
 }
 
 /// Returns a status that reports why the object does not move, with everything else as before.
-fn standing_still(round: &Round, about: About) -> Status {
-    let Object { spec, status, .. } = round.object;
+fn standing_still(at_hand: &AtHand, about: About) -> Status {
+    let Object { spec, status, .. } = at_hand.object;
     Status {
         generation: spec.generation,
         report: Report {

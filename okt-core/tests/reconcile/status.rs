@@ -8,16 +8,16 @@ use okt_core::record::Recorded;
 
 use crate::machine::{Draft, NotReadyReason, ResourceStatus, RunEnd};
 use crate::object::{About, Report, Status};
-use crate::process::Round;
+use crate::process::AtHand;
 use crate::shell::ran;
 use crate::world::World;
 
 impl World {
     /// Returns the status to be written for a draft.
-    pub(crate) fn rendered(&self, draft: &Draft, round: &Round) -> Status {
-        let object = &round.object;
+    pub(crate) fn rendered(&self, draft: &Draft, at_hand: &AtHand) -> Status {
+        let object = &at_hand.object;
         if self.case.life.is_none() && object.is_paused() {
-            return self.rendered_while_paused(draft, round);
+            return self.rendered_while_paused(draft, at_hand);
         }
         // Desired state and visit are stored with the position.
         let (desired, visit) = if draft.record == Recorded::Nothing {
@@ -31,7 +31,7 @@ impl World {
             desired,
             visit,
             generation: object.spec.generation,
-            report: self.report(draft, round),
+            report: self.report(draft, at_hand),
             extra: self.extra,
             is_inherited: false,
             has_leftovers: false,
@@ -39,12 +39,12 @@ impl World {
     }
 
     /// Renders the status of a paused object without a lifecycle: it stays as it is, except for the pause.
-    fn rendered_while_paused(&self, draft: &Draft, round: &Round) -> Status {
-        let object = &round.object;
+    fn rendered_while_paused(&self, draft: &Draft, at_hand: &AtHand) -> Status {
+        let object = &at_hand.object;
         if object.status.report.about == About::Nothing {
             return Status {
                 generation: object.spec.generation,
-                report: self.report(draft, round),
+                report: self.report(draft, at_hand),
                 ..object.status
             };
         }
@@ -57,12 +57,12 @@ impl World {
         }
     }
 
-    fn report(&self, draft: &Draft, round: &Round) -> Report {
+    fn report(&self, draft: &Draft, at_hand: &AtHand) -> Report {
         let not_ready = match draft.not_ready {
-            NotReadyReason::AsBefore => round.object.status.report.not_ready,
+            NotReadyReason::AsBefore => at_hand.object.status.report.not_ready,
             not_ready => not_ready,
         };
-        let conditions = self.conditions(draft, round, not_ready);
+        let conditions = self.conditions(draft, at_hand, not_ready);
         let mut hasher = DefaultHasher::new();
         for Condition {
             name,
@@ -90,7 +90,7 @@ impl World {
     fn conditions(
         &self,
         draft: &Draft,
-        round: &Round,
+        at_hand: &AtHand,
         not_ready: NotReadyReason,
     ) -> Vec<Condition> {
         let Some(facts) = self.facts().map(|facts| facts.life) else {
@@ -108,7 +108,7 @@ impl World {
             return Vec::new();
         };
         let deleting = facts.deleting;
-        let run = (round.run).map(|run| ran(pass, deleting, run.unusual, |_| {}));
+        let run = (at_hand.run).map(|run| ran(pass, deleting, run.unusual, |_| {}));
         let way = match &run {
             Some(run) => Way::Ran(run),
             None if facts.is_paused() => Way::Paused,

@@ -214,7 +214,7 @@ impl World {
             draining,
             cache,
             machine,
-            round,
+            at_hand,
             queued,
             is_named,
             is_reopened,
@@ -225,16 +225,16 @@ impl World {
             truth,
         } = process;
         let newest = u64::from(stored.version.0);
-        let at_hand = process.object().version;
-        let oldest = (versions[0].version).min(cache.version).min(at_hand);
+        let version = process.object().version;
+        let oldest = (versions[0].version).min(cache.version).min(version);
         let age = |version: crate::object::Version| newest.abs_diff(u64::from(version.0));
         let mut hasher = DefaultHasher::new();
         (stored, versions, presence, cluster, sight, extra).hash(&mut hasher);
         (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
         (budget, history, broken.is_some()).hash(&mut hasher);
-        (number, leads, draining, cache, round, queued, is_named).hash(&mut hasher);
+        (number, leads, draining, cache, at_hand, queued, is_named).hash(&mut hasher);
         (is_reopened, has_timer, is_under_way, is_ending, truth).hash(&mut hasher);
-        (task.map(|task| task.work), age(cache.version), age(at_hand)).hash(&mut hasher);
+        (task.map(|task| task.work), age(cache.version), age(version)).hash(&mut hasher);
         let oldest = u64::from(oldest.0);
         machine
             .normalized(self.now, oldest, newest)

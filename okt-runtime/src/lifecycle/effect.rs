@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
@@ -20,48 +22,44 @@ use crate::wire::status::Status;
 /// It is complete: a new effect would be a breaking change, because nothing may be left undone.
 #[derive(Debug)]
 pub enum Effect<K: LifecycleObject> {
-    /// Add the finalizer: send the patch to the object, and pass the answer to
-    /// [`patched`](super::Reconciliation::patched).
-    AddFinalizer(Patch<Value>),
+    /// Write the object: send the patch, and pass the answer to [`patched`](super::Reconciliation::patched).
+    Write(Write<K>),
     /// Observe the application, and pass the observation to [`observed`](super::Reconciliation::observed).
     ///
     /// Where nothing can be observed, pass [`Observation::unobserved`](crate::Observation::unobserved).
     Observe,
-    /// Write the status: send the patch to the subresource `status`, and pass the answer to
-    /// [`patched`](super::Reconciliation::patched).
-    WriteStatus(StatusWrite<K>),
     /// Do the work of the state on record, and pass its result to [`ended`](super::Reconciliation::ended).
     Work(Work<K>),
-    /// Remove the finalizer, because the application is gone: send the patch to the object, and pass the answer to
-    /// [`patched`](super::Reconciliation::patched).
-    RemoveFinalizer(Patch<Value>),
     /// Return: there is nothing to do before this time, unless an event comes; without a time, before an event.
     Rest(Option<Duration>),
 }
 
-/// A status to write, and the decision that led to it.
+/// A write of an object: of its finalizers, or of its status with the decision that led to it.
 ///
 /// ```
 /// # use kube::Api;
 /// # use okt::LifecycleObject;
-/// # use okt::lifecycle::{Reconciliation, StatusWrite, Verdict};
-/// # async fn example<K: LifecycleObject>(api: Api<K>, name: &str, widget: &mut Reconciliation<K>, write: StatusWrite<K>) -> Result<(), Box<dyn std::error::Error>> {
-/// let answer = api.patch_status(name, &write.params("widgets"), &write.patch()).await?;
+/// # use okt::lifecycle::{Reconciliation, Verdict, Write};
+/// # async fn example<K: LifecycleObject>(api: Api<K>, widget: &mut Reconciliation<K>, write: Write<K>) -> kube::Result<()> {
+/// let answer = write.send(&api, "widgets").await?;
 /// if let Some(Verdict::Go(go)) = write.verdict() {
-///     println!("{name}: {:?}, because {}", go.by, go.why.as_str());
+///     println!("{:?}, because {}", go.by, go.why.as_str());
 /// }
 /// widget.patched(answer)?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct StatusWrite<K: LifecycleObject> {
+pub struct Write<K: LifecycleObject> {
+    pub(super) name: String,
     pub(super) version: Option<String>,
     pub(super) content: Content<K>,
 }
 
 #[derive(Debug)]
 pub(super) enum Content<K: LifecycleObject> {
+    /// The finalizers.
+    Finalizers(Value),
     /// The status, to be applied.
     Status {
         status: Box<Status<K::State, K::Extra>>,
@@ -72,48 +70,47 @@ pub(super) enum Content<K: LifecycleObject> {
     Removal(Value),
 }
 
-impl<K: LifecycleObject> StatusWrite<K> {
-    pub(super) fn removal(patch: Value) -> Self {
+impl<K: LifecycleObject> Write<K> {
+    pub(super) fn of(meta: &ObjectMeta, content: Content<K>) -> Self {
         Self {
-            version: None,
-            content: Content::Removal(patch),
+            name: meta.name.clone().unwrap_or_default(),
+            version: meta.resource_version.clone(),
+            content,
         }
     }
 
-    /// Returns the parameters of the request, for a field manager: the name of your controller.
+    /// Sends the patch, for a field manager: the name of your controller. Returns the object in the answer.
     ///
     /// A status is applied (server-side apply) with force: OKT's fields belong to your controller, also where another
     /// manager had them before. Conditions of other types and other fields of the status stay.
-    pub fn params(&self, field_manager: &str) -> PatchParams {
-        match self.content {
-            Content::Status { .. } => PatchParams::apply(field_manager).force(),
-            Content::Removal(_) => PatchParams {
-                field_manager: Some(field_manager.to_owned()),
-                ..PatchParams::default()
-            },
-        }
-    }
-
-    /// Returns the patch.
     ///
     /// # Errors
     ///
-    /// The request fails with 409 if the object was changed since, and a retry helps with the newer version; with 422 if
-    /// the CRD does not have the transition, and with 500 if it lacks a field of the status: then apply the CRD that
-    /// [`crd`](crate::crd()) returns. It fails before it is sent if your extra fields are no struct.
-    pub fn patch(&self) -> Patch<impl Serialize + Debug> {
+    /// 409 if the object was changed since, and a retry helps with the newer version; 422 if the CRD does not have the
+    /// transition, and 500 if it lacks a field of the status: then apply the CRD that [`crd`](crate::crd()) returns. The
+    /// request is not sent if your extra fields are no struct.
+    pub async fn send(&self, api: &Api<K>, field_manager: &str) -> kube::Result<K> {
+        let merge = PatchParams {
+            field_manager: Some(field_manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let (name, body) = (&*self.name, Body(self));
         match self.content {
-            Content::Status { .. } => Patch::Apply(Body(self)),
-            Content::Removal(_) => Patch::Merge(Body(self)),
+            Content::Finalizers(_) => api.patch(name, &merge, &Patch::Merge(body)).await,
+            Content::Removal(_) => api.patch_status(name, &merge, &Patch::Merge(body)).await,
+            Content::Status { .. } => {
+                let apply = PatchParams::apply(field_manager).force();
+                api.patch_status(name, &apply, &Patch::Apply(body)).await
+            }
         }
     }
 
-    /// Returns the status: position, trail, history, conditions and extra fields. None if the patch only removes what
-    /// others left in the status.
+    /// Returns the status: position, trail, history, conditions and extra fields. None for a write of the finalizers,
+    /// and for one that only removes what others left in the status.
     pub fn status(&self) -> Option<&Status<K::State, K::Extra>> {
         match &self.content {
             Content::Status { status, .. } => Some(status),
-            Content::Removal(_) => None,
+            Content::Finalizers(_) | Content::Removal(_) => None,
         }
     }
 
@@ -121,7 +118,7 @@ impl<K: LifecycleObject> StatusWrite<K> {
     pub fn verdict(&self) -> Option<Verdict> {
         match self.content {
             Content::Status { verdict, .. } => Some(verdict),
-            Content::Removal(_) => None,
+            Content::Finalizers(_) | Content::Removal(_) => None,
         }
     }
 
@@ -129,14 +126,14 @@ impl<K: LifecycleObject> StatusWrite<K> {
     pub fn record(&self) -> Option<&Recorded> {
         match &self.content {
             Content::Status { record, .. } => Some(record),
-            Content::Removal(_) => None,
+            Content::Finalizers(_) | Content::Removal(_) => None,
         }
     }
 }
 
 /// The body of a patch.
 #[derive(Debug)]
-struct Body<'a, K: LifecycleObject>(&'a StatusWrite<K>);
+struct Body<'a, K: LifecycleObject>(&'a Write<K>);
 
 impl<K: LifecycleObject> Serialize for Body<'_, K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -145,7 +142,7 @@ impl<K: LifecycleObject> Serialize for Body<'_, K> {
                 let version = self.0.version.as_deref();
                 StatusPatch::of::<K>(version, &**status).serialize(serializer)
             }
-            Content::Removal(patch) => patch.serialize(serializer),
+            Content::Finalizers(patch) | Content::Removal(patch) => patch.serialize(serializer),
         }
     }
 }

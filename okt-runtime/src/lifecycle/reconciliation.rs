@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::Patch;
 use okt_core::machine::{
     self as core, ApplyResult, ClearResult, Decision, Draft, Effect as Asked, ExtraResult, Graphs,
     MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requeue, ResourceStatus, Setup, Start,
@@ -14,7 +13,7 @@ use okt_core::{Answer, Lifecycle, LifecycleFacts};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::effect::{Content, Effect, StatusWrite, Work};
+use super::effect::{Content, Effect, Work, Write};
 use super::memory::{Memory, Settings, Taken};
 use crate::author::application::without_lifecycle;
 use crate::author::observation::Observation;
@@ -43,13 +42,12 @@ const ACTS: OperatorFacts = OperatorFacts {
 /// ```
 /// # use std::sync::Arc;
 /// # use kube::Api;
-/// # use kube::api::{Patch, PatchParams};
 /// # use okt::lifecycle::{Effect, Memory, Reconciliation};
 /// # use okt::{Answer, Failure, LifecycleObject, Observation};
 /// # async fn example<K: LifecycleObject>(memory: &Memory<K>, object: Arc<K>, api: Api<K>) -> Result<(), Box<dyn std::error::Error>> {
 /// let mut object = Reconciliation::of(memory, object);
-/// while let Effect::AddFinalizer(patch) = object.decide() {
-///     object.patched(api.patch("red", &PatchParams::default(), &patch).await?)?;
+/// while let Effect::Write(write) = object.decide() {
+///     object.patched(write.send(&api, "paint-shop").await?)?;
 /// }
 /// # Ok(())
 /// # }
@@ -211,26 +209,27 @@ impl<K: LifecycleObject> Reconciliation<K> {
 
     /// Performs an effect, or returns it for your code, and keeps it until its result is reported.
     fn perform(&mut self, asked: Asked) -> Option<Effect<K>> {
-        let (machine, now) = (&mut self.memory.machine, moment());
+        let (meta, now) = (self.object.meta(), moment());
         let effect = match &asked {
-            Asked::AddFinalizer(_) => {
-                Effect::AddFinalizer(Patch::Merge(finalizer::addition(self.object.meta())))
-            }
-            Asked::DropFinalizer(_) => {
-                Effect::RemoveFinalizer(Patch::Merge(finalizer::removal(self.object.meta())))
-            }
+            Asked::AddFinalizer(_) => self.write(Content::Finalizers(finalizer::addition(meta))),
+            Asked::DropFinalizer(_) => self.write(Content::Finalizers(finalizer::removal(meta))),
             Asked::Observe(_) if self.sighting.is_none() => Effect::Observe,
             Asked::TakeOver(_) => {
                 let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();
-                Effect::WriteStatus(StatusWrite::removal(patch))
+                self.write(Content::Removal(patch))
             }
             Asked::RemoveLeftovers(_) => {
                 let patch = self.leftovers.clone().unwrap_or_default();
-                Effect::WriteStatus(StatusWrite::removal(patch))
+                self.write(Content::Removal(patch))
             }
-            Asked::Commit(commit) => Effect::WriteStatus(self.write(&commit.draft)),
+            Asked::Commit(commit) => self.write(Content::Status {
+                status: Box::new(self.rendered.clone().unwrap_or_default()),
+                record: commit.draft.record,
+                verdict: commit.draft.step,
+            }),
             Asked::Start(start) => Effect::Work(self.work(start)?),
             _ => {
+                let machine = &mut self.memory.machine;
                 match asked {
                     Asked::Observe(observe) => {
                         let sighting = self.sighting.take()?;
@@ -401,15 +400,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
         report.status()
     }
 
-    fn write(&self, draft: &Draft) -> StatusWrite<K> {
-        StatusWrite {
-            version: self.object.meta().resource_version.clone(),
-            content: Content::Status {
-                status: Box::new(self.rendered.clone().unwrap_or_default()),
-                record: draft.record,
-                verdict: draft.step,
-            },
-        }
+    fn write(&self, content: Content<K>) -> Effect<K> {
+        Effect::Write(Write::of(self.object.meta(), content))
     }
 
     /// Returns the work on record.

@@ -67,11 +67,14 @@ const ALWAYS: [&str; 2] = ["Deleting", "Paused"];
 /// Where both have the same value, both would own it. When OKT leaves the condition out, it would lose the fields that
 /// OKT alone owns, and the API server would refuse the rest.
 pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> Option<Value> {
+    if *recorded != Recorded::Nothing {
+        return None;
+    }
     let conditions = &object.status_of()?.conditions;
     let stays = |condition: &&Condition| !AT_TIMES.contains(&condition.type_.as_str());
     let kept: Vec<&Condition> = conditions.iter().filter(stays).collect();
     let is_own = (ALWAYS.iter()).all(|name| conditions.iter().any(|it| it.type_ == *name));
-    let is_inherited = *recorded == Recorded::Nothing && !is_own && kept.len() < conditions.len();
+    let is_inherited = !is_own && kept.len() < conditions.len();
     is_inherited.then(|| {
         json!({
             "metadata": { "resourceVersion": object.meta().resource_version },

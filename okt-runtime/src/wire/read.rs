@@ -262,7 +262,7 @@ pub(crate) fn graph_hash(graph: &Graph<'_>) -> String {
 
 /// Returns a seed, so that objects have different jitter.
 pub(crate) fn seed(uid: &str) -> u64 {
-    revision(&uid)
+    hash(uid)
 }
 
 /// Returns the version of an object.

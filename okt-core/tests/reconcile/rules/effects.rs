@@ -6,19 +6,19 @@ use okt_core::pass::PassRun;
 use okt_core::record::{ActionRecord, Phase as Recording, Recorded};
 
 use crate::machine::{Apply, Effect, Readable, RunEnd, Start, TaskId, WorkId};
-use crate::process::{Round, Run};
+use crate::process::{AtHand, Run};
 use crate::translate::work_of;
 use crate::world::{OwnedObject, PutObject, World};
 
 impl World {
     /// Checks an effect before it is performed.
-    pub(crate) fn check_effect(&mut self, effect: &Effect, round: &Round) {
-        self.check_time(round);
-        self.check_may_act(effect, round);
+    pub(crate) fn check_effect(&mut self, effect: &Effect, at_hand: &AtHand) {
+        self.check_time(at_hand);
+        self.check_may_act(effect, at_hand);
         match effect {
-            Effect::RunPass(run) => self.check_run(run.leaving, round),
-            Effect::Apply(apply) => self.check_apply(apply, round),
-            Effect::Start(start) => self.check_start(start, round),
+            Effect::RunPass(run) => self.check_run(run.leaving, at_hand),
+            Effect::Apply(apply) => self.check_apply(apply, at_hand),
+            Effect::Start(start) => self.check_start(start, at_hand),
             Effect::AddFinalizer(_)
             | Effect::DropFinalizer(_)
             | Effect::Observe(_)
@@ -35,22 +35,22 @@ impl World {
     }
 
     /// Checks that the machine knows how long the object has been in its state.
-    pub(crate) fn check_time(&mut self, round: &Round) {
-        let in_state = self.in_state(&round.object.status.recorded);
+    pub(crate) fn check_time(&mut self, at_hand: &AtHand) {
+        let in_state = self.in_state(&at_hand.object.status.recorded);
         let is_known = (self.facts()).is_none_or(|facts| facts.life.in_state >= in_state);
         self.must(is_known, "forgets since when the object is in its state");
     }
 
     /// Checks whether the operator may act upon the object at all.
-    fn check_may_act(&mut self, effect: &Effect, round: &Round) {
+    fn check_may_act(&mut self, effect: &Effect, at_hand: &AtHand) {
         if matches!(effect, Effect::Cancel(_)) {
             return;
         }
         let (leads, truth) = (self.process.leads, self.process.truth);
-        let object = self.read(&round.object);
+        let object = self.read(&at_hand.object);
         self.must(leads, "acts without being the leader");
         self.must(
-            round.object.version >= truth.wrote,
+            at_hand.object.version >= truth.wrote,
             "acts upon an object that is older than the operator's last write",
         );
         self.must(!truth.has_let_go, "acts upon an object that it has let go");
@@ -75,18 +75,18 @@ impl World {
     }
 
     /// Checks whether anything may be started.
-    fn check_may_begin(&mut self, round: &Round) {
+    fn check_may_begin(&mut self, at_hand: &AtHand) {
         let draining = self.process.draining;
         self.must(!draining, "begins something while it stops");
         self.must(
-            !round.object.is_paused(),
+            !at_hand.object.is_paused(),
             "begins something while the object is paused",
         );
     }
 
-    fn check_run(&mut self, leaving: bool, round: &Round) {
-        self.check_may_begin(round);
-        let object = &round.object;
+    fn check_run(&mut self, leaving: bool, at_hand: &AtHand) {
+        self.check_may_begin(at_hand);
+        let object = &at_hand.object;
         self.must(
             object.spec.deleting == leaving,
             "runs the wrong way through the pass",
@@ -98,10 +98,10 @@ impl World {
         );
     }
 
-    fn check_apply(&mut self, apply: &Apply, round: &Round) {
+    fn check_apply(&mut self, apply: &Apply, at_hand: &AtHand) {
         let (creates, prunes) = (apply.creates, apply.prunes);
-        self.check_may_begin(round);
-        let object = &round.object;
+        self.check_may_begin(at_hand);
+        let object = &at_hand.object;
         let record = object.status.recorded.at();
         let is_recorded = record.is_some_and(|record| {
             let position = (record.state, record.transition);
@@ -129,22 +129,22 @@ impl World {
             "prunes what the pass has put while the object is still there",
         );
         self.must(
-            object.spec.deleting || self.is_pass_done(round),
+            object.spec.deleting || self.is_pass_done(at_hand),
             "applies resources before the pass is done",
         );
     }
 
-    fn is_pass_done(&self, round: &Round) -> bool {
+    fn is_pass_done(&self, at_hand: &AtHand) -> bool {
         let is_done =
             |run: Run| matches!(run.ran.end, RunEnd::Complete | RunEnd::Short) && !run.ran.leaving;
-        self.case.pass.is_none() || round.run.is_some_and(is_done)
+        self.case.pass.is_none() || at_hand.run.is_some_and(is_done)
     }
 
-    fn check_start(&mut self, start: &Start, round: &Round) {
-        self.check_may_begin(round);
+    fn check_start(&mut self, start: &Start, at_hand: &AtHand) {
+        self.check_may_begin(at_hand);
         let (number, truth) = (self.process.number, self.process.truth);
         let runs = self.process.is_ending || self.process.task.is_some();
-        let object = &round.object;
+        let object = &at_hand.object;
         self.must(!runs, "begins a task while another one runs");
         if let Some(id) = object.status.recorded.at().and_then(work_of) {
             self.must(
@@ -167,7 +167,7 @@ impl World {
             "begins work before what the state declares is ready",
         );
         self.must(
-            self.is_pass_done(round),
+            self.is_pass_done(at_hand),
             "begins work before the pass is done",
         );
     }
@@ -213,7 +213,7 @@ impl World {
     }
 
     /// Checks that the object may be let go, when the finalizer was removed.
-    pub(crate) fn check_release(&mut self, round: &Round, abandoned: bool) {
+    pub(crate) fn check_release(&mut self, at_hand: &AtHand, abandoned: bool) {
         let stored = self.stored;
         self.must(
             stored.spec.deleting,
@@ -225,7 +225,7 @@ impl World {
                 "abandons an object that the user did not abandon",
             );
         }
-        if round.object.spec.garbled {
+        if at_hand.object.spec.garbled {
             return self.must(
                 stored.status.recorded == Recorded::Nothing,
                 "lets an object go that does not decode and was begun",
@@ -250,7 +250,7 @@ impl World {
         let has_way_out = self.case.pass.is_some_and(PassRun::finalizes);
         let is_done = |run: Run| run.ran.leaving && run.ran.end == RunEnd::Complete;
         self.must(
-            !has_way_out || round.run.is_some_and(is_done),
+            !has_way_out || at_hand.run.is_some_and(is_done),
             "lets an object go before the pass's path for deletion is done",
         );
     }

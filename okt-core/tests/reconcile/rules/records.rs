@@ -7,16 +7,16 @@ use okt_core::record::{Record, Recorded};
 
 use crate::machine::{Draft, WorkChange};
 use crate::object::Status;
-use crate::process::Round;
+use crate::process::AtHand;
 use crate::translate::work_of;
 use crate::world::{OwnedObject, RecordedWork, World};
 
 impl World {
     /// Checks a commit before it is performed.
-    pub(crate) fn check_commit(&mut self, draft: &Draft, round: &Round) {
+    pub(crate) fn check_commit(&mut self, draft: &Draft, at_hand: &AtHand) {
         let task = self.facts().map(|facts| facts.life.task);
         if let (Some(Task::Ended(result)), true) = (task, draft.work != WorkChange::Keep) {
-            let work = self.in_flight(&round.object.status.recorded);
+            let work = self.in_flight(&at_hand.object.status.recorded);
             let is_given = self.process.truth.result == work.map(|work| (work, result));
             self.must(
                 is_given,
@@ -26,7 +26,7 @@ impl World {
         if let Verdict::Go(go) = draft.step {
             self.tally.triggered += u32::from(go.by == By::Trigger);
             self.must(
-                !(round.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
+                !(at_hand.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
                 "follows an observation that is older than its own last act",
             );
         }
@@ -37,8 +37,8 @@ impl World {
     }
 
     /// Checks the conditions that are about to be written.
-    pub(crate) fn check_report(&mut self, status: &Status, round: &Round) {
-        let before = &round.object.status;
+    pub(crate) fn check_report(&mut self, status: &Status, at_hand: &AtHand) {
+        let before = &at_hand.object.status;
         let is_news = !before.report.is_ready || before.recorded != status.recorded;
         let is_claimed = status.report.is_ready && is_news && self.declares_owned(&status.recorded);
         self.must(
@@ -48,8 +48,8 @@ impl World {
     }
 
     /// Notes the work on record as the newest that this process knows.
-    pub(crate) fn note_newest_work(&mut self, round: &Round) {
-        if let Some(id) = round.object.status.recorded.at().and_then(work_of) {
+    pub(crate) fn note_newest_work(&mut self, at_hand: &AtHand) {
+        if let Some(id) = at_hand.object.status.recorded.at().and_then(work_of) {
             self.process.truth.newest_work = id;
         }
     }

@@ -13,17 +13,17 @@ impl World {
     /// Checks the end of a reconciliation: how long the object waits for the next one, and whether an operator that
     /// shuts down waits for the object.
     pub(crate) fn check_rest(&mut self, wait: Option<Duration>, is_under_way: bool) {
-        let Some(round) = self.process.round else {
+        let Some(at_hand) = self.process.at_hand else {
             // The object was too old for a reconciliation.
             let has_timer = wait.is_some();
             return self.must(has_timer, "has no timer in case an event is lost");
         };
-        self.check_time(&round);
+        self.check_time(&at_hand);
         if !self.process.leads {
             return;
         }
         let runs = self.process.task.is_some() || self.process.is_ending;
-        let is_continued = round.is_reopened || round.effects >= MAX_EFFECTS;
+        let is_continued = at_hand.is_reopened || at_hand.effects >= MAX_EFFECTS;
         let is_left = is_continued || self.process.draining;
         let Some(facts) = self.facts() else {
             return;
