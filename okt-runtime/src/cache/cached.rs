@@ -38,8 +38,6 @@ pub(crate) struct Cached<K> {
 struct Content<K> {
     /// Only the fields that the queue and a reconciliation need before the object is decoded.
     meta: ObjectMeta,
-    /// The object without managed fields.
-    text: Packed,
     glance: Glance,
     wanted: Mutex<Use<K>>,
 }
@@ -67,9 +65,9 @@ pub(crate) enum Unsettled {
 }
 
 impl Glance {
-    /// Reads the text of an object. A status that does not decode is reported when the object is reconciled.
-    fn of<S: Lifecycle>(meta: &ObjectMeta, text: &str) -> Self {
-        let Seen { status } = serde_json::from_str(text).unwrap_or_default();
+    /// Reads the text of a status. One that does not decode is reported when the object is reconciled.
+    fn of<S: Lifecycle>(meta: &ObjectMeta, status: &str) -> Self {
+        let status: SeenStatus<'_> = serde_json::from_str(status).unwrap_or_default();
         let position = status.lifecycle;
         let unsettled = status.conditions.iter().find_map(|it| {
             let why = match &*it.type_ {
@@ -89,13 +87,11 @@ impl Glance {
             unsettled,
         }
     }
-}
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Seen<'a> {
-    #[serde(borrow)]
-    status: SeenStatus<'a>,
+    /// Returns whether the object seems to be at rest: then this version of it stays for long.
+    fn is_at_rest(&self) -> bool {
+        !self.is_changed && !self.is_pending && self.unsettled.is_none()
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -133,9 +129,11 @@ struct SeenCondition<'a> {
     reason: Cow<'a, str>,
 }
 
-/// When an object is reconciled.
+/// The text of an object, and when it is reconciled.
 #[derive(Debug)]
 struct Use<K> {
+    /// The object without managed fields.
+    text: Packed,
     /// When its requeue is due.
     due: Option<Instant>,
     /// When it was decoded last.
@@ -147,13 +145,13 @@ struct Use<K> {
 impl<K> Content<K> {
     fn new(meta: ObjectMeta, text: Packed, glance: Glance) -> Self {
         let wanted = Mutex::new(Use {
+            text,
             due: None,
             last: None,
             decoded: None,
         });
         Self {
             meta,
-            text,
             glance,
             wanted,
         }
@@ -166,7 +164,8 @@ impl<K> Content<K> {
 
 impl<K> Clone for Content<K> {
     fn clone(&self) -> Self {
-        Self::new(self.meta.clone(), self.text.clone(), self.glance.clone())
+        let text = self.wanted().text.clone();
+        Self::new(self.meta.clone(), text, self.glance.clone())
     }
 }
 
@@ -189,7 +188,7 @@ impl<K: LifecycleObject> Cached<K> {
         wanted.last = Some(now);
         let decoded = match wanted.decoded.take() {
             Some(decoded) => decoded,
-            None => Arc::new(decode(&self.content.text.text())?),
+            None => Arc::new(decode(&wanted.text.text())?),
         };
         wanted.decoded = often.then(|| Arc::clone(&decoded));
         Ok(decoded)
@@ -198,12 +197,12 @@ impl<K: LifecycleObject> Cached<K> {
     /// Returns the object, or why it does not decode, for a reader that is no reconciliation: it is not kept decoded.
     pub(crate) fn read(&self) -> Result<Arc<K>, String> {
         let decoded = self.content.wanted().decoded.clone();
-        decoded.map_or_else(|| decode(&self.content.text.text()).map(Arc::new), Ok)
+        decoded.map_or_else(|| decode(&self.text()).map(Arc::new), Ok)
     }
 
     /// Returns the text of the object without managed fields.
     pub(crate) fn text(&self) -> String {
-        self.content.text.text()
+        self.content.wanted().text.text().into_owned()
     }
 
     /// Returns what is known of the object without decoding it.
@@ -226,6 +225,11 @@ impl<K: LifecycleObject> Cached<K> {
     /// Sets when its requeue is due; this replaces the time before.
     pub(crate) fn plan(&self, due: Option<Instant>) {
         self.content.wanted().due = due;
+    }
+
+    /// Compresses its text: this version of the object stays for long.
+    pub(crate) fn pack(&self) {
+        self.content.wanted().text.pack();
     }
 
     /// Returns when its requeue is due.
@@ -279,8 +283,13 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
         let (text, glance) = if pruned.is_cut {
             (Packed::new(""), Glance::default())
         } else {
-            let glance = Glance::of::<K::State>(&meta, &pruned.text);
-            (Packed::new(&pruned.text), glance)
+            let glance = Glance::of::<K::State>(&meta, pruned.status_text());
+            let text = if glance.is_at_rest() {
+                Packed::new(&pruned.text)
+            } else {
+                Packed::Plain(pruned.text.into())
+            };
+            (text, glance)
         };
         Ok(Self {
             content: Arc::new(Content::new(essence(meta), text, glance)),

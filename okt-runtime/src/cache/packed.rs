@@ -1,5 +1,7 @@
-//! The compressed text of an object: the text that all objects with a lifecycle have in common is left out.
+//! The text of an object, compressed while it is at rest: the text that all objects with a lifecycle have in common is left
+//! out.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
@@ -24,27 +26,50 @@ const COMMON: &str = concat!(
     r#""observedGeneration":1}}"#,
 );
 
-/// A compressed text.
+/// A text that can be compressed.
 #[derive(Clone)]
-pub(crate) struct Packed(Box<[u8]>);
+pub(crate) enum Packed {
+    /// As it is: an object in progress soon has another version, and compressing each costs more than all decisions.
+    Plain(Box<str>),
+    /// Compressed.
+    Compressed(Box<[u8]>),
+}
 
 impl Packed {
+    /// Compresses a text.
     pub(crate) fn new(text: &str) -> Self {
-        Self(compress_prepend_size_with_dict(text.as_bytes(), COMMON.as_bytes()).into())
+        let compressed = compress_prepend_size_with_dict(text.as_bytes(), COMMON.as_bytes());
+        Self::Compressed(compressed.into())
+    }
+
+    /// Compresses the text, if it is not compressed.
+    pub(crate) fn pack(&mut self) {
+        if let Self::Plain(text) = self {
+            *self = Self::new(text);
+        }
     }
 
     /// Returns its size in bytes.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        match self {
+            Self::Plain(text) => text.len(),
+            Self::Compressed(bytes) => bytes.len(),
+        }
     }
 
     /// Returns the text.
-    pub(crate) fn text(&self) -> String {
-        decompress_size_prepended_with_dict(&self.0, COMMON.as_bytes())
-            .ok()
-            .and_then(|text| String::from_utf8(text).ok())
-            .expect("what was packed can be unpacked")
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Plain(text) => Cow::Borrowed(text),
+            Self::Compressed(bytes) => {
+                decompress_size_prepended_with_dict(bytes, COMMON.as_bytes())
+                    .ok()
+                    .and_then(|text| String::from_utf8(text).ok())
+                    .expect("what was packed can be unpacked")
+                    .into()
+            }
+        }
     }
 }
 
@@ -67,8 +92,14 @@ mod tests {
             &"\u{e4}".repeat(5000),
             &COMMON.replace("2026", "2031"),
         ] {
-            assert_eq!(Packed::new(text).text(), text);
+            let mut packed = Packed::Plain(text.into());
+            assert_eq!((&*packed.text(), packed.len()), (text, text.len()));
+            packed.pack();
+            assert_eq!(
+                (&*packed.text(), packed.len()),
+                (text, Packed::new(text).len())
+            );
         }
-        assert!(Packed::new(COMMON).0.len() < 40);
+        assert!(Packed::new(COMMON).len() < 40);
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Pruned {
     pub(crate) text: String,
     /// Where the metadata is in the text.
     metadata: Range<usize>,
+    /// Where the status is in the text.
+    status: Range<usize>,
     /// Whether the text ends after the metadata, because the object is not wanted.
     pub(crate) is_cut: bool,
 }
@@ -64,6 +66,11 @@ impl Pruned {
         &self.text[self.metadata.clone()]
     }
 
+    /// Returns the text of the status; empty if there is none.
+    pub(crate) fn status_text(&self) -> &str {
+        &self.text[self.status.clone()]
+    }
+
     /// Returns the metadata.
     ///
     /// # Errors
@@ -95,7 +102,7 @@ where
         let (mut managed, mut wants) = (Some(self.managed), Some(self.wants));
         let mut is_cut = false;
         let mut text = String::from("{");
-        let mut metadata = 0..0;
+        let (mut metadata, mut status) = (0..0, 0..0);
         while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
             if text.len() > 1 {
                 text.push(',');
@@ -118,11 +125,15 @@ where
             } else {
                 text.push_str(value.get());
             }
+            if name == "status" {
+                status = begin..text.len();
+            }
         }
         text.push('}');
         Ok(Pruned {
             text,
             metadata,
+            status,
             is_cut,
         })
     }

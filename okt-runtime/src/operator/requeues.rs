@@ -54,6 +54,10 @@ impl<K: LifecycleObject> Requeues<K> {
     /// A newer version of the object is reconciled and requeued itself, or [takes this one over](Self::hand_over); so this
     /// requeue is dropped with this version.
     pub(crate) fn plan(&self, object: &Cached<K>, requeue: Requeue) {
+        let comes_soon = requeue.wait() == Some(Requeue::SHORTEST);
+        if !requeue.is_under_way() && !comes_soon {
+            object.pack();
+        }
         self.plan_at(object, requeue.wait().map(after));
     }
 

@@ -57,7 +57,7 @@ impl Kept {
     }
 
     pub(crate) fn text(&self) -> String {
-        self.text.text()
+        self.text.text().into_owned()
     }
 
     /// Returns a copy with the metadata alone.
