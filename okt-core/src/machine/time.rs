@@ -12,11 +12,6 @@ impl Time {
         Self(time)
     }
 
-    /// Returns the time since the origin.
-    pub const fn since_origin(self) -> Duration {
-        self.0
-    }
-
     /// Returns the moment after a wait; the last one there is, if the wait is too long.
     #[must_use]
     pub const fn after(self, wait: Duration) -> Self {

@@ -270,9 +270,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// If the patch was a status that the answer does not have: return the error, so that your controller reconciles the
     /// object again.
     pub fn patched(&mut self, answer: K) -> Result<(), NotRecorded> {
+        let (object, now) = (self.translated(&answer), moment());
         let asked = self.asked.take();
         if let (Some(Asked::Commit(commit)), Some(status)) = (&asked, &self.rendered)
-            && let Err(error) = self.confirm(&answer, status, &commit.draft)
+            && let Err(error) = confirm_record(&answer, status, &object.recorded, &commit.draft)
         {
             if let Some(asked) = asked {
                 self.memory.machine.not_done(asked);
@@ -280,9 +281,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
             return Err(error);
         }
         self.object = Arc::new(answer);
-        let (object, now) = (self.translated(&self.object), moment());
         let stored = Stored {
-            version: read::version(self.object.meta()),
+            version: object.version,
             object: Some(object),
         };
         let machine = &mut self.memory.machine;
@@ -305,21 +305,6 @@ impl<K: LifecycleObject> Reconciliation<K> {
             other => self.asked = other,
         }
         Ok(())
-    }
-
-    /// Checks that an answer has the status that was sent, and the record of its draft.
-    fn confirm(
-        &self,
-        answer: &K,
-        sent: &Status<K::State, K::Extra>,
-        draft: &Draft,
-    ) -> Result<(), NotRecorded> {
-        confirm(answer, sent)?;
-        if self.translated(answer).recorded == draft.record {
-            Ok(())
-        } else {
-            Err(NotRecorded("has another record than was sent".to_owned()))
-        }
     }
 
     /// Takes an observation of the application.
@@ -419,6 +404,21 @@ impl<K: LifecycleObject> Reconciliation<K> {
             attempt: start.attempt,
             resumed: start.resumed,
         })
+    }
+}
+
+/// Checks that an answer has the status that was sent, and that its record is that of the draft.
+fn confirm_record<K: LifecycleObject>(
+    answer: &K,
+    sent: &Status<K::State, K::Extra>,
+    recorded: &Recorded,
+    draft: &Draft,
+) -> Result<(), NotRecorded> {
+    confirm(answer, sent)?;
+    if *recorded == draft.record {
+        Ok(())
+    } else {
+        Err(NotRecorded("has another record than was sent".to_owned()))
     }
 }
 

@@ -132,7 +132,11 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some(result) = work.result(machine) else {
             return match draft.work {
                 WorkChange::None | WorkChange::New if machine.waits_for_call() => self.cancelled(),
-                _ => None,
+                WorkChange::None
+                | WorkChange::New
+                | WorkChange::Keep
+                | WorkChange::Retry
+                | WorkChange::Wait => None,
             };
         };
         if matches!(draft.work, WorkChange::Keep | WorkChange::Wait) {
