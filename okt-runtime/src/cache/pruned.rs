@@ -5,17 +5,20 @@
 //! goes (`serde_json`: 128 levels; the API server stores up to 10,000), and that must not fail the list or the event
 //! that contains it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::texts::unquoted;
 
+/// Objects with a lifecycle have about this size in bytes, without managed fields.
+const USUAL_SIZE: usize = 2048;
 /// The metadata field that records which manager owns which field.
 const MANAGED_FIELDS: &str = "managedFields";
 
@@ -35,7 +38,7 @@ impl Pruned {
     ///
     /// # Errors
     ///
-    /// If the object or its metadata is no JSON object.
+    /// If the object or its metadata is no JSON object, or the deserializer does not read from a text in memory.
     pub(crate) fn read<'de, D: Deserializer<'de>>(
         deserializer: D,
         managed: impl FnOnce(&RawValue) -> Option<String>,
@@ -50,7 +53,7 @@ impl Pruned {
     ///
     /// # Errors
     ///
-    /// If the object or its metadata is no JSON object.
+    /// As of [`read`](Self::read).
     pub(crate) fn read_if<'de, D: Deserializer<'de>>(
         deserializer: D,
         wants: impl FnOnce(&str) -> bool,
@@ -101,19 +104,18 @@ where
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pruned, A::Error> {
         let (mut managed, mut wants) = (Some(self.managed), Some(self.wants));
         let mut is_cut = false;
-        let mut text = String::from("{");
+        let mut text = String::with_capacity(USUAL_SIZE);
+        text.push('{');
         let (mut metadata, mut status) = (0..0, 0..0);
-        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-            if text.len() > 1 {
-                text.push(',');
-            }
-            text.push_str(&serde_json::to_string(&name).map_err(A::Error::custom)?);
-            text.push(':');
+        while let Some(name) = map.next_key::<Name<'_>>()? {
+            name.push_to(&mut text);
+            let name = &*name.0;
             let begin = text.len();
             if name == "metadata" {
-                let managed = managed.take();
-                let own = pruned_metadata(value.get(), |it| managed.and_then(|of| of(it)));
-                text.push_str(&own.map_err(A::Error::custom)?);
+                map.next_value_seed(Metadata {
+                    text: &mut text,
+                    managed: managed.take(),
+                })?;
                 metadata = begin..text.len();
                 if wants
                     .take()
@@ -123,7 +125,7 @@ where
                     while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 }
             } else {
-                text.push_str(value.get());
+                text.push_str(map.next_value::<&RawValue>()?.get());
             }
             if name == "status" {
                 status = begin..text.len();
@@ -139,35 +141,79 @@ where
     }
 }
 
-/// Returns the text of metadata. Replaces its managed fields by the text that `managed` returns, or removes them.
+/// Adds metadata to a text; of its managed fields what `managed` returns, or nothing.
+struct Metadata<'t, M> {
+    text: &'t mut String,
+    managed: Option<M>,
+}
+
+impl<'de, M: FnOnce(&RawValue) -> Option<String>> DeserializeSeed<'de> for Metadata<'_, M> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, M: FnOnce(&RawValue) -> Option<String>> Visitor<'de> for Metadata<'_, M> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        self.text.push('{');
+        while let Some((name, value)) = map.next_entry::<Name<'_>, &RawValue>()? {
+            let replaced = (name.0 == MANAGED_FIELDS)
+                .then(|| self.managed.take().and_then(|managed| managed(value)));
+            let value = match &replaced {
+                Some(None) => continue,
+                Some(Some(other)) => other,
+                None => value.get(),
+            };
+            name.push_to(self.text);
+            self.text.push_str(value);
+        }
+        self.text.push('}');
+        Ok(())
+    }
+}
+
+/// The name of a field; borrowed where the text writes it without escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Name<'_> {
+    /// Begins the next field of an object.
+    fn push_to(&self, text: &mut String) {
+        if !text.ends_with('{') {
+            text.push(',');
+        }
+        match &self.0 {
+            Cow::Borrowed(plain) => text.extend(["\"", plain, "\":"]),
+            Cow::Owned(name) => {
+                let name: Value = name.as_str().into();
+                text.push_str(&name.to_string());
+                text.push(':');
+            }
+        }
+    }
+}
+
+/// Returns the text of metadata without its managed fields.
 ///
 /// # Errors
 ///
 /// If the text is no JSON object.
-pub(crate) fn pruned_metadata(
-    text: &str,
-    managed: impl FnOnce(&RawValue) -> Option<String>,
-) -> serde_json::Result<String> {
-    let metadata: Fields<'_> = serde_json::from_str(text)?;
-    let mut managed = Some(managed);
-    let mut kept = String::with_capacity(text.len());
-    kept.push('{');
-    for (name, value) in metadata.0 {
-        let replaced = (name == MANAGED_FIELDS).then(|| managed.take().and_then(|of| of(value)));
-        let value = match &replaced {
-            Some(None) => continue,
-            Some(Some(other)) => other,
-            None => value.get(),
-        };
-        if kept.len() > 1 {
-            kept.push(',');
-        }
-        kept.push_str(&serde_json::to_string(&name)?);
-        kept.push(':');
-        kept.push_str(value);
+pub(crate) fn pruned_metadata(text: &str) -> serde_json::Result<String> {
+    let mut pruned = String::with_capacity(text.len());
+    Metadata {
+        text: &mut pruned,
+        managed: None::<fn(&RawValue) -> Option<String>>,
     }
-    kept.push('}');
-    Ok(kept)
+    .deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    Ok(pruned)
 }
 
 /// Decodes the text of an object. The error names the value that does not fit.

@@ -73,7 +73,7 @@ impl<K: LifecycleObject> Cluster<K> {
             "fieldsType": "FieldsV1",
             "fieldsV1": {},
         }]);
-        Ok((Side::Owned(applied.key.0), kept(body)?))
+        Ok((Side::Owned(applied.key.0), kept(&body)?))
     }
 
     fn given_referred(&self, owner: &K, mut object: Value) -> Result<(Side, Kept), String> {
@@ -87,10 +87,10 @@ impl<K: LifecycleObject> Cluster<K> {
         {
             object["metadata"]["namespace"] = json!(owner.meta().namespace);
         }
-        Ok((Side::Referred(number), kept(object)?))
+        Ok((Side::Referred(number), kept(&object)?))
     }
 }
 
-fn kept(object: Value) -> Result<Kept, String> {
-    serde_json::from_value(object).map_err(|error| error.to_string())
+fn kept(object: &Value) -> Result<Kept, String> {
+    serde_json::from_str(&object.to_string()).map_err(|error| error.to_string())
 }

@@ -78,7 +78,7 @@ impl Kept {
             Some(ours)
         })?;
         // Parse without the managed fields, which may be nested as deeply as the object.
-        let meta = pruned_metadata(pruned.metadata_text(), |_| None);
+        let meta = pruned_metadata(pruned.metadata_text());
         let meta = meta.and_then(|meta| serde_json::from_str::<ObjectMeta>(&meta));
         let meta = meta.map_err(D::Error::custom)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();

@@ -22,6 +22,7 @@ mod rule;
 mod size;
 mod text;
 mod types;
+mod used;
 mod value;
 
 pub(crate) use budget::check_costs;
@@ -179,22 +180,18 @@ fn walk(
         unchanged: old.value.map_or(old.unchanged, |old| old == value),
         ..old
     };
-    if !schema.rules.is_empty() {
-        let now = value::bind(schema, value);
-        let before = old
-            .value
-            .filter(|old| !old.is_null())
-            .map(|old| value::bind(schema, old));
-        for rule in &schema.rules {
-            let runs = if rule.is_transition {
-                rule.is_optional || before.is_some()
-            } else {
-                !old.unchanged || old.again
-            };
-            if runs {
-                let tolerated = old.unchanged && !rule.is_transition;
-                rule.run(value, &now, before.as_ref(), (path, tolerated), causes)?;
-            }
+    let before = old.value.filter(|old| !old.is_null());
+    for rule in &schema.rules {
+        let runs = if rule.is_transition {
+            rule.is_optional || before.is_some()
+        } else {
+            !old.unchanged || old.again
+        };
+        if runs {
+            let tolerated = old.unchanged && !rule.is_transition;
+            let now = value::bind(schema, value, &rule.used);
+            let before = before.map(|before| value::bind(schema, before, &rule.used));
+            rule.run(value, &now, before.as_ref(), (path, tolerated), causes)?;
         }
     }
     match value {

@@ -63,6 +63,11 @@ async fn life(
     );
     living.add(
         way.title(),
+        "milliseconds until the first write",
+        milliseconds(lived.first_write.unwrap_or_default()),
+    );
+    living.add(
+        way.title(),
         "CPU of the controller, ms per object",
         milliseconds(cpu) / each,
     );
@@ -80,6 +85,11 @@ async fn life(
         );
     }
     living.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    living.add(
+        way.title(),
+        "the same without code, MB",
+        megabytes(memory.data),
+    );
     living.add(way.title(), "bytes of JSON of an object", json as f64);
     living.add(way.title(), "the same with managed fields", full as f64);
 

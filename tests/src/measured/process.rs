@@ -54,6 +54,8 @@ pub struct Process {
 pub struct Memory {
     /// The current resident memory.
     pub now: u64,
+    /// The part of it that is no file: without the code, of which a process maps what it has run.
+    pub data: u64,
     /// The peak of the resident memory.
     pub peak: u64,
 }
@@ -125,6 +127,7 @@ impl Process {
         };
         Ok(Memory {
             now: bytes("VmRSS:"),
+            data: bytes("RssAnon:"),
             peak: bytes("VmHWM:"),
         })
     }

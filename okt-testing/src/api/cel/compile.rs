@@ -14,6 +14,7 @@ use super::{
     parse::{self, Unparsed},
     repair,
     rule::{Reason, Rule},
+    used::Used,
 };
 use crate::api::{
     refusal::Cause,
@@ -112,6 +113,7 @@ impl Rule {
             }
         };
         Some(Self {
+            used: Used::by(std::iter::once(&expression).chain(&message_expression)),
             expression,
             message: text("message"),
             message_expression,

@@ -165,7 +165,7 @@ fn of_object(schema: &Schema, is_object: bool) -> Rc<Decl> {
         if property.default.is_none() && schema.required.contains(name) {
             least += name.len() as u64 + decl.least_bytes + 4;
         }
-        fields.insert(escape(name), decl);
+        fields.insert(escape(name).into_owned(), decl);
     }
     Decl::new(Shape::Object(fields), 0, least)
 }

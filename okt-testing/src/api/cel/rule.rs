@@ -4,12 +4,16 @@ use std::fmt;
 
 use kube::core::cel::cel::IdedExpr;
 
+use super::used::Used;
+
 /// One entry of `x-kubernetes-validations`.
 pub(crate) struct Rule {
     pub(super) expression: IdedExpr,
     pub(super) text: String,
     pub(super) message: Option<String>,
     pub(super) message_expression: Option<IdedExpr>,
+    /// What its expressions use of a value.
+    pub(super) used: Used,
     pub(super) reason: Reason,
     /// The path below the node that carries the rule (e.g. `.replicas`).
     pub(super) field_path: String,

@@ -1,6 +1,6 @@
 //! This file converts an object for CEL: the fields that its schema declares, in their types.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, NaiveTime};
@@ -10,11 +10,11 @@ use kube::core::cel::cel::{
 };
 use serde_json::Value;
 
-use super::text;
+use super::{text, used::Used};
 use crate::api::schema::{Additional, Schema, Type};
 
-/// Converts a value to the form in which an expression sees it.
-pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
+/// Converts the used part of a value to the form in which an expression sees it.
+pub(super) fn bind(schema: &Schema, value: &Value, used: &Used) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
         Value::Bool(flag) => CelValue::Bool(*flag),
@@ -36,14 +36,11 @@ pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
         }
         Value::String(text) => bind_text(schema, text),
         Value::Array(items) => CelValue::List(Arc::new(match &schema.items {
-            Some(below) => items.iter().map(|item| bind(below, item)).collect(),
-            None => items
-                .iter()
-                .map(|item| bind(&Schema::default(), item))
-                .collect(),
+            Some(below) => bind_items(below, items),
+            None => bind_items(&Schema::default(), items),
         })),
         Value::Object(fields) => {
-            let mut map = HashMap::with_capacity(fields.len());
+            let mut map = HashMap::new();
             for (key, value) in fields {
                 if value.is_null() && schema.properties.contains_key(key) {
                     // For a rule, a null field is absent.
@@ -52,15 +49,28 @@ pub(crate) fn bind(schema: &Schema, value: &Value) -> CelValue {
                 let (key, below) = match (schema.properties.get(key), &schema.additional) {
                     (Some(below), _) if below.hidden => continue,
                     (Some(below), _) => (escape(key), below),
-                    (None, Additional::Of(below)) => (key.clone(), &**below),
+                    (None, Additional::Of(below)) => (key.into(), &**below),
                     // A rule cannot name an undeclared field.
                     (None, _) => continue,
                 };
-                map.insert(Key::String(Arc::new(key)), bind(below, value));
+                let used = match used {
+                    Used::Whole => used,
+                    Used::Fields(fields) => match fields.get(&*key) {
+                        Some(used) => used,
+                        None => continue,
+                    },
+                };
+                let key = Key::String(Arc::new(key.into_owned()));
+                map.insert(key, bind(below, value, used));
             }
             CelValue::Map(Map { map: Arc::new(map) })
         }
     }
+}
+
+fn bind_items(schema: &Schema, items: &[Value]) -> Vec<CelValue> {
+    let items = items.iter();
+    items.map(|item| bind(schema, item, &Used::Whole)).collect()
 }
 
 fn bind_text(schema: &Schema, given: &str) -> CelValue {
@@ -85,7 +95,7 @@ fn bind_text(schema: &Schema, given: &str) -> CelValue {
 }
 
 /// Returns the CEL name of a property; CEL reserves some words and characters.
-pub(crate) fn escape(name: &str) -> String {
+pub(super) fn escape(name: &str) -> Cow<'_, str> {
     const RESERVED: [&str; 21] = [
         "true",
         "false",
@@ -110,10 +120,14 @@ pub(crate) fn escape(name: &str) -> String {
         "while",
     ];
     if RESERVED.contains(&name) {
-        return format!("__{name}__");
+        return format!("__{name}__").into();
+    }
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return name.into();
     }
     name.replace("__", "__underscores__")
         .replace('.', "__dot__")
         .replace('-', "__dash__")
         .replace('/', "__slash__")
+        .into()
 }
