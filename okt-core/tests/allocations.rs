@@ -1,5 +1,9 @@
-//! `decide`, the record after it and `Graph::next` do not allocate, whether the object is settled or moves.
+//! `decide`, the record after it and `Graph::next` do not allocate, whether the object is settled or moves; nor does a
+//! reconciliation by the machine of a settled object.
 
+#[path = "common/case.rs"]
+#[expect(dead_code, reason = "one object is enough here")]
+mod case;
 #[path = "common/database.rs"]
 mod database;
 #[path = "common/graphs.rs"]
@@ -10,6 +14,8 @@ mod ids;
 mod moment;
 #[path = "common/rng.rs"]
 mod rng;
+#[path = "common/settled.rs"]
+mod settled;
 
 use std::hint::black_box;
 
@@ -17,6 +23,7 @@ use allocation_counter::measure;
 use okt_core::decide::{StayReason, Verdict, decide};
 use okt_core::{Event, Graph};
 
+use case::Case;
 use database::database;
 use moment::moment;
 use rng::Rng;
@@ -49,6 +56,19 @@ fn no_decision_allocates() {
         moved += u32::from(moves);
     }
     assert!(settled > 1_000 && moved > 1_000, "{settled} {moved}");
+}
+
+#[test]
+fn the_reconciliation_of_a_settled_object_allocates_nothing() {
+    let graph = database();
+    let case = Case::at(&graph, "Running").desired("Running", 1);
+    let (mut machine, object) = settled::object(case.recorded(), case::REVISION);
+    let state = case.id("Running");
+    let counted = measure(|| {
+        let requeue = settled::reconcile(&mut machine, &graph, black_box(&object), state);
+        assert_eq!(requeue.wait(), Some(settled::OBSERVE_EVERY));
+    });
+    assert_eq!(counted.count_total, 0);
 }
 
 #[test]

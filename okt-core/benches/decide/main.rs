@@ -5,6 +5,8 @@ mod build;
 mod by_hand;
 #[path = "../../tests/common/case.rs"]
 mod case;
+#[path = "../../tests/common/settled.rs"]
+mod settled;
 
 use std::hint::black_box;
 
@@ -92,6 +94,17 @@ fn decisions(c: &mut Criterion) {
     }
 }
 
+/// All that the machine of a settled object decides in one reconciliation: to observe, to render, to rest.
+fn reconciliation(c: &mut Criterion) {
+    let graph = five_states();
+    let case = Case::at(&graph, "Running").desired("Running", 1);
+    let (mut machine, object) = settled::object(case.recorded(), case::REVISION);
+    let state = case.id("Running");
+    c.bench_function("Machine, a settled object", |b| {
+        b.iter(|| settled::reconcile(&mut machine, black_box(&graph), black_box(&object), state));
+    });
+}
+
 fn runs(c: &mut Criterion) {
     let graph = five_states();
     let events: [Event; 2] = [Next, To(StateId(0))];
@@ -107,5 +120,5 @@ fn runs(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, decisions, runs);
+criterion_group!(benches, decisions, reconciliation, runs);
 criterion_main!(benches);
