@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::future::pending;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::{env, io};
@@ -78,12 +78,68 @@ impl Way {
         expected: usize,
         place: &str,
     ) -> io::Result<Process> {
+        let program = env::current_exe()?;
+        self.start_of(&program, kubeconfig, namespace, expected, place)
+    }
+
+    fn start_of(
+        self,
+        program: &Path,
+        kubeconfig: &Path,
+        namespace: &str,
+        expected: usize,
+        place: &str,
+    ) -> io::Result<Process> {
         Process::start(
-            Command::new(env::current_exe()?)
+            Command::new(program)
                 .args([CHILD, self.name()])
                 .arg(kubeconfig)
                 .args([namespace, &expected.to_string(), place]),
         )
+    }
+}
+
+/// One of two controllers that are compared.
+pub(crate) struct Side {
+    pub(crate) title: &'static str,
+    /// What its namespaces are called.
+    pub(crate) name: &'static str,
+    way: Way,
+    /// The program that has it; none for this one.
+    program: Option<PathBuf>,
+}
+
+impl Side {
+    /// OKT, and the same by hand.
+    pub(crate) fn with_and_by_hand() -> [Self; 2] {
+        [Way::WithOkt, Way::ByHand].map(|way| Self {
+            title: way.title(),
+            name: way.name(),
+            way,
+            program: None,
+        })
+    }
+
+    /// OKT, and the OKT of another build of this benchmark.
+    pub(crate) fn now_and_before(program: PathBuf) -> [Self; 2] {
+        let side = |title, name, program| Self {
+            title,
+            name,
+            way: Way::WithOkt,
+            program,
+        };
+        [
+            side("now", "now", None),
+            side("before", "before", Some(program)),
+        ]
+    }
+
+    /// Starts the controller.
+    pub(crate) fn start(&self, kubeconfig: &Path, namespace: &str) -> io::Result<Process> {
+        match &self.program {
+            Some(program) => (self.way).start_of(program, kubeconfig, namespace, 0, "alone"),
+            None => self.way.start(kubeconfig, namespace, 0),
+        }
     }
 }
 

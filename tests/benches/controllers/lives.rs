@@ -1,11 +1,11 @@
-//! This file measures the life of a thousand parcels: from creation to delivery, and then the deletion of all at once.
+//! This file measures the life of parcels: from creation to delivery, and then the deletion of all at once.
 
 use std::error::Error;
 use std::time::Instant;
 
 use okt_tests::measured::{Table, megabytes, milliseconds, rounds, until};
 
-use crate::child::Way;
+use crate::child::Side;
 use crate::site::Site;
 
 pub(crate) const OBJECTS: usize = 1_000;
@@ -14,19 +14,25 @@ pub(crate) const TRANSITIONS: usize = 3;
 /// The writes of one object: the transitions and the finalizer.
 pub(crate) const WRITES: usize = TRANSITIONS + 1;
 
-/// Measures both controllers in alternation and prints the tables.
-pub(crate) async fn bench(site: &Site, count: usize) -> Result<(), Box<dyn Error>> {
-    let mut tables = [Table::of(Way::TITLES), Table::of(Way::TITLES)];
+/// Measures both controllers in alternation and prints the tables; the first is the one that is judged.
+pub(crate) async fn bench(
+    site: &Site,
+    sides: &[Side; 2],
+    objects: usize,
+    count: usize,
+) -> Result<(), Box<dyn Error>> {
+    let titles = sides.each_ref().map(|side| side.title);
+    let mut tables = [Table::of(titles), Table::of(titles)];
     let measured = rounds(count, &mut tables, async |round, [living, leaving]| {
-        for way in Way::BOTH {
-            life(site, way, round, living, leaving).await?;
+        for side in sides.iter().rev() {
+            life(site, side, (objects, round), living, leaving).await?;
         }
         Ok(())
     });
     let measured = measured.await;
     let [living, leaving] = tables;
-    living.print("1,000 fresh objects to rest");
-    leaving.print("1,000 settled objects deleted at once");
+    living.print(&format!("{objects} fresh objects to rest"));
+    leaving.print(&format!("{objects} settled objects deleted at once"));
     measured
 }
 
@@ -36,19 +42,19 @@ pub(crate) async fn bench(site: &Site, count: usize) -> Result<(), Box<dyn Error
 )]
 async fn life(
     site: &Site,
-    way: Way,
-    round: usize,
+    side: &Side,
+    (objects, round): (usize, usize),
     living: &mut Table,
     leaving: &mut Table,
 ) -> Result<(), Box<dyn Error>> {
-    let each = OBJECTS as f64;
-    let parcels = site.namespace(&format!("{}-{round}", way.name())).await?;
-    parcels.create(0..OBJECTS).await?;
+    let each = objects as f64;
+    let parcels = site.namespace(&format!("{}-{round}", side.name)).await?;
+    parcels.create(0..objects).await?;
 
-    let mut controller = way.start(&site.0.kubeconfig, &parcels.namespace, 0)?;
+    let mut controller = side.start(&site.0.kubeconfig, &parcels.namespace)?;
     until(async || {
-        let enough = controller.figures()?.writes >= (OBJECTS * WRITES) as u64;
-        Ok(enough && parcels.have_arrived(OBJECTS).await?)
+        let enough = controller.figures()?.writes >= (objects * WRITES) as u64;
+        Ok(enough && parcels.have_arrived(objects).await?)
     })
     .await?;
     let lived = controller.figures()?;
@@ -57,41 +63,41 @@ async fn life(
     let memory = controller.memory()?;
     let (json, full) = parcels.size().await?;
     living.add(
-        way.title(),
+        side.title,
         "transitions per second",
         each * TRANSITIONS as f64 / time.as_secs_f64(),
     );
     living.add(
-        way.title(),
+        side.title,
         "milliseconds until the first write",
         milliseconds(lived.first_write.unwrap_or_default()),
     );
     living.add(
-        way.title(),
+        side.title,
         "CPU of the controller, ms per object",
         milliseconds(cpu) / each,
     );
-    living.add(way.title(), "writes per object", lived.writes as f64 / each);
+    living.add(side.title, "writes per object", lived.writes as f64 / each);
     living.add(
-        way.title(),
+        side.title,
         "bytes per write",
         lived.bytes_written as f64 / lived.writes as f64,
     );
     for (verb, count) in &lived.requests {
         living.add(
-            way.title(),
+            side.title,
             &format!("{verb}, all objects together"),
             *count as f64,
         );
     }
-    living.add(way.title(), "resident memory, MB", megabytes(memory.now));
+    living.add(side.title, "resident memory, MB", megabytes(memory.now));
     living.add(
-        way.title(),
+        side.title,
         "the same without code, MB",
         megabytes(memory.data),
     );
-    living.add(way.title(), "bytes of JSON of an object", json as f64);
-    living.add(way.title(), "the same with managed fields", full as f64);
+    living.add(side.title, "bytes of JSON of an object", json as f64);
+    living.add(side.title, "the same with managed fields", full as f64);
 
     let begun = Instant::now();
     parcels.delete().await?;
@@ -99,19 +105,19 @@ async fn life(
     let left = controller.figures()?;
     let writes = left.writes - lived.writes;
     leaving.add(
-        way.title(),
+        side.title,
         "seconds until the last is gone",
         begun.elapsed().as_secs_f64(),
     );
-    leaving.add(way.title(), "writes per object", writes as f64 / each);
+    leaving.add(side.title, "writes per object", writes as f64 / each);
     let cpu = controller.cpu()?.saturating_sub(cpu);
     leaving.add(
-        way.title(),
+        side.title,
         "CPU of the controller, ms per object",
         milliseconds(cpu) / each,
     );
     let memory = controller.memory()?;
-    leaving.add(way.title(), "resident memory, MB", megabytes(memory.now));
-    leaving.add(way.title(), "peak of it, MB", megabytes(memory.peak));
+    leaving.add(side.title, "resident memory, MB", megabytes(memory.now));
+    leaving.add(side.title, "peak of it, MB", megabytes(memory.peak));
     Ok(())
 }

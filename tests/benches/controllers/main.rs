@@ -4,7 +4,8 @@
 //! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts`, `sinks` and `work`
 //! select tables; numbers are the numbers of objects for restarts. `replicas` measures three replicas that share 30,000 objects
 //! instead, or another number. `short` measures three rounds and up to 1,000 objects, in
-//! about five minutes. Each controller runs in its own process (this program
+//! about five minutes. `against` and the path of this benchmark, built from another commit, compare the two on the double, with fewer
+//! objects. Each controller runs in its own process (this program
 //! starts itself), and the two alternate, so that other load of the machine affects both.
 
 mod by_hand;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 
 use okt_tests::measured::program;
 
+use self::child::Side;
 use self::site::Site;
 
 fn main() -> ExitCode {
@@ -54,6 +56,12 @@ async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
         }
         return Ok(());
     }
+    if let Some(at) = words.iter().position(|word| word == "against") {
+        let other = words.get(at + 1).ok_or("`against` wants a program")?;
+        let directory = tempfile::tempdir()?;
+        let site = Site::double(directory.path()).await?;
+        return lives::bench(&site, &Side::now_and_before(other.into()), 200, 5).await;
+    }
     if chosen("double", &["real"]) {
         let directory = tempfile::tempdir()?;
         let site = Site::double(directory.path()).await?;
@@ -77,7 +85,7 @@ async fn tables(
     let rounds = |usual| if is_short { 3 } else { usual };
     println!("\n## On {}", site.0.name);
     if chosen("lives", &["restarts", "sinks", "work"]) {
-        lives::bench(site, rounds(11)).await?;
+        lives::bench(site, &Side::with_and_by_hand(), lives::OBJECTS, rounds(11)).await?;
     }
     if chosen("restarts", &["lives", "sinks", "work"]) {
         restarts::bench(site, sizes, rounds(5)).await?;
