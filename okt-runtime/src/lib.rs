@@ -6,7 +6,7 @@
 //!
 //! | folder | content | uses |
 //! |---|---|---|
-//! | | `failure`, `texts`, `clock`, `patience`, `limit`, `provider`, `backdoor`: helpers for every folder | |
+//! | | `failure`, `texts`, `clock`, `api_timeout`, `limit`, `provider`, `test_hooks`: helpers for every folder | |
 //! | `wire` | spec, status and annotations as types, and their conversion to ids and counters | |
 //! | `telemetry` | what happens to objects: metrics, Kubernetes Events, sinks of your own; health | `wire` |
 //! | `sharding` | the replicas of an operator, and which of them acts on which objects | |
@@ -42,8 +42,8 @@ compile_error!(
     "the feature `rustls-tls` needs a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`"
 );
 
+mod api_timeout;
 mod author;
-mod backdoor;
 mod cache;
 mod clock;
 mod crd;
@@ -54,7 +54,6 @@ mod install;
 pub mod lifecycle;
 mod limit;
 mod operator;
-mod patience;
 #[cfg(feature = "cli")]
 mod preview;
 #[cfg(feature = "cli")]
@@ -71,6 +70,7 @@ mod sharding;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
 mod telemetry;
+mod test_hooks;
 mod texts;
 pub mod view;
 mod wire;
@@ -131,7 +131,7 @@ pub use wire::status::{
 #[doc(hidden)]
 pub mod __testing {
     pub use crate::author::fixture::Fixture;
-    pub use crate::backdoor::{Attempt, Backdoor, Fate};
+    pub use crate::test_hooks::{Attempt, AttemptFault, TestHooks};
 }
 
 /// Items that generated code names; not part of the public API.

@@ -28,9 +28,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::api_timeout::contact;
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::author::asked::{CallPermits, QUESTIONS};
-use crate::backdoor::Backdoor;
 use crate::cache::cached::reference;
 use crate::cache::history::History;
 use crate::cache::store::{Part, Store, Stored};
@@ -39,9 +39,9 @@ use crate::crd::readiness::{Readiness, watch_crd};
 use crate::operator::drive::drive;
 use crate::operator::news::Property;
 use crate::operator::settings::Settings;
-use crate::patience::contact;
 use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::{ACTIONS, Permits};
+use crate::test_hooks::TestHooks;
 
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
@@ -118,7 +118,7 @@ pub struct Operator<A: Application> {
     events: EventPolicy,
     monitoring: Option<Monitoring>,
     clock: Clock,
-    backdoor: Backdoor,
+    test_hooks: TestHooks,
 }
 
 impl<A: Application> Operator<A> {
@@ -143,7 +143,7 @@ impl<A: Application> Operator<A> {
             events: EventPolicy::default(),
             monitoring: None,
             clock: Clock::wall(),
-            backdoor: Backdoor::default(),
+            test_hooks: TestHooks::default(),
         }
     }
 
@@ -463,8 +463,8 @@ impl<A: Application> Operator<A> {
     /// Sets the hooks of a test kit.
     #[doc(hidden)]
     #[must_use]
-    pub fn __backdoor(mut self, backdoor: Backdoor) -> Self {
-        self.backdoor = backdoor;
+    pub fn __test_hooks(mut self, test_hooks: TestHooks) -> Self {
+        self.test_hooks = test_hooks;
         self
     }
 
@@ -515,7 +515,7 @@ impl<A: Application> Operator<A> {
                 questions: Arc::clone(&questions),
                 permits: Arc::clone(&permits),
                 clock: self.clock.clone(),
-                backdoor: self.backdoor.clone(),
+                test_hooks: self.test_hooks.clone(),
                 backoff: self.backoff,
                 graph: graph.clone(),
                 readiness: readiness.clone(),

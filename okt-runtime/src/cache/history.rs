@@ -10,9 +10,9 @@ use kube::api::ListParams;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::api_timeout::answer;
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
-use crate::patience::answer;
 use crate::texts::chain;
 use crate::wire::object::LifecycleObject;
 

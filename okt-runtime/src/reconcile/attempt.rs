@@ -13,7 +13,6 @@ use tracing::Instrument;
 
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
-use crate::backdoor::{Attempt, Backdoor, Fate};
 use crate::failure::Failure;
 use crate::reconcile::permits::Permit;
 use crate::reconcile::shared::Shared;
@@ -21,6 +20,7 @@ use crate::reconcile::tasks::Running;
 use crate::resources::name_of;
 use crate::telemetry::event::{self, Occurrence, Outcome};
 use crate::telemetry::traces;
+use crate::test_hooks::{Attempt, AttemptFault, TestHooks};
 use crate::texts::{panic_text, seconds};
 
 /// How long cancelled work may take to clean up before it is dropped.
@@ -61,7 +61,7 @@ pub(crate) fn start<A: Application>(
     traces::join(&span, uid, traces::generation(action.object()));
     let counted = shared.telemetry.running(state.name());
     let work = async move {
-        let attempt = attempt(&*application, &sharing.backdoor, state, &action, limit);
+        let attempt = attempt(&*application, &sharing.test_hooks, state, &action, limit);
         let said = tokio::select! {
             said = attempt => said,
             () = dropped.cancelled() => None,
@@ -96,7 +96,7 @@ pub(crate) fn start<A: Application>(
 /// Makes one attempt; returns none if it was cancelled.
 async fn attempt<A: Application>(
     application: &A,
-    backdoor: &Backdoor,
+    test_hooks: &TestHooks,
     state: StateOf<A>,
     action: &Action<A::Resource>,
     limit: Duration,
@@ -104,7 +104,7 @@ async fn attempt<A: Application>(
     if action.cancellation.is_cancelled() {
         return None;
     }
-    let fate = backdoor.fate(|| Attempt {
+    let fault = test_hooks.fault(|| Attempt {
         id: action.id().to_owned(),
         number: action.attempt(),
         state: state.name(),
@@ -113,7 +113,7 @@ async fn attempt<A: Application>(
     });
     // The conversion of its error to a failure is the application's code too.
     let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
-    let work = AssertUnwindSafe(by_fate(fate, work)).catch_unwind();
+    let work = AssertUnwindSafe(spoiled(fault, work)).catch_unwind();
     let overdue = async {
         action.cancellation.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -133,16 +133,16 @@ async fn attempt<A: Application>(
     (!action.cancellation.is_cancelled()).then_some(said)
 }
 
-/// Runs the handler according to its fate; only tests set a fate other than `Runs`.
-async fn by_fate<T, F: Future<Output = T>>(fate: Fate, handler: impl Fn() -> F) -> T {
-    match fate {
-        Fate::Runs => handler().await,
-        Fate::Lost => std::future::pending().await,
-        Fate::Unanswered => {
+/// Runs the handler with this fault; only tests set another than `Runs`.
+async fn spoiled<T, F: Future<Output = T>>(fault: AttemptFault, handler: impl Fn() -> F) -> T {
+    match fault {
+        AttemptFault::Runs => handler().await,
+        AttemptFault::Lost => std::future::pending().await,
+        AttemptFault::Unanswered => {
             handler().await;
             std::future::pending().await
         }
-        Fate::Twice => {
+        AttemptFault::Twice => {
             handler().await;
             handler().await
         }

@@ -7,9 +7,9 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::api_timeout::answer;
 use crate::author::application::Application;
 use crate::cache::guarded::{Guarded, api};
-use crate::patience::answer;
 use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
 use crate::telemetry::event::Occurrence;

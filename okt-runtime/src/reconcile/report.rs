@@ -17,8 +17,8 @@ use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::api_timeout::answer;
 use crate::cache::guarded::{Guarded, api};
-use crate::patience::answer;
 use crate::resources::OwnedStatus;
 use crate::wire::cause;
 use crate::wire::desired::{Desired, StateName};

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::author::application::{Application, PassGraph};
 use crate::author::asked::CallPermits;
 use crate::author::context::Context;
-use crate::backdoor::Backdoor;
 use crate::cache::cached::Cached;
 use crate::cache::history::History;
 use crate::clock::Clock;
@@ -25,6 +24,7 @@ use crate::resources::Cluster;
 use crate::sharding::gate::{Access, Gate, GateMember};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::telemetry::Telemetry;
+use crate::test_hooks::TestHooks;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// The values that all reconciliations of one operator share.
@@ -40,7 +40,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) questions: Arc<CallPermits>,
     pub(crate) permits: Arc<Permits>,
     pub(crate) clock: Clock,
-    pub(crate) backdoor: Backdoor,
+    pub(crate) test_hooks: TestHooks,
     pub(crate) backoff: Backoff,
     /// A hash of the graph.
     pub(crate) graph: String,

@@ -9,12 +9,12 @@ use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 
 use super::reconciliation::Reconciliation;
+use crate::api_timeout::answer;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
 use crate::cache::guarded::api;
-use crate::patience::answer;
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose, Wait};
 use crate::resources::name_of;

@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::failure::{stalled, write_failed};
+use crate::api_timeout::answer;
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
 use crate::cache::pruned;
 use crate::clock::moment;
-use crate::patience::answer;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};

@@ -14,8 +14,8 @@ use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::Key;
+use crate::api_timeout::answer;
 use crate::failure::Failure;
-use crate::patience::answer;
 use crate::texts::{chain, said_by_api};
 use crate::wire::object::LifecycleObject;
 

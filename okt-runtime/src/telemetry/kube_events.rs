@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::event::{Cause, Edge, Event, LifecycleEvent, Occurrence};
 use super::sinks::Sink;
-use crate::patience::answer;
+use crate::api_timeout::answer;
 use crate::texts::{cut, said_by_api, seconds};
 use crate::wire::status::Transition;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::{Cause, Mark};
-use okt_runtime::{__testing::Fate, Application, Lifecycle, StateOf};
+use okt_runtime::{__testing::AttemptFault, Application, Lifecycle, StateOf};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -84,8 +84,8 @@ fn same_end<A: Application + Clone>(
 fn is_comparable<A: Application + Clone>(ended: &Ended, rehearsal: &Rehearsal<A>) -> bool {
     match ended.plan {
         Plan::Deletion { .. } => false,
-        Plan::Attempt { attempt, fate } => {
-            fate == Fate::Twice || !is_awaited(rehearsal, ended, attempt)
+        Plan::Attempt { attempt, fault } => {
+            fault == AttemptFault::Twice || !is_awaited(rehearsal, ended, attempt)
         }
         Plan::Undisturbed
         | Plan::Crash { .. }

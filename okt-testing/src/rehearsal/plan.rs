@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use okt_runtime::__testing::Fate;
+use okt_runtime::__testing::AttemptFault;
 
 use super::writes::Write;
 
@@ -66,10 +66,10 @@ pub(super) enum Plan {
         after: usize,
         wait: Duration,
     },
-    /// The attempt of this number has this fate.
+    /// The attempt of this number has this fault.
     Attempt {
         attempt: usize,
-        fate: Fate,
+        fault: AttemptFault,
     },
     /// The object is deleted when it is changed for the `at`-th time.
     Deletion {
@@ -108,14 +108,14 @@ impl Plan {
             plans.extend(refusals.map(|how| Self::Refused { write, how }));
         }
         for event in 1..=course.events {
-            let fates = [
+            let faults = [
                 Becomes::Lost,
                 Becomes::Merged,
                 Becomes::Doubled,
                 Becomes::Broken,
                 Becomes::Expired,
             ];
-            plans.extend(fates.map(|becomes| Self::Event { event, becomes }));
+            plans.extend(faults.map(|becomes| Self::Event { event, becomes }));
         }
         let changes: Vec<usize> = (1..=course.changes.len())
             .filter(|change| course.changes[change - 1].1)
@@ -137,8 +137,12 @@ impl Plan {
             }
         }
         for attempt in 1..=course.attempts {
-            let fates = [Fate::Lost, Fate::Unanswered, Fate::Twice];
-            plans.extend(fates.map(|fate| Self::Attempt { attempt, fate }));
+            let faults = [
+                AttemptFault::Lost,
+                AttemptFault::Unanswered,
+                AttemptFault::Twice,
+            ];
+            plans.extend(faults.map(|fault| Self::Attempt { attempt, fault }));
         }
         plans.push(Self::Two);
         plans
@@ -185,7 +189,7 @@ impl Plan {
                 | Self::Restart { .. }
                 | Self::Two
                 | Self::Attempt {
-                    fate: Fate::Lost | Fate::Unanswered | Fate::Twice,
+                    fault: AttemptFault::Lost | AttemptFault::Unanswered | AttemptFault::Twice,
                     ..
                 }
         )
@@ -229,14 +233,14 @@ impl fmt::Display for Plan {
             Self::Restart { after, wait } => {
                 write!(f, "restart {} s after change {after}", wait.as_secs())
             }
-            Self::Attempt { attempt, fate } => {
-                let fate = match fate {
-                    Fate::Runs => "runs",
-                    Fate::Lost => "is lost",
-                    Fate::Unanswered => "ends unheard",
-                    Fate::Twice => "is done twice",
+            Self::Attempt { attempt, fault } => {
+                let fault = match fault {
+                    AttemptFault::Runs => "runs",
+                    AttemptFault::Lost => "is lost",
+                    AttemptFault::Unanswered => "ends unheard",
+                    AttemptFault::Twice => "is done twice",
                 };
-                write!(f, "attempt {attempt} {fate}")
+                write!(f, "attempt {attempt} {fault}")
             }
             Self::Deletion { at } => write!(f, "deletion after change {at}"),
             Self::Two => f.write_str("two operators"),

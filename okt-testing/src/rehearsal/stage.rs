@@ -15,7 +15,7 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use okt_runtime::{
-    __testing::{Attempt, Backdoor, Fate},
+    __testing::{Attempt, AttemptFault, TestHooks},
     Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd,
 };
 use serde_json::{Value, json};
@@ -235,10 +235,10 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
         let (attempts, count) = (Arc::clone(&self.attempts), Arc::clone(&self.count));
         let planned = match self.plan {
-            Plan::Attempt { attempt, fate } => Some((attempt, fate)),
+            Plan::Attempt { attempt, fault } => Some((attempt, fault)),
             _ => None,
         };
-        let backdoor = Backdoor::default().attempts(move |attempt| {
+        let test_hooks = TestHooks::default().attempts(move |attempt| {
             let number = count.fetch_add(1, Ordering::Relaxed) + 1;
             let begun = Begun {
                 attempt: attempt.clone(),
@@ -248,15 +248,15 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
             attempts.push(begun);
             match planned {
-                Some((planned, fate)) if planned == number => fate,
-                _ => Fate::Runs,
+                Some((planned, fault)) if planned == number => fault,
+                _ => AttemptFault::Runs,
             }
         });
         let client = (self.rehearsal.through)(client);
         let operator = Operator::new(client, self.app.clone());
         let mut operator = (self.rehearsal.operator)(operator)
             .virtual_time()
-            .__backdoor(backdoor);
+            .__test_hooks(test_hooks);
         if matches!(self.plan, Plan::Past { .. }) {
             // Only a streamed list may show the past; a paged list is read from the store.
             operator = operator.streaming_lists();

@@ -1,4 +1,4 @@
-//! Hooks for a test kit: it sees the attempts of an operator and decides their fate.
+//! Hooks for a test kit: it sees the attempts of an operator and may spoil them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub struct Attempt {
     pub continues: bool,
 }
 
-/// The fate of an attempt.
+/// What becomes of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum AttemptFault {
     /// The handler runs, and its answer is taken.
     Runs,
     /// The handler never runs, and no answer ever comes.
@@ -32,30 +32,33 @@ pub enum Fate {
     Twice,
 }
 
-type OnAttempt = dyn Fn(&Attempt) -> Fate + Send + Sync;
+type OnAttempt = dyn Fn(&Attempt) -> AttemptFault + Send + Sync;
 
 /// Hooks into an operator for tests; by default there are none.
 #[derive(Clone, Default)]
-pub struct Backdoor {
+pub struct TestHooks {
     attempts: Option<Arc<OnAttempt>>,
 }
 
-impl fmt::Debug for Backdoor {
+impl fmt::Debug for TestHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backdoor").finish_non_exhaustive()
+        f.debug_struct("TestHooks").finish_non_exhaustive()
     }
 }
 
-impl Backdoor {
-    /// Sets the function that decides the fate of each attempt when it begins.
+impl TestHooks {
+    /// Sets the function that says what becomes of each attempt when it begins.
     #[must_use]
-    pub fn attempts(mut self, fate: impl Fn(&Attempt) -> Fate + Send + Sync + 'static) -> Self {
-        self.attempts = Some(Arc::new(fate));
+    pub fn attempts(
+        mut self,
+        fault: impl Fn(&Attempt) -> AttemptFault + Send + Sync + 'static,
+    ) -> Self {
+        self.attempts = Some(Arc::new(fault));
         self
     }
 
-    pub(crate) fn fate(&self, attempt: impl FnOnce() -> Attempt) -> Fate {
+    pub(crate) fn fault(&self, attempt: impl FnOnce() -> Attempt) -> AttemptFault {
         let attempts = self.attempts.as_ref();
-        attempts.map_or(Fate::Runs, |fate| fate(&attempt()))
+        attempts.map_or(AttemptFault::Runs, |fault| fault(&attempt()))
     }
 }
