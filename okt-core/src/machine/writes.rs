@@ -276,7 +276,8 @@ impl Writes {
         self.vain = (after == before || wait.is_some()).then(|| VainWrite {
             version: after,
             status: hash(),
-            until: wait,
+            // Also where they may be removed at once: the reconciliation may end before that.
+            until: leftovers.then_some(wait.unwrap_or(now)),
         });
         self.last.at = Some(now);
         self.trouble = Trouble::default();
@@ -303,5 +304,22 @@ impl Writes {
     fn leftovers_wait(&self, now: Time) -> Option<Time> {
         let until = self.leftovers_removed?.after(SIDE_WRITES);
         (now < until).then_some(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_changed_nothing_is_repeated_until_what_others_left_is_removed() {
+        let mut writes = Writes::default();
+        let (version, now) = (Some(Version::Number(7)), Time::default());
+        let judged = |writes: &Writes| writes.judge(StatusDiff::Main, version, || 1, now);
+        assert!(!writes.committed(version, version, false, || 1, now));
+        assert_eq!(judged(&writes), StatusDiff::Vain);
+        assert!(writes.committed(version, version, true, || 1, now));
+        // The reconciliation ends before it removes them: the next one has to come here again.
+        assert_eq!(judged(&writes), StatusDiff::Main);
     }
 }

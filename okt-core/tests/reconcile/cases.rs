@@ -377,6 +377,12 @@ fn special(shapes: &Shapes) -> Vec<Case> {
             "user 1, ticks 2, sights 2, faults 1",
         )
         .special(Special::Leftovers),
+        case(
+            "leftovers of others and leaders",
+            tiny,
+            "ticks 1, sights 1, lead 2",
+        )
+        .special(Special::Leftovers),
     ]
 }
 

@@ -83,7 +83,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 35] = [
+const BUGS: [(Bug, &str); 36] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -120,6 +120,7 @@ const BUGS: [(Bug, &str); 35] = [
     ),
     (Bug::DeadlineStartLost, "deadlines"),
     (Bug::VersionOfVainWriteKept, "a webhook"),
+    (Bug::VainWriteForGood, "leftovers of others and leaders"),
     (Bug::AbandonedPermitKept, "no permit for an action"),
     (Bug::LeaderChangeMissed, "life, pass, lead and drain"),
     (Bug::OrphanForgotten, "the loop guard"),

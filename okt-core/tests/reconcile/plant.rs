@@ -59,6 +59,8 @@ pub(crate) enum Bug {
     DeadlineStartLost,
     /// A write that changed nothing keeps the same write from other versions too.
     VersionOfVainWriteKept,
+    /// A write that changed nothing stays enough although what others left in the status is not removed yet.
+    VainWriteForGood,
     /// An object that once waited for a permit waits for ever.
     AbandonedPermitKept,
     /// A change of the leadership between two effects of a reconciliation.
@@ -117,6 +119,11 @@ impl Machine {
             Bug::VersionOfVainWriteKept => {
                 if let (Some(vain), Some(findings)) = (&mut writes.vain, &self.findings) {
                     vain.version = findings.object.version;
+                }
+            }
+            Bug::VainWriteForGood => {
+                if let Some(vain) = &mut writes.vain {
+                    vain.until = None;
                 }
             }
             Bug::ResultTakenTwice if before.work.has_ended() && !work.has_ended() => {
