@@ -181,7 +181,7 @@ impl Situation<'_, '_> {
             Task::Ended(ActionResult::Next) => WorkState::SaidNext,
             Task::Ended(ActionResult::To(to)) => WorkState::Named(to),
             Task::Ended(ActionResult::Failed { permanent: true }) => WorkState::Fails,
-            Task::Ended(ActionResult::Failed { .. } | ActionResult::Wait)
+            Task::Ended(ActionResult::Failed { .. } | ActionResult::Wait(_))
             | Task::New
             | Task::Waiting
             | Task::Due
@@ -189,7 +189,7 @@ impl Situation<'_, '_> {
             {
                 WorkState::SaidNext
             }
-            Task::Ended(ActionResult::Wait) => WorkState::Continues { failed: false },
+            Task::Ended(ActionResult::Wait(_)) => WorkState::Continues { failed: false },
             Task::Ended(ActionResult::Failed { .. }) => WorkState::Continues { failed: true },
             Task::Absent | Task::New | Task::Running | Task::Waiting | Task::Due => {
                 WorkState::InFlight

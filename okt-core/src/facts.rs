@@ -25,7 +25,7 @@ impl Named {
 }
 
 /// The desired state in the spec.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DesiredState {
     /// The state; none if the spec sets none.
     pub state: Option<Named>,
@@ -91,8 +91,8 @@ pub enum ActionResult {
     Next,
     /// Done: go to this state.
     To(StateId),
-    /// Not done yet: call again later.
-    Wait,
+    /// Not done yet: call again after this time.
+    Wait(Duration),
     /// The attempt failed.
     Failed {
         /// A retry does not help.

@@ -64,7 +64,7 @@ pub use self::requeue::Requeue;
 use self::resources::ResourceMemory;
 pub use self::results::{
     ApplyResult, ClearResult, ExtraResult, ObservationResult, PassReport, Retry, ShowResult,
-    StartResult, Stored, WorkResult, WriteError, WriteFailure,
+    StartResult, Stored, WriteError,
 };
 pub use self::time::Time;
 use self::work::{Stage, Work};
@@ -111,17 +111,16 @@ pub struct Machine {
     resources: ResourceMemory,
     /// Whether a reconcile request has named the object since its last reconciliation began.
     is_named: bool,
-    /// The reconciliation that is under way; none between two.
-    findings: Option<Findings>,
+    /// The reconciliation that is under way.
+    findings: Findings,
 }
 
 impl Machine {
     /// Returns the machine of an object at rest, of which only the last write is remembered.
     pub fn of(last_write: LastWrite) -> Self {
-        Self {
-            writes: Writes::of(last_write),
-            ..Self::default()
-        }
+        let mut machine = Self::default();
+        machine.writes.last = last_write;
+        machine
     }
 
     /// Returns the last write, if nothing else is worth remembering.
@@ -152,14 +151,15 @@ impl Machine {
 
     /// Begins a reconciliation with the object as it was read. It ends one that was interrupted.
     pub fn read(&mut self, object: &Object, now: Time) {
-        let mut findings = Findings::of(object, now);
+        self.findings = Findings::of(object, now);
         if core::mem::take(&mut self.is_named) {
-            findings.is_named = true;
-            self.work.name();
+            self.findings.is_named = true;
+            if let Some(run) = &mut self.work.run {
+                run.is_named = true;
+            }
             self.observation.silence.end();
         }
-        self.resources.enter(findings.object.transition());
-        self.findings = Some(findings);
+        self.resources.enter(object.transition());
     }
 
     /// Returns the next effect, or when the object is reconciled next.
@@ -172,67 +172,48 @@ impl Machine {
     /// - A decision to rest says when the object is reconciled next. It relies on events alone only if nothing is left
     ///   to do.
     pub fn decide(&mut self, setup: &Setup<'_>, operator: OperatorFacts, now: Time) -> Decision {
-        let Some(findings) = &mut self.findings else {
-            debug_assert!(false, "decides before the object was read");
-            return Decision::Rest(Requeue::soon());
-        };
+        let findings = &mut self.findings;
+        debug_assert!(findings.is_begun, "decides before the object was read");
         debug_assert!(
             !findings.is_pending,
             "decides before the result of the last effect was reported"
         );
         if let Some(task) = self.work.orphan {
             findings.is_pending = true;
-            return Decision::Do(Effect::Cancel(Cancel::of(Some(task), false)));
+            return Cancel::decided(Some(task), false);
         }
-        if findings.is_reopened || findings.effects >= MAX_EFFECTS {
+        if !findings.is_begun || findings.is_reopened || findings.effects >= MAX_EFFECTS {
             return self.rest(Requeue::soon());
         }
-        findings.effects = findings.effects.saturating_add(1);
-        let decision = self.decide_now(setup, operator, now);
-        match decision {
-            Decision::Rest(requeue) => self.rest(requeue),
-            Decision::Do(effect) => Decision::Do(self.prepare(effect, now)),
-        }
-    }
-
-    /// Decides upon the facts of this moment.
-    fn decide_now(&self, setup: &Setup<'_>, operator: OperatorFacts, now: Time) -> Decision {
-        let Some(facts) = self.facts(setup, operator, now) else {
-            return Decision::Rest(Requeue::soon());
-        };
+        findings.effects += 1;
+        let facts = self.facts(setup, operator, now);
         #[cfg(test)]
         let facts = {
             let mut facts = facts;
             setup.mistake.inspect(|mistake| mistake(&mut facts));
             facts
         };
-        decide::decide(setup.graphs, &facts.object.recorded, &facts)
+        match decide::decide(&facts) {
+            Decision::Rest(requeue) => self.rest(requeue),
+            Decision::Do(mut effect) => {
+                self.prepare(&mut effect, now);
+                Decision::Do(effect)
+            }
+        }
     }
 
     /// Completes an effect with what only the memory knows.
-    fn prepare(&mut self, effect: Effect, now: Time) -> Effect {
-        let Some(findings) = &mut self.findings else {
-            return effect;
-        };
-        findings.is_pending = true;
-        findings.had_ended = self.work.has_ended();
+    fn prepare(&mut self, effect: &mut Effect, now: Time) {
+        self.findings.is_pending = true;
+        self.findings.had_ended = self.work.has_ended();
         match effect {
-            Effect::Observe(mut observe) => {
-                observe.calls = self.observation.may_call(now);
-                Effect::Observe(observe)
-            }
-            Effect::Render(mut render) => {
-                render.asks_extra = self.observation.may_ask_extra(now);
-                Effect::Render(render)
-            }
-            Effect::RunPass(run) => {
-                // The findings of the run are not reported yet.
-                self.writes.last.reported = false;
-                Effect::RunPass(run)
-            }
-            Effect::Start(start) => Effect::Start(self.work.start(start, &findings.object)),
-            Effect::Cancel(_) => Effect::Cancel(self.work.cancel()),
-            effect => effect,
+            Effect::Observe(observe) => observe.calls = self.observation.may_call(now),
+            Effect::Render(render) => render.asks_extra = self.observation.may_ask_extra(now),
+            // The findings of the run are not reported yet.
+            Effect::RunPass(_) => self.writes.last.reported = false,
+            Effect::Start(start) => self.work.start(start, &self.findings.object),
+            Effect::Cancel(cancel) => self.work.cancel(cancel),
+            _ => {}
         }
     }
 
@@ -245,17 +226,15 @@ impl Machine {
         Decision::Rest(requeue)
     }
 
-    /// Returns the object at hand; none between two reconciliations.
-    pub fn object(&self) -> Option<&Object> {
-        self.findings.as_ref().map(|findings| &findings.object)
+    /// Returns the object at hand: as it was read, then from the answers to writes.
+    pub fn object(&self) -> &Object {
+        &self.findings.object
     }
 
-    /// Ends the reconciliation. Returns whether one of its writes failed, and whether the start of work waits for a
-    /// permit.
-    pub fn end(&mut self) -> (Option<WriteFailure>, bool) {
-        let Some(findings) = self.findings.take() else {
-            return (None, false);
-        };
+    /// Ends the reconciliation. Returns how one of its writes failed, if one did, and whether the start of work waits for
+    /// a permit.
+    pub fn end(&mut self) -> (Option<WriteError>, bool) {
+        let findings = core::mem::take(&mut self.findings);
         let waits_for_permit = matches!(findings.waits, Some(Waits::Permit(_)));
         (findings.failed, waits_for_permit)
     }
@@ -292,17 +271,13 @@ impl Machine {
         self.observation.is_silent()
     }
 
-    /// Returns the facts of this moment; none between two reconciliations.
-    pub fn facts(
-        &self,
-        setup: &Setup<'_>,
-        operator: OperatorFacts,
-        now: Time,
-    ) -> Option<Facts<'_>> {
-        let findings = self.findings.as_ref()?;
+    /// Returns the facts of this moment.
+    pub fn facts<'a>(&'a self, setup: &Setup<'a>, operator: OperatorFacts, now: Time) -> Facts<'a> {
+        let findings = &self.findings;
         let object = &findings.object;
         let since_read = findings.read_at.elapsed(now);
-        Some(Facts {
+        Facts {
+            graphs: setup.graphs,
             object,
             life: LifecycleFacts {
                 desired: object.desired,
@@ -316,7 +291,7 @@ impl Machine {
                 owned: object.owns_any && object.recorded.at().is_none(),
                 task: self.work.task(now),
                 attempt: self.work.attempt(object),
-                started_under: self.work.started_under(),
+                started_under: self.work.run.map_or(0, |run| run.started_under),
                 in_state: object.in_state.saturating_add(since_read),
                 in_deadline: if object.in_deadline.is_zero() {
                     Duration::ZERO
@@ -337,6 +312,6 @@ impl Machine {
             resources: self.resources.facts(setup.owns_kinds, findings, now),
             operator,
             writes: self.writes.facts(findings, now),
-        })
+        }
     }
 }

@@ -45,7 +45,9 @@ fn at(record: &Record, facts: &LifecycleFacts<'_>) -> Verdict {
             Task::Absent => Verdict::Run(Run::Resume),
             Task::New => Verdict::Run(Run::Begin),
             Task::Running => Verdict::Stay(StayReason::Running),
-            Task::Waiting | Task::Ended(ActionResult::Wait) => Verdict::Stay(StayReason::Waiting),
+            Task::Waiting | Task::Ended(ActionResult::Wait(_)) => {
+                Verdict::Stay(StayReason::Waiting)
+            }
             Task::Due => Verdict::Run(Run::Again),
             Task::Ended(ActionResult::Failed { permanent: false }) => {
                 Verdict::Retry { counted: false }

@@ -6,19 +6,19 @@
 //! | question | effect |
 //! |---|---|
 //! | may the operator act, and has it seen its own last write? | rest |
-//! | does a task run that is not the work on record? | [`Cancel`](Effect::Cancel) |
+//! | does a task run that is not the work on record? | [`Cancel`] |
 //! | is the operator shutting down, with nothing under way? | rest |
-//! | was a write refused? | [`ShowFailure`](Effect::ShowFailure), then rest until the retry |
-//! | is the object abandoned while it is being deleted? | [`DropFinalizer`](Effect::DropFinalizer) |
-//! | is the object unreadable, or recorded by a newer operator? | [`ShowUnreadable`](Effect::ShowUnreadable), or rest |
-//! | does the object lack the finalizer that it needs? | [`AddFinalizer`](Effect::AddFinalizer) |
-//! | have others left something in the status that was just written? | [`RemoveLeftovers`](Effect::RemoveLeftovers) |
-//! | in which state is the application? | [`Observe`](Effect::Observe) |
-//! | must the pass run? | [`RunPass`](Effect::RunPass) |
-//! | may the object be deleted? | [`Clear`](Effect::Clear), then [`DropFinalizer`](Effect::DropFinalizer) |
-//! | are the owned resources as the state declares? | [`Apply`](Effect::Apply) |
-//! | is there anything to record or to report? | [`Render`](Effect::Render), then [`TakeOver`](Effect::TakeOver) and [`Commit`](Effect::Commit), or [`ChangeWork`](Effect::ChangeWork) |
-//! | may the work on record start? | [`Start`](Effect::Start) |
+//! | was a write refused? | [`ShowFailure`], then rest until the retry |
+//! | is the object abandoned while it is being deleted? | [`DropFinalizer`] |
+//! | is the object unreadable, or recorded by a newer operator? | [`ShowUnreadable`], or rest |
+//! | does the object lack the finalizer that it needs? | [`AddFinalizer`] |
+//! | have others left something in the status that was just written? | [`RemoveLeftovers`] |
+//! | in which state is the application? | [`Observe`] |
+//! | must the pass run? | [`RunPass`] |
+//! | may the object be deleted? | [`Clear`], then [`DropFinalizer`] |
+//! | are the owned resources as the state declares? | [`Apply`] |
+//! | is there anything to record or to report? | [`Render`], then [`TakeOver`] and [`Commit`], or [`ChangeWork`] |
+//! | may the work on record start? | [`Start`] |
 //!
 //! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this function.
 
@@ -26,14 +26,14 @@ use core::time::Duration;
 
 use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Effect,
-    Observe, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Observe,
+    RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
 };
-use super::facts::{Facts, Graphs, StatusDiff};
+use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
 use super::requeue::{Requeue, requeue};
-use crate::decide::{self as life, Ending, Run, StayReason, Verdict};
-use crate::facts::{ActionResult, LifecycleFacts, Task};
+use crate::decide::{self as lifecycle, Ending, Run, StayReason, Verdict};
+use crate::facts::{ActionResult, Task};
 use crate::graph::Mark;
 use crate::pass::PassRun;
 use crate::record::Recorded;
@@ -55,19 +55,14 @@ enum PassStage {
 /// Decides the next effect, or rest.
 ///
 /// It is total and pure: any input gives a decision; the same input gives the same one; nothing panics or allocates.
-pub(super) fn decide(graphs: Graphs<'_>, recorded: &Recorded, facts: &Facts<'_>) -> Decision {
-    match check_admission(graphs, facts) {
-        Some(decision) => decision,
-        None => decide_work(graphs, recorded, facts),
-    }
+pub(super) fn decide(f: &Facts<'_>) -> Decision {
+    check_admission(f).unwrap_or_else(|| decide_work(f))
 }
 
 /// Decides what comes before the lifecycle and the pass: whether the operator may act upon the object at all.
-fn check_admission(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
+fn check_admission(f: &Facts<'_>) -> Option<Decision> {
     let (object, writes) = (f.object, &f.writes);
     let rest = |next: Requeue| Some(Decision::Rest(next));
-    let perform = |effect: Effect| Some(Decision::Do(effect));
-    let cancel = || perform(Effect::Cancel(Cancel::of(None, false)));
     if let Some(next) = Requeue::when_it_may_act(f.operator) {
         return rest(next);
     }
@@ -75,7 +70,7 @@ fn check_admission(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
         return rest(Requeue::while_behind(f.is_under_way()));
     }
     if f.work.stale {
-        return cancel();
+        return Some(Cancel::decided(None, false));
     }
     if let Some(next) = Requeue::handover(f) {
         return rest(next);
@@ -83,68 +78,69 @@ fn check_admission(graphs: Graphs<'_>, f: &Facts<'_>) -> Option<Decision> {
     if object.deleting && !f.finalizer {
         // Others may still hold the object, but the operator has nothing more to do with it.
         return match f.life.task {
-            Task::Absent => rest(Requeue::not_ours(f)),
-            Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => cancel(),
+            Task::Absent => rest(Requeue::settled(f)),
+            Task::New | Task::Running | Task::Waiting | Task::Due | Task::Ended(_) => {
+                Some(Cancel::decided(None, false))
+            }
         };
     }
     if let Some(left) = writes.wait {
         return match (writes.unshown, object.inherits) {
-            (true, true) => perform(Effect::TakeOver(TakeOver::of())),
-            (true, false) => perform(Effect::ShowFailure(ShowFailure::of())),
+            (true, true) => Some(TakeOver::decided()),
+            (true, false) => Some(ShowFailure::decided()),
             (false, _) => rest(Requeue::after(left, f)),
         };
     }
-    let drop = |abandoned| perform(Effect::DropFinalizer(DropFinalizer::of(abandoned)));
     if object.deleting && object.abandoned {
-        return drop(true);
+        return Some(DropFinalizer::decided(true));
     }
     match object.readable {
         Readable::Yes => {}
         Readable::No {
             untouched: true, ..
-        } if object.deleting && graphs.life.is_some() => return drop(false),
-        Readable::No { .. } if writes.is_unreadable_shown => return rest(Requeue::not_ours(f)),
-        Readable::No { .. } => return perform(Effect::ShowUnreadable(ShowUnreadable::of())),
+        } if object.deleting && f.graphs.life.is_some() => {
+            return Some(DropFinalizer::decided(false));
+        }
+        Readable::No { .. } if writes.is_unreadable_shown => return rest(Requeue::settled(f)),
+        Readable::No { .. } => return Some(ShowUnreadable::decided()),
     }
     if object.newer {
-        return rest(Requeue::not_ours(f));
+        return rest(Requeue::settled(f));
     }
-    if graphs.needs_finalizer() && !f.finalizer {
-        return perform(Effect::AddFinalizer(AddFinalizer::of()));
-    }
-    None
+    (f.graphs.needs_finalizer() && !f.finalizer).then(AddFinalizer::decided)
 }
 
 /// Decides for the lifecycle, the pass and the owned resources.
-fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decision {
-    let (object, writes) = (f.object, &f.writes);
-    let state = (graphs.life).and_then(|life| life.get(recorded.at()?.state));
+fn decide_work(f: &Facts<'_>) -> Decision {
+    let (object, writes, life) = (f.object, &f.writes, f.graphs.life);
+    let recorded = &object.recorded;
+    let state = life.and_then(|life| life.get(recorded.at()?.state));
     let ended = matches!(f.life.task, Task::Ended(_));
     if writes.leftovers {
-        return Decision::Do(Effect::RemoveLeftovers(RemoveLeftovers::of()));
+        return RemoveLeftovers::decided();
     }
 
     // --- the lifecycle
-    let observes = graphs.life.is_some()
+    let observes = life.is_some()
         && !state.is_some_and(|it| it.is(Mark::Leaf))
         && (!ended || object.is_paused());
-    let in_flight = (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
+    let in_flight = (recorded.at().zip(life)).is_some_and(|(at, life)| at.in_flight(life));
     // Once a write has acted upon an observation, the current state of the application is unknown, unless work runs.
     let is_known = f.is_observed && (in_flight || !f.is_observation_spent);
     if observes && !is_known {
-        return Decision::Do(Effect::Observe(Observe::of(true)));
+        return Observe::decided(true);
     }
     let facts = f.for_decision();
-    let mut step = match graphs.life {
-        Some(life) => life::decide(life, recorded, &facts),
+    let mut step = match life {
+        Some(life) => lifecycle::decide(life, recorded, &facts),
         None if object.deleting => Verdict::Release,
         None => Verdict::Stay(StayReason::Settled),
     };
     let releases = step == Verdict::Release;
 
     // --- the pass
-    let (opens, mut not_ready, prunes) = match pass_stage(graphs, recorded, f, releases) {
-        PassStage::Run { leaving } => return Decision::Do(Effect::RunPass(RunPass::of(leaving))),
+    let (opens, mut not_ready, prunes) = match pass_stage(f, releases) {
+        PassStage::Run { leaving } => return RunPass::decided(leaving),
         PassStage::Open { not_ready, prunes } => (true, not_ready, prunes),
         PassStage::Shut(not_ready) => (false, not_ready, false),
     };
@@ -153,10 +149,8 @@ fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decisi
     if releases {
         if opens {
             match f.resources.cleared {
-                None => return Decision::Do(Effect::Clear(Clear::of())),
-                Some(true) => {
-                    return Decision::Do(Effect::DropFinalizer(DropFinalizer::of(false)));
-                }
+                None => return Clear::decided(),
+                Some(true) => return DropFinalizer::decided(false),
                 Some(false) => not_ready = NotReadyReason::Resources(ResourceStatus::Awaited),
             }
         }
@@ -173,38 +167,29 @@ fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decisi
     let applies =
         state.is_some() && !goes && !releases && opens && !object.is_paused() && f.may_start();
     if applies && f.resources.status.is_none() {
-        let may_prune =
-            (recorded.at().zip(graphs.life)).is_some_and(|(at, life)| at.may_prune(life));
-        return Decision::Do(Effect::Apply(Apply::of(
-            !object.deleting,
-            prunes && may_prune,
-        )));
+        let may_prune = (recorded.at().zip(life)).is_some_and(|(at, life)| at.may_prune(life));
+        return Apply::decided(!object.deleting, prunes && may_prune);
     }
     if not_ready == NotReadyReason::None && !object.deleting {
-        not_ready = unready_resources(graphs, &step, f);
+        not_ready = unready_resources(&step, f);
     }
 
     // --- what is recorded and reported
-    let after = match graphs.life {
-        Some(life) => recorded.after(life, &facts, &step),
-        None => *recorded,
-    };
+    let after = life.map_or(*recorded, |life| recorded.after(life, &facts, &step));
     let is_stored = after == *recorded;
     // A pass without a lifecycle reports only if it ran.
-    let silent = graphs.life.is_none()
-        && f.pass.ran.is_none()
-        && !object.is_paused()
-        && !(releases && opens);
+    let silent =
+        life.is_none() && f.pass.ran.is_none() && !object.is_paused() && !(releases && opens);
     let draft = Draft {
         record: after,
         step: reported(step),
         not_ready,
-        work: work_change(graphs, &after, &step, &facts),
+        work: work_change(&after, &step, f),
     };
     let mut write_wait = None;
     if !silent && !is_written(&draft, f) {
-        if let Some(effect) = write_status(draft, is_stored, f) {
-            return Decision::Do(effect);
+        if let Some(decision) = write_status(draft, is_stored, f) {
+            return decision;
         }
         write_wait = wait_of_write(f);
     }
@@ -215,28 +200,27 @@ fn decide_work(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>) -> Decisi
             object.deleting || (opens && f.resources.status == Some(ResourceStatus::AsDeclared));
         if free && f.may_start() && f.work.waits.is_none() {
             let resumed = run == Run::Resume;
-            let start = Start::of(TaskId::default(), WorkId::default(), 1, resumed, false);
-            return Decision::Do(Effect::Start(start));
+            return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
         }
     }
-    Decision::Rest(requeue(graphs, recorded, &step, not_ready, write_wait, f))
+    Decision::Rest(requeue(&step, not_ready, write_wait, f))
 }
 
 /// Returns the effect that renders or writes a draft, if one is due.
-fn write_status(draft: Draft, is_stored: bool, f: &Facts<'_>) -> Option<Effect> {
+fn write_status(draft: Draft, is_stored: bool, f: &Facts<'_>) -> Option<Decision> {
     if f.writes.draft.is_none_or(|(drafted, _)| drafted != draft) {
-        return Some(Effect::Render(Render::of(draft, true)));
+        return Some(Render::decided(draft, true));
     }
     let is_due = wait_of_write(f) == Some(Duration::ZERO);
     if is_due && f.object.inherits {
-        return Some(Effect::TakeOver(TakeOver::of()));
+        return Some(TakeOver::decided());
     }
     if is_due {
-        return Some(Effect::Commit(Commit::of(draft)));
+        return Some(Commit::decided(draft));
     }
     // If a write did not change the stored record, the work stays as it is.
     let changes_work = is_stored && draft.work != WorkChange::Keep;
-    changes_work.then(|| Effect::ChangeWork(ChangeWork::of(draft)))
+    changes_work.then(|| ChangeWork::decided(draft))
 }
 
 /// Returns how long until the last draft is to be written; none if it is not.
@@ -251,8 +235,8 @@ fn wait_of_write(f: &Facts<'_>) -> Option<Duration> {
 }
 
 /// Returns why the owned resources keep the object from being ready.
-fn unready_resources(graphs: Graphs<'_>, step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
-    let Some(life) = graphs.life else {
+fn unready_resources(step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
+    let Some(life) = f.graphs.life else {
         return NotReadyReason::None;
     };
     if let Verdict::Go(go) = step {
@@ -271,16 +255,14 @@ fn unready_resources(graphs: Graphs<'_>, step: &Verdict, f: &Facts<'_>) -> NotRe
     }
 }
 
-fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: bool) -> PassStage {
-    let Some(graph) = graphs.pass else {
-        return PassStage::Open {
-            not_ready: NotReadyReason::None,
-            prunes: true,
-        };
+fn pass_stage(f: &Facts<'_>, releases: bool) -> PassStage {
+    let open = |not_ready, prunes| PassStage::Open { not_ready, prunes };
+    let Some(graph) = f.graphs.pass else {
+        return open(NotReadyReason::None, true);
     };
-    let has_life = graphs.life.is_some();
+    let has_life = f.graphs.life.is_some();
     let leaving = releases && PassRun::finalizes(graph);
-    if has_life && *recorded == Recorded::Nothing && !releases {
+    if has_life && f.object.recorded == Recorded::Nothing && !releases {
         // The objects of the pass would look like a sign that the application exists.
         return PassStage::Shut(NotReadyReason::None);
     }
@@ -289,29 +271,19 @@ fn pass_stage(graphs: Graphs<'_>, recorded: &Recorded, f: &Facts<'_>, releases: 
     }
     if f.object.deleting && !leaving {
         // The objects of the pass stay until the lifecycle has ended.
-        return PassStage::Open {
-            not_ready: NotReadyReason::None,
-            prunes: false,
-        };
+        return open(NotReadyReason::None, false);
     }
+    let not_ready = |end| match end {
+        RunEnd::Complete => NotReadyReason::None,
+        end => NotReadyReason::Pass(end),
+    };
     if f.object.is_paused() || !f.may_start() {
-        return PassStage::Shut(match f.pass.last {
-            None => NotReadyReason::AsBefore,
-            Some(RunEnd::Complete) => NotReadyReason::None,
-            Some(end) => NotReadyReason::Pass(end),
-        });
+        return PassStage::Shut(f.pass.last.map_or(NotReadyReason::AsBefore, not_ready));
     }
     if let Some(ran) = f.pass.ran.filter(|ran| ran.leaving == leaving) {
         return match ran.end {
-            RunEnd::Complete => PassStage::Open {
-                not_ready: NotReadyReason::None,
-                prunes: true,
-            },
-            RunEnd::Short => PassStage::Open {
-                not_ready: NotReadyReason::Pass(ran.end),
-                prunes: true,
-            },
-            RunEnd::Held | RunEnd::GaveUp => PassStage::Shut(NotReadyReason::Pass(ran.end)),
+            RunEnd::Complete | RunEnd::Short => open(not_ready(ran.end), true),
+            RunEnd::Held | RunEnd::GaveUp => PassStage::Shut(not_ready(ran.end)),
         };
     }
     let is_over = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
@@ -351,19 +323,16 @@ fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
 }
 
 /// Returns how the work changes with the write of a step.
-fn work_change(
-    graphs: Graphs<'_>,
-    after: &Recorded,
-    step: &Verdict,
-    facts: &LifecycleFacts<'_>,
-) -> WorkChange {
-    let in_flight = (after.at().zip(graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
-    match (step, facts.task) {
+fn work_change(after: &Recorded, step: &Verdict, f: &Facts<'_>) -> WorkChange {
+    let in_flight = (after.at().zip(f.graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
+    match (step, f.life.task) {
         (Verdict::Go(_), _) if in_flight => WorkChange::New,
         (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
         (Verdict::Retry { .. }, _) => WorkChange::Retry,
-        (Verdict::Stay(StayReason::Waiting), Task::Ended(ActionResult::Wait)) => WorkChange::Wait,
+        (Verdict::Stay(StayReason::Waiting), Task::Ended(ActionResult::Wait(_))) => {
+            WorkChange::Wait
+        }
         (Verdict::Run(_) | Verdict::Stay(_) | Verdict::Release, _) => WorkChange::Keep,
     }
 }

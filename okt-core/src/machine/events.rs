@@ -3,9 +3,10 @@
 use super::Machine;
 use super::object::{TaskId, Version};
 use super::requeue::Requeue;
-use super::results::WorkResult;
 use super::time::Time;
+use super::work::Stage;
 use super::writes::Writes;
+use crate::facts::ActionResult;
 
 impl Machine {
     /// Notes a reconcile request that named the object: work that waits may be called again, and the pass runs.
@@ -18,10 +19,9 @@ impl Machine {
     pub fn reopen(&mut self) {
         self.writes.end_trouble();
         self.writes.last.reported = false;
-        self.work.forget_unstarted();
-        if let Some(findings) = &mut self.findings {
-            findings.is_reopened = true;
-        }
+        // Another operator may have begun work that has not begun here.
+        self.work.run.take_if(|run| run.stage == Stage::New);
+        self.findings.is_reopened = self.findings.is_begun;
     }
 
     /// Forgets the writes, because the history of the API server went back; work continues if it is still on record.
@@ -36,17 +36,22 @@ impl Machine {
         version: Option<Version>,
         now: Time,
     ) -> Option<(Requeue, bool)> {
-        let behind = self.writes.behind(version, now)?;
-        let lasts = behind >= Requeue::SAFETY;
+        let writes = &mut self.writes;
+        if !writes.last.is_newer_than(version) {
+            writes.behind_since = None;
+            return None;
+        }
+        let since = *writes.behind_since.get_or_insert(now);
+        let lasts = since.elapsed(now) >= Requeue::SAFETY;
         Some((Requeue::while_behind(self.is_under_way()), lasts))
     }
 
     /// Takes the end of a task: its result, or none if it was dropped without one. Returns whether the result counts: that
     /// of a task that is not the one on record does not.
-    pub fn end_work(&mut self, task: TaskId, result: Option<WorkResult>) -> bool {
+    pub fn end_work(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         let counts = self.work.end(task, result);
-        if counts && let Some(findings) = &mut self.findings {
-            findings.forget_observation();
+        if counts {
+            self.findings.forget_observation();
         }
         counts
     }

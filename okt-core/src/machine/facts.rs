@@ -24,7 +24,7 @@ pub struct Setup<'g> {
 }
 
 /// The graphs that an application declares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Graphs<'g> {
     /// Its lifecycle, if the resource has one.
     pub life: Option<&'g Graph<'g>>,
@@ -42,6 +42,8 @@ impl Graphs<'_> {
 /// The facts of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts<'a> {
+    /// The graphs that the application declares.
+    pub graphs: Graphs<'a>,
     /// The object.
     pub object: &'a Object,
     /// The facts about the lifecycle. The observation counts here even after a write has acted upon it: so conditions

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::draft::{Draft, WorkChange};
 use super::facts::{PassResult, StatusDiff, Waits};
 use super::object::Object;
-use super::results::WriteFailure;
+use super::results::WriteError;
 use super::time::Time;
 use crate::facts::Observed;
 use crate::graph::StateId;
@@ -16,8 +16,10 @@ use crate::graph::StateId;
     clippy::struct_excessive_bools,
     reason = "each is a finding of its own; few combinations are excluded"
 )]
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Findings {
+    /// A reconciliation is under way.
+    pub(super) is_begun: bool,
     /// The object at hand: as it was read, then from the answers to writes.
     pub(super) object: Object,
     /// When it was read.
@@ -55,31 +57,16 @@ pub(super) struct Findings {
     /// What the start of work waits for.
     pub(super) waits: Option<Waits>,
     /// A write has failed.
-    pub(super) failed: Option<WriteFailure>,
+    pub(super) failed: Option<WriteError>,
 }
 
 impl Findings {
     pub(super) fn of(object: &Object, now: Time) -> Self {
         Self {
+            is_begun: true,
             object: *object,
             read_at: now,
-            effects: 0,
-            is_pending: false,
-            is_named: false,
-            is_reopened: false,
-            observed: None,
-            events: Vec::new(),
-            is_unobservable: false,
-            is_observation_spent: false,
-            had_ended: false,
-            pass: None,
-            is_applied: false,
-            cleared: None,
-            draft: None,
-            written: None,
-            leftovers: false,
-            waits: None,
-            failed: None,
+            ..Self::default()
         }
     }
 

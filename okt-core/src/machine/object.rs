@@ -38,12 +38,13 @@ pub struct WorkId {
     pub token: u64,
 }
 
-/// An object as it was read: its record, and what users and others want of it.
+/// An object as it was read: its record, and what users and others want of it. By default it has no status, and a user asks
+/// nothing of it.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own; no combination is excluded"
 )]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Object {
     /// Its version.
     pub version: Option<Version>,
@@ -87,38 +88,6 @@ pub struct Object {
     pub seed: u64,
 }
 
-impl Default for Object {
-    /// Returns an object without a status, of which a user asks nothing.
-    fn default() -> Self {
-        Self {
-            version: None,
-            recorded: Recorded::Nothing,
-            in_flight: None,
-            readable: Readable::Yes,
-            desired: DesiredState {
-                state: None,
-                fresh: false,
-                requested: false,
-            },
-            visit: None,
-            generation: 0,
-            revision: 0,
-            deleting: false,
-            abandoned: false,
-            paused: false,
-            newer: false,
-            finalizer: false,
-            is_pause_news: false,
-            inherits: false,
-            owns_any: false,
-            in_state: Duration::ZERO,
-            in_deadline: Duration::ZERO,
-            observe_every: Duration::ZERO,
-            seed: 0,
-        }
-    }
-}
-
 impl Object {
     /// Returns whether a pause is in force; deletion ignores a pause.
     pub fn is_paused(&self) -> bool {
@@ -132,9 +101,10 @@ impl Object {
 }
 
 /// Whether an object decodes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Readable {
     /// It does.
+    #[default]
     Yes,
     /// It does not.
     No {

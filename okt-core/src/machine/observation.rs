@@ -78,44 +78,6 @@ impl ObservationMemory {
         *failed == 0 && absent_since.is_none() && silence.is_none() && extra_silence.is_none()
     }
 
-    /// Counts the result of an observation; returns it as it counts. `in_state` is the time since the object entered its
-    /// state, in which an application may begin anew.
-    fn count(&mut self, result: ObservationResult, in_state: Duration, now: Time) -> Observed {
-        match result {
-            ObservationResult::Unreachable
-            | ObservationResult::Failed
-            | ObservationResult::TimedOut => {
-                self.failed = self.failed.saturating_add(1);
-            }
-            ObservationResult::Silent => {}
-            ObservationResult::Unobserved { .. }
-            | ObservationResult::In(_)
-            | ObservationResult::Unforeseen
-            | ObservationResult::Absent { .. } => self.failed = 0,
-        }
-        let failures = self.failed;
-        if !matches!(result, ObservationResult::Silent) {
-            self.absent_at = None;
-        }
-        let observed = match result {
-            ObservationResult::Absent { tolerance } => {
-                return self.count_absence(tolerance, in_state, now);
-            }
-            // These say nothing about whether there is an application.
-            ObservationResult::Failed => return Observed::Failed { failures },
-            ObservationResult::Unreachable
-            | ObservationResult::TimedOut
-            | ObservationResult::Silent => {
-                return Observed::Unreachable { failures };
-            }
-            ObservationResult::Unobserved { .. } => Observed::Unobserved,
-            ObservationResult::In(state) => Observed::In(state),
-            ObservationResult::Unforeseen => Observed::Unforeseen,
-        };
-        self.absent_since = None;
-        observed
-    }
-
     /// Takes the result of an observation; returns it as it counts.
     pub(super) fn take(
         &mut self,
@@ -124,20 +86,39 @@ impl ObservationMemory {
         now: Time,
     ) -> Observed {
         let object = &findings.object;
-        let in_state = (object.in_state).saturating_add(findings.read_at.elapsed(now));
-        let observed = self.count(result, in_state, now);
-        match result {
-            ObservationResult::Silent => {}
-            ObservationResult::TimedOut => {
-                self.silence.lasts(usual_silence(object), object.seed, now);
-            }
-            ObservationResult::Unobserved { .. }
-            | ObservationResult::In(_)
-            | ObservationResult::Unforeseen
-            | ObservationResult::Absent { .. }
-            | ObservationResult::Unreachable
-            | ObservationResult::Failed => self.silence.end(),
+        if result == ObservationResult::Silent {
+            let failures = self.failed;
+            return Observed::Unreachable { failures };
         }
+        if result == ObservationResult::TimedOut {
+            self.silence.lasts(usual_silence(object), object.seed, now);
+        } else {
+            self.silence.end();
+        }
+        self.absent_at = None;
+        let failures = core::mem::take(&mut self.failed).saturating_add(1);
+        let observed = match result {
+            // These say nothing about whether there is an application.
+            ObservationResult::Failed => {
+                self.failed = failures;
+                return Observed::Failed { failures };
+            }
+            ObservationResult::Unreachable
+            | ObservationResult::TimedOut
+            | ObservationResult::Silent => {
+                self.failed = failures;
+                return Observed::Unreachable { failures };
+            }
+            ObservationResult::Absent { tolerance } => {
+                // An application may begin anew in the state that the object has entered.
+                let in_state = (object.in_state).saturating_add(findings.read_at.elapsed(now));
+                return self.count_absence(tolerance, in_state, now);
+            }
+            ObservationResult::Unobserved { .. } => Observed::Unobserved,
+            ObservationResult::In(state) => Observed::In(state),
+            ObservationResult::Unforeseen => Observed::Unforeseen,
+        };
+        self.absent_since = None;
         observed
     }
 

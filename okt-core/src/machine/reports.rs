@@ -9,11 +9,10 @@ use super::effect::{
     RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
-use super::findings::Findings;
 use super::object::{Readable, Version};
 use super::results::{
     ApplyResult, ClearResult, ExtraResult, ObservationResult, PassReport, Retry, ShowResult,
-    StartResult, Stored, WriteError, WriteFailure,
+    StartResult, Stored, WriteError,
 };
 use super::time::Time;
 use crate::facts::Observed;
@@ -31,22 +30,16 @@ impl Machine {
         events: Vec<StateId>,
         now: Time,
     ) -> Observed {
-        let has_ended = self.work.has_ended();
-        let Self {
-            findings,
-            observation,
-            ..
-        } = self;
-        let Some(findings) = done(findings, effect) else {
-            return Observed::Unobserved;
+        self.done(effect);
+        let findings = &mut self.findings;
+        let observed = self.observation.take(result, findings, now);
+        let (observed, events) = if self.work.has_ended() && !findings.had_ended {
+            (Observed::Unobserved, Vec::new())
+        } else {
+            (observed, events)
         };
-        let observed = observation.take(result, findings, now);
         findings.is_observation_spent = false;
         findings.is_unobservable = result == ObservationResult::Unobserved { again: false };
-        if has_ended && !findings.had_ended {
-            (findings.observed, findings.events) = (Some(Observed::Unobserved), Vec::new());
-            return Observed::Unobserved;
-        }
         (findings.observed, findings.events) = (Some(observed), events);
         observed
     }
@@ -54,26 +47,22 @@ impl Machine {
     /// Takes the report of a run of the pass.
     pub fn pass_ran(&mut self, effect: RunPass, report: &PassReport, setup: &Setup<'_>, now: Time) {
         let (end, leaving) = (report.end, effect.leaving);
-        if let Some(findings) = done(&mut self.findings, effect) {
-            findings.pass = Some(PassResult { end, leaving });
-            self.pass.take(report, leaving, setup, findings, now);
-        }
+        self.done(effect);
+        self.findings.pass = Some(PassResult { end, leaving });
+        self.pass.take(report, leaving, setup, &self.findings, now);
     }
 
     /// Takes the result of applying the owned resources.
     pub fn applied(&mut self, effect: Apply, result: ApplyResult, now: Time) {
-        if let Some(findings) = done(&mut self.findings, effect) {
-            findings.is_applied = true;
-            self.resources.applied(result, now);
-        }
+        self.done(effect);
+        self.findings.is_applied = true;
+        self.resources.applied(result, now);
     }
 
     /// Takes the result of deleting the owned resources. Returns whether the conditions should say what is left.
     pub fn cleared(&mut self, effect: Clear, result: ClearResult, now: Time) -> bool {
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return false;
-        };
-        findings.cleared = Some(result == ClearResult::Cleared);
+        self.done(effect);
+        self.findings.cleared = Some(result == ClearResult::Cleared);
         self.resources.cleared(result, now)
     }
 
@@ -88,12 +77,11 @@ impl Machine {
         now: Time,
     ) -> StatusDiff {
         let draft = effect.draft;
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return diff;
-        };
-        (self.observation).note_extra(extra, findings.object.seed, now);
-        let diff = (self.writes).judge(diff, findings.object.version, hash, now);
-        findings.draft = Some((draft, diff));
+        self.done(effect);
+        let object = &self.findings.object;
+        (self.observation).note_extra(extra, object.seed, now);
+        let diff = (self.writes).judge(diff, object.version, hash, now);
+        self.findings.draft = Some((draft, diff));
         if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
             self.is_reported(setup);
         }
@@ -102,10 +90,8 @@ impl Machine {
 
     /// Notes that the drafted status is stored.
     fn is_reported(&mut self, setup: &Setup<'_>) {
-        if setup.graphs.life.is_none()
-            && let Some(findings) = &self.findings
-        {
-            self.writes.last.version = findings.object.version;
+        if setup.graphs.life.is_none() {
+            self.writes.last.version = self.findings.object.version;
             self.writes.last.reported = true;
             self.pass.is_unreported = false;
         }
@@ -113,29 +99,24 @@ impl Machine {
 
     /// Takes the answer to the write that adds the finalizer.
     pub fn finalizer_added(&mut self, effect: AddFinalizer, stored: &Stored, now: Time) {
-        if done(&mut self.findings, effect).is_some() {
-            self.writes.end_trouble();
-            // The writer that dropped it may have changed the spec as well.
-            self.writes.last.reported = false;
-            self.became(stored, now);
-        }
+        self.done(effect);
+        self.writes.end_trouble();
+        // The writer that dropped it may have changed the spec as well.
+        self.writes.last.reported = false;
+        self.became(stored, now);
     }
 
     /// Notes that the finalizer is removed.
     pub fn finalizer_dropped(&mut self, effect: DropFinalizer) {
-        if done(&mut self.findings, effect).is_some() {
-            self.writes.released = true;
-        }
+        self.done(effect);
+        self.writes.released = true;
     }
 
     /// Takes the answer to the write that removes the conditions of an earlier controller.
     pub fn taken_over(&mut self, effect: TakeOver, stored: &Stored, now: Time) {
-        if done(&mut self.findings, effect).is_some() {
-            self.became(stored, now);
-            if let Some(findings) = &mut self.findings {
-                findings.object.inherits = false;
-            }
-        }
+        self.done(effect);
+        self.became(stored, now);
+        self.findings.object.inherits = false;
     }
 
     /// Takes the answer to the write of a status. `leftovers`: it has something that others left in the status, and that
@@ -154,15 +135,13 @@ impl Machine {
         now: Time,
     ) -> Result<(), Retry> {
         let draft = effect.draft;
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return Ok(());
-        };
-        let before = findings.object.version;
-        findings.draft = None;
-        findings.leftovers = (self.writes).committed(before, stored.version, leftovers, hash, now);
+        self.done(effect);
+        let before = self.findings.object.version;
+        self.findings.draft = None;
+        self.findings.leftovers =
+            (self.writes).committed(before, stored.version, leftovers, hash, now);
         self.became(stored, now);
-        let recorded = self.object().map(|object| object.recorded);
-        if recorded != Some(draft.record) {
+        if self.findings.object.recorded != draft.record {
             return Err(self.failed(WriteError::Failed, setup, now));
         }
         self.take_effect(&draft, true, setup, now);
@@ -173,9 +152,8 @@ impl Machine {
     /// Takes the result of an effect that changes the work without a write.
     pub fn work_changed(&mut self, effect: ChangeWork, setup: &Setup<'_>, now: Time) {
         let draft = effect.draft;
-        if done(&mut self.findings, effect).is_some() {
-            self.take_effect(&draft, false, setup, now);
-        }
+        self.done(effect);
+        self.take_effect(&draft, false, setup, now);
     }
 
     /// Lets a draft take effect.
@@ -186,12 +164,10 @@ impl Machine {
         setup: &Setup<'_>,
         now: Time,
     ) {
-        let Some(findings) = &mut self.findings else {
-            return;
-        };
-        findings.consume(draft, is_written);
-        self.resources.enter(findings.object.transition());
-        (self.work).change(draft.work, &findings.object, setup.backoff, now);
+        self.findings.consume(draft, is_written);
+        let object = &self.findings.object;
+        self.resources.enter(object.transition());
+        (self.work).change(draft.work, object, setup.backoff, now);
     }
 
     /// Takes the answer to the write that removes what others left in the status; none if it failed. It is not tried again
@@ -202,10 +178,8 @@ impl Machine {
         stored: Option<&Stored>,
         now: Time,
     ) {
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return;
-        };
-        findings.leftovers = false;
+        self.done(effect);
+        self.findings.leftovers = false;
         self.writes.leftovers_tried(stored.is_none(), now);
         if let Some(stored) = stored {
             self.became(stored, now);
@@ -214,13 +188,11 @@ impl Machine {
 
     /// Takes the result of reporting a failure.
     pub fn failure_shown(&mut self, effect: ShowFailure, result: ShowResult<'_>, now: Time) {
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return;
-        };
+        self.done(effect);
         let trouble = &mut self.writes.trouble;
         trouble.reports = trouble.reports.saturating_sub(1);
         match result {
-            ShowResult::Unchanged => trouble.reported_at = findings.object.version,
+            ShowResult::Unchanged => trouble.reported_at = self.findings.object.version,
             ShowResult::Written(stored) => {
                 trouble.reported_at = stored.version;
                 self.became(stored, now);
@@ -231,11 +203,10 @@ impl Machine {
 
     /// Notes that the conditions report that the object does not decode, at this version.
     pub fn unreadable_shown(&mut self, effect: ShowUnreadable, version: Option<Version>) {
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return;
-        };
-        if let Readable::No { error, .. } = findings.object.readable {
-            self.writes.unreadable = Some((error, findings.object.generation));
+        self.done(effect);
+        let object = &self.findings.object;
+        if let Readable::No { error, .. } = object.readable {
+            self.writes.unreadable = Some((error, object.generation));
         }
         self.writes.end_trouble();
         self.writes.last.version = version;
@@ -253,37 +224,29 @@ impl Machine {
     ) -> Retry {
         let write = write.into();
         let is_takeover = matches!(write, Write::TakeOver(_));
-        if let Some(findings) = done(&mut self.findings, write)
-            && is_takeover
-            && let Some(retry) = (self.writes.trouble).not_shown(&findings.object, now)
-        {
+        self.done(write);
+        let trouble = &mut self.writes.trouble;
+        if is_takeover && let Some(retry) = trouble.not_shown(&self.findings.object, now) {
             return retry;
         }
         self.failed(error, setup, now)
     }
 
     fn failed(&mut self, error: WriteError, setup: &Setup<'_>, now: Time) -> Retry {
-        let Some(findings) = &mut self.findings else {
-            return Retry::default();
-        };
-        findings.draft = None;
-        findings.failed = Some(match error {
-            WriteError::Refused => WriteFailure::Refused,
-            WriteError::Conflict | WriteError::Failed => WriteFailure::Retried,
-        });
-        (self.writes.trouble).failed(error, &findings.object, setup, now)
+        self.findings.draft = None;
+        self.findings.failed = Some(error);
+        (self.writes.trouble).failed(error, &self.findings.object, setup, now)
     }
 
     /// Takes the result of starting work.
     pub fn started(&mut self, effect: Start, result: StartResult) {
         let (task, resumed) = (effect.task, effect.resumed);
-        let Some(findings) = done(&mut self.findings, effect) else {
-            return;
-        };
+        self.done(effect);
         if let StartResult::Outdated(Some(newest)) = result {
             // An object that is gone is not resumed; the watch soon says so.
             self.writes.last.version = Some(newest);
         }
+        let findings = &mut self.findings;
         let waits = (self.work).started(task, resumed, result, &findings.object);
         findings.waits = waits.or(findings.waits);
     }
@@ -291,32 +254,26 @@ impl Machine {
     /// Takes the result of cancelling work: it is forgotten, and its task, if it had one, has not ended.
     pub fn cancelled(&mut self, effect: Cancel) {
         let task = effect.task;
-        if done(&mut self.findings, effect).is_some() {
-            self.work.cancelled(task);
-        }
+        self.done(effect);
+        self.work.cancelled(task);
     }
 
     /// Notes that an effect was not performed, or that its result cannot be used: it is asked for again.
     pub fn not_done(&mut self, effect: Effect) {
-        if let Some(findings) = done(&mut self.findings, effect) {
-            findings.draft = None;
-        }
+        self.done(effect);
+        self.findings.draft = None;
     }
 
     /// Takes over the answer to a write.
     fn became(&mut self, stored: &Stored, now: Time) {
         self.writes.last.version = stored.version;
-        if let Some(findings) = &mut self.findings
-            && let Some(object) = &stored.object
-        {
-            findings.became(object, now);
+        if let Some(object) = &stored.object {
+            self.findings.became(object, now);
         }
     }
-}
 
-/// Notes that an effect is over. It is consumed: its result is reported once.
-fn done<Asked>(findings: &mut Option<Findings>, _: Asked) -> Option<&mut Findings> {
-    let findings = findings.as_mut()?;
-    findings.is_pending = false;
-    Some(findings)
+    /// Notes that an effect is over. It is consumed: its result is reported once.
+    fn done<Asked>(&mut self, _: Asked) {
+        self.findings.is_pending = false;
+    }
 }

@@ -3,11 +3,10 @@
 use core::time::Duration;
 
 use super::draft::{NotReadyReason, ResourceStatus, RunEnd};
-use super::facts::{Facts, Graphs, OperatorFacts, Waits};
+use super::facts::{Facts, OperatorFacts, Waits};
 use crate::decide::{StayReason, Verdict};
 use crate::facts::Task;
 use crate::graph::{Cause, Mark};
-use crate::record::Recorded;
 
 /// The time when an object is reconciled next, unless an event comes first.
 ///
@@ -28,9 +27,6 @@ enum When {
     Handover,
     After(Duration),
 }
-
-/// The proof that nothing is left to do: from [`left`], or for an object that is not the operator's.
-struct NothingLeft(());
 
 impl Requeue {
     /// The shortest time until an object is reconciled again.
@@ -90,12 +86,8 @@ impl Requeue {
         })
     }
 
-    /// Settles an object that the operator has nothing to do with until it changes.
-    pub(super) fn not_ours(f: &Facts<'_>) -> Self {
-        Self::settled(NothingLeft(()), f)
-    }
-
-    fn settled(_: NothingLeft, f: &Facts<'_>) -> Self {
+    /// Settles an object: nothing is left to do, or the operator has nothing to do with it until it changes.
+    pub(super) fn settled(f: &Facts<'_>) -> Self {
         Self {
             when: When::Settled,
             under_way: f.is_under_way(),
@@ -121,40 +113,18 @@ impl Requeue {
     }
 }
 
-/// Returns when an object at rest is reconciled next.
+/// Returns when an object at rest is reconciled next: after the shortest time of all that is left to do.
 pub(super) fn requeue(
-    graphs: Graphs<'_>,
-    recorded: &Recorded,
     step: &Verdict,
     not_ready: NotReadyReason,
     write_wait: Option<Duration>,
     f: &Facts<'_>,
 ) -> Requeue {
-    let requeue = match left(graphs, recorded, step, not_ready, write_wait, f) {
-        Ok(nothing) => Requeue::settled(nothing, f),
-        Err(time) => Requeue::after(time, f),
-    };
-    Requeue {
-        // A result that is not taken by now is held back by the loop guard, or by a write that changes nothing: the
-        // next operator takes it.
-        under_way: requeue.under_way && !matches!(f.life.task, Task::Ended(_)),
-        ..requeue
-    }
-}
-
-/// Returns the shortest time of all that is left to do, or the proof that nothing is.
-fn left(
-    graphs: Graphs<'_>,
-    recorded: &Recorded,
-    step: &Verdict,
-    not_ready: NotReadyReason,
-    write_wait: Option<Duration>,
-    f: &Facts<'_>,
-) -> Result<NothingLeft, Duration> {
+    let is_held_back = matches!(f.life.task, Task::Ended(_));
     let mut soonest: Option<Duration> = None;
     let mut note = |left: Option<Duration>| soonest = soonest.into_iter().chain(left).min();
-    if let Some(life) = graphs.life {
-        match recorded.at().and_then(|record| life.get(record.state)) {
+    if let Some(life) = f.graphs.life {
+        match (f.object.recorded.at()).and_then(|record| life.get(record.state)) {
             Some(state) => {
                 // A deadline that has passed without a move is held back by something that has its own time.
                 let deadlines = state
@@ -171,7 +141,6 @@ fn left(
                     });
                 note(deadlines.min());
                 // While a result is held back, nothing is observed: a time that has come would be used again and again.
-                let is_held_back = matches!(f.life.task, Task::Ended(_));
                 let shortest = if is_held_back {
                     Requeue::UNSURE
                 } else {
@@ -216,9 +185,15 @@ fn left(
     };
     let is_busy = f.life.task == Task::Running || f.work.waits.is_some();
     note((is_undone || is_busy).then_some(Requeue::SAFETY));
-    match soonest {
-        Some(time) => Err(time),
-        None => Ok(NothingLeft(())),
+    let requeue = match soonest {
+        Some(time) => Requeue::after(time, f),
+        None => Requeue::settled(f),
+    };
+    Requeue {
+        // A result that is not taken by now is held back by the loop guard, or by a write that changes nothing: the
+        // next operator takes it.
+        under_way: requeue.under_way && !is_held_back,
+        ..requeue
     }
 }
 

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use super::draft::{ResourceStatus, RunEnd};
 use super::object::{Object, Version};
-use crate::facts::ActionResult;
 use crate::graph::StateId;
 use crate::pass::PassOutcome;
 
@@ -116,36 +115,6 @@ pub enum ClearResult {
     },
 }
 
-/// The result of work that has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum WorkResult {
-    /// Done, without naming a state.
-    Stay,
-    /// Done: go on towards the desired state.
-    Next,
-    /// Done: go to this state.
-    To(StateId),
-    /// Not done yet: call again after this time.
-    Wait(Duration),
-    /// The attempt failed.
-    Failed {
-        /// A retry does not help.
-        permanent: bool,
-    },
-}
-
-impl From<WorkResult> for ActionResult {
-    fn from(result: WorkResult) -> Self {
-        match result {
-            WorkResult::Stay => Self::Stay,
-            WorkResult::Next => Self::Next,
-            WorkResult::To(to) => Self::To(to),
-            WorkResult::Wait(_) => Self::Wait,
-            WorkResult::Failed { permanent } => Self::Failed { permanent },
-        }
-    }
-}
-
 /// The result of starting work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StartResult {
@@ -181,15 +150,6 @@ pub enum WriteError {
     Refused,
     /// A retry may help.
     Failed,
-}
-
-/// Whether a retry alone helps a write that failed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum WriteFailure {
-    /// It is retried.
-    Retried,
-    /// A person has to change something: a schema, a role, the object.
-    Refused,
 }
 
 /// What comes after a write that failed.

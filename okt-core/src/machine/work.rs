@@ -6,10 +6,10 @@ use super::draft::WorkChange;
 use super::effect::{Cancel, Start};
 use super::facts::{Waits, WorkFacts};
 use super::object::{Object, Readable, TaskId, WorkId};
-use super::results::{StartResult, WorkResult};
+use super::results::StartResult;
 use super::time::Time;
 use crate::backoff::Backoff;
-use crate::facts::Task;
+use crate::facts::{ActionResult, Task};
 
 /// The shortest `Wait`: a wait of zero would spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
@@ -62,27 +62,21 @@ pub(super) enum Stage {
         asked: bool,
     },
     /// The task has ended with this result, which no reconciliation has recorded yet.
-    Ended(WorkResult),
+    Ended(ActionResult),
 }
 
 impl ActionRun {
-    /// Returns work that is about to begin.
-    fn new(id: WorkId, attempt: u32) -> Self {
-        Self {
-            id,
-            attempt: attempt.max(1),
+    /// Returns the work on record, if there is any.
+    fn on_record(object: &Object) -> Option<Self> {
+        let action = object.recorded.at()?.action;
+        Some(Self {
+            id: object.in_flight?,
+            attempt: action.map_or(1, |action| action.attempt.max(1)),
             failures: 0,
             started_under: 0,
             is_named: false,
             stage: Stage::New,
-        }
-    }
-
-    /// Returns the work on record, if there is any.
-    fn on_record(object: &Object) -> Option<Self> {
-        let action = object.recorded.at()?.action;
-        let attempt = action.map_or(1, |action| action.attempt);
-        Some(Self::new(object.in_flight?, attempt))
+        })
     }
 }
 
@@ -110,7 +104,7 @@ impl Work {
             Stage::Running(_) => Task::Running,
             Stage::Waiting { due, asked } if now >= due || (asked && run.is_named) => Task::Due,
             Stage::Waiting { .. } => Task::Waiting,
-            Stage::Ended(result) => Task::Ended(result.into()),
+            Stage::Ended(result) => Task::Ended(result),
         }
     }
 
@@ -119,10 +113,6 @@ impl Work {
         let recorded = object.recorded.at().and_then(|record| record.action);
         let recorded = recorded.map_or(1, |action| action.attempt);
         self.run.map_or(1, |run| run.attempt).max(recorded)
-    }
-
-    pub(super) fn started_under(&self) -> i64 {
-        self.run.map_or(0, |run| run.started_under)
     }
 
     pub(super) fn facts(&self, object: &Object, waits: Option<Waits>, now: Time) -> WorkFacts {
@@ -141,76 +131,39 @@ impl Work {
         (self.run).is_some_and(|run| matches!(run.stage, Stage::Ended(_)))
     }
 
-    /// Notes a reconcile request: a handler that answered `Wait` is called again.
-    pub(super) fn name(&mut self) {
-        if let Some(run) = &mut self.run {
-            run.is_named = true;
-        }
-    }
-
-    /// Forgets the work. A task that does it is to be cancelled.
-    pub(super) fn drop_run(&mut self) {
-        if let Some(run) = self.run.take()
-            && let Stage::Running(task) = run.stage
-        {
-            self.orphan = Some(task);
-        }
-    }
-
-    /// Forgets work that has not begun, because another operator may have begun it meanwhile.
-    pub(super) fn forget_unstarted(&mut self) {
-        self.run.take_if(|run| run.stage == Stage::New);
-    }
-
     /// Changes the work as decided, after the decision is recorded.
     pub(super) fn change(&mut self, to: WorkChange, object: &Object, backoff: Backoff, now: Time) {
-        match to {
-            WorkChange::Keep => {}
-            WorkChange::None => self.drop_run(),
-            WorkChange::New => {
-                self.drop_run();
-                self.run = ActionRun::on_record(object);
+        match (to, &mut self.run) {
+            (WorkChange::None | WorkChange::New, run) => {
+                // A task that does the work before is to be cancelled.
+                if let Some(Stage::Running(task)) = run.map(|run| run.stage) {
+                    self.orphan = Some(task);
+                }
+                *run = ActionRun::on_record(object).filter(|_| to == WorkChange::New);
             }
-            WorkChange::Retry => self.retry(backoff, object.seed, now),
-            WorkChange::Wait => self.wait(now),
+            (WorkChange::Retry, Some(run)) => {
+                run.failures = run.failures.saturating_add(1);
+                let wait = backoff.wait(run.failures.max(run.attempt), object.seed);
+                run.attempt = run.attempt.saturating_add(1);
+                let (due, asked) = (now.after(wait), false);
+                run.stage = Stage::Waiting { due, asked };
+            }
+            (WorkChange::Wait, Some(run)) => {
+                if let Stage::Ended(ActionResult::Wait(wait)) = run.stage {
+                    // A reconcile request that came while the handler ran may be the one that it now waits for.
+                    let is_named = core::mem::take(&mut run.is_named);
+                    let wait = if is_named { Duration::ZERO } else { wait };
+                    run.failures = 0;
+                    let (due, asked) = (now.after(wait.max(SHORTEST_WAIT)), true);
+                    run.stage = Stage::Waiting { due, asked };
+                }
+            }
+            (WorkChange::Keep | WorkChange::Retry | WorkChange::Wait, _) => {}
         }
-    }
-
-    fn retry(&mut self, backoff: Backoff, seed: u64, now: Time) {
-        let Some(run) = &mut self.run else {
-            return;
-        };
-        run.failures = run.failures.saturating_add(1);
-        let wait = backoff.wait(run.failures.max(run.attempt), seed);
-        run.attempt = run.attempt.saturating_add(1);
-        run.stage = Stage::Waiting {
-            due: now.after(wait),
-            asked: false,
-        };
-    }
-
-    fn wait(&mut self, now: Time) {
-        let Some(run) = &mut self.run else {
-            return;
-        };
-        let Stage::Ended(WorkResult::Wait(wait)) = run.stage else {
-            return;
-        };
-        // A reconcile request that came while the handler ran may be the one that it now waits for.
-        let wait = if core::mem::take(&mut run.is_named) {
-            Duration::ZERO
-        } else {
-            wait
-        };
-        run.failures = 0;
-        run.stage = Stage::Waiting {
-            due: now.after(wait.max(SHORTEST_WAIT)),
-            asked: true,
-        };
     }
 
     /// Takes the end of a task; returns whether its result counts.
-    pub(super) fn end(&mut self, task: TaskId, result: Option<WorkResult>) -> bool {
+    pub(super) fn end(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         // It has ended before it was cancelled.
         self.orphan.take_if(|orphan| *orphan == task);
         let Some(run) = (self.run.as_mut()).filter(|run| run.stage == Stage::Running(task)) else {
@@ -265,27 +218,20 @@ impl Work {
     }
 
     /// Completes the effect that starts work.
-    pub(super) fn start(&mut self, start: Start, object: &Object) -> Start {
-        let Some(run) = self.next_run(object) else {
-            return start;
-        };
-        self.last_task.0 = self.last_task.0.wrapping_add(1);
-        let continues = matches!(run.stage, Stage::Waiting { asked: true, .. });
-        Start::of(
-            self.last_task,
-            run.id,
-            run.attempt,
-            start.resumed,
-            continues,
-        )
+    pub(super) fn start(&mut self, start: &mut Start, object: &Object) {
+        if let Some(run) = self.next_run(object) {
+            self.last_task.0 = self.last_task.0.wrapping_add(1);
+            (start.task, start.work, start.attempt) = (self.last_task, run.id, run.attempt);
+            start.continues = matches!(run.stage, Stage::Waiting { asked: true, .. });
+        }
     }
 
     /// Completes the effect that cancels the work on record.
-    pub(super) fn cancel(&self) -> Cancel {
+    pub(super) fn cancel(&self, cancel: &mut Cancel) {
         match self.run.map(|run| run.stage) {
-            Some(Stage::Running(task)) => Cancel::of(Some(task), false),
-            Some(Stage::Waiting { asked, .. }) => Cancel::of(None, asked),
-            Some(Stage::New | Stage::Ended(_)) | None => Cancel::of(None, false),
+            Some(Stage::Running(task)) => cancel.task = Some(task),
+            Some(Stage::Waiting { asked, .. }) => cancel.waited = asked,
+            Some(Stage::New | Stage::Ended(_)) | None => {}
         }
     }
 

@@ -153,12 +153,6 @@ pub(super) struct VainWrite {
     pub(super) until: Option<Time>,
 }
 
-impl VainWrite {
-    fn lasts(&self, now: Time) -> bool {
-        self.until.is_none_or(|until| now < until)
-    }
-}
-
 /// The memory of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Writes {
@@ -179,13 +173,6 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) fn of(last: LastWrite) -> Self {
-        Self {
-            last,
-            ..Self::default()
-        }
-    }
-
     /// Returns whether only the last write is worth remembering.
     pub(super) fn is_empty(&self, now: Time) -> bool {
         let Self {
@@ -233,16 +220,6 @@ impl Writes {
         }
     }
 
-    /// Returns since how long the cache has only had versions that are older than the last write; none if this one is not.
-    pub(super) fn behind(&mut self, version: Option<Version>, now: Time) -> Option<Duration> {
-        if !self.last.is_newer_than(version) {
-            self.behind_since = None;
-            return None;
-        }
-        let since = *self.behind_since.get_or_insert(now);
-        Some(since.elapsed(now))
-    }
-
     /// Returns how a difference between a rendered status and the stored one counts.
     pub(super) fn judge(
         &self,
@@ -251,7 +228,8 @@ impl Writes {
         hash: impl Fn() -> u64,
         now: Time,
     ) -> StatusDiff {
-        let vain = (self.vain).filter(|vain| vain.version == version && vain.lasts(now));
+        let lasts = |vain: &VainWrite| vain.until.is_none_or(|until| now < until);
+        let vain = (self.vain).filter(|vain| vain.version == version && lasts(vain));
         match diff {
             StatusDiff::Side | StatusDiff::Main if vain.is_some_and(|it| it.status == hash()) => {
                 StatusDiff::Vain

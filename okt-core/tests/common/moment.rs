@@ -126,7 +126,7 @@ fn task(rng: &mut Rng, count: usize) -> Task {
         4 => Task::Ended(ActionResult::Stay),
         5 => Task::Ended(ActionResult::Next),
         6 => Task::Ended(ActionResult::To(any_id(rng, count))),
-        7 => Task::Ended(ActionResult::Wait),
+        7 => Task::Ended(ActionResult::Wait(Duration::ZERO)),
         8 => Task::New,
         _ => Task::Ended(ActionResult::Failed { permanent }),
     }

@@ -1,5 +1,7 @@
 //! Deletion: the way out, its precedence, and the removal of the finalizer.
 
+use std::time::Duration;
+
 use okt_core::decide::{By, Ending, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Observed, Task};
 use okt_core::record::Phase;
@@ -71,7 +73,11 @@ fn deletion_counts_the_failure_of_an_action_begun_before_it_as_next() {
 
 #[test]
 fn deletion_counts_a_waiting_action_begun_before_it_as_next() {
-    for task in [Task::Waiting, Task::Due, Task::Ended(ActionResult::Wait)] {
+    for task in [
+        Task::Waiting,
+        Task::Due,
+        Task::Ended(ActionResult::Wait(Duration::ZERO)),
+    ] {
         for (state, to) in [("Running", "Stopping"), ("Servicing", "End")] {
             let case = Case::at(&database(), state).task(task);
             goes(&case.deleting(), to, By::Child, Why::Deletion);
@@ -117,7 +123,7 @@ fn an_action_begun_on_the_way_out_is_retried() {
         Verdict::Retry { counted: false }
     );
     stands(
-        &leaving(stopping.clone().said(ActionResult::Wait)),
+        &leaving(stopping.clone().said(ActionResult::Wait(Duration::ZERO))),
         StayReason::Waiting,
     );
     stands(

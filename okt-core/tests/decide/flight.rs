@@ -1,5 +1,7 @@
 //! Rule 3: an action in flight keeps the object where it is; attempts, waits and restarts.
 
+use std::time::Duration;
+
 use okt_core::decide::{By, Run, StayReason, Verdict, Why};
 use okt_core::facts::{ActionResult, Task};
 use okt_core::record::Phase;
@@ -24,7 +26,7 @@ fn between_attempts_a_resting_state_is_left_for_a_desired_state_set_after_the_ar
         Task::Waiting,
         Task::Due,
         Task::Ended(FAILED),
-        Task::Ended(ActionResult::Wait),
+        Task::Ended(ActionResult::Wait(Duration::ZERO)),
     ];
     for task in tasks {
         let case = Case::at(&database(), "Running").task(task);
@@ -128,7 +130,7 @@ fn an_attempt_is_recorded_only_if_a_trigger_counts_attempts() {
 
 #[test]
 fn an_answer_to_wait_is_not_written() {
-    let case = Case::at(&database(), "Running").said(ActionResult::Wait);
+    let case = Case::at(&database(), "Running").said(ActionResult::Wait(Duration::ZERO));
     stands(&case, StayReason::Waiting);
     assert_eq!(case.after(), case.record.expect("a record"));
 }

@@ -216,7 +216,7 @@ fn attempts_that_failed_count_after_a_restart_and_the_one_under_way_does_not() {
 #[test]
 fn waiting_is_no_failure() {
     let case = Case::at(&database(), "Start")
-        .said(ActionResult::Wait)
+        .said(ActionResult::Wait(Duration::ZERO))
         .with(|_, facts| facts.attempt = 5);
     stands(&case, StayReason::Waiting);
 }

@@ -1,5 +1,7 @@
 //! Visits, and their outcomes.
 
+use std::time::Duration;
+
 use okt_core::decide::{By, StayReason, Why};
 use okt_core::facts::{ActionResult, DesiredVisit, Named, Task};
 use okt_core::record::{Phase, VisitOutcome, VisitRecord};
@@ -79,7 +81,7 @@ fn a_visit_is_not_reached_by_failing_waiting_or_naming_a_trigger() {
     for said in [
         ActionResult::Failed { permanent: true },
         ActionResult::Failed { permanent: false },
-        ActionResult::Wait,
+        ActionResult::Wait(Duration::ZERO),
         ActionResult::To(servicing.id("Failed")),
         ActionResult::To(servicing.id("Start")),
     ] {

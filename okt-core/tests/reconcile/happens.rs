@@ -6,11 +6,10 @@ use okt_core::record::Recorded;
 
 use crate::cases::Budget;
 use crate::event::{EffectOutcome, Event};
-use crate::machine::WorkResult;
 use crate::object::{Request, Spec};
 use crate::plant::Bug;
 use crate::process::Process;
-use crate::translate::{LONG, WAIT};
+use crate::translate::LONG;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, UNOBSERVED, World};
 
 /// Another leader takes at most this many decisions.
@@ -118,19 +117,12 @@ impl World {
         };
         let is_over = !matches!(
             said,
-            ActionResult::Wait | ActionResult::Failed { permanent: false }
+            ActionResult::Wait(_) | ActionResult::Failed { permanent: false }
         );
         let truth = &mut self.process.truth;
         truth.ended_last = is_over.then_some(task.work);
         truth.result = Some((task.work, said));
-        let result = match said {
-            ActionResult::Stay => WorkResult::Stay,
-            ActionResult::Next => WorkResult::Next,
-            ActionResult::To(to) => WorkResult::To(to),
-            ActionResult::Wait => WorkResult::Wait(WAIT),
-            ActionResult::Failed { permanent } => WorkResult::Failed { permanent },
-        };
-        self.machine(|machine| machine.end_work(task.id, Some(result)));
+        self.machine(|machine| machine.end_work(task.id, Some(said)));
     }
 
     fn action_is_lost(&mut self) {

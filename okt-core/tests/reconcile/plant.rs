@@ -4,10 +4,8 @@
 use core::time::Duration;
 
 use super::work::{ActionRun, Stage};
-use super::{
-    Draft, Facts, Machine, ResourceStatus, RunEnd, Setup, TaskId, Time, Version, Waits, WorkResult,
-};
-use crate::facts::Observed;
+use super::{Draft, Facts, Machine, ResourceStatus, RunEnd, Setup, TaskId, Time, Version, Waits};
+use crate::facts::{ActionResult, Observed};
 
 /// A mistake in the machine, or in the shell that performs its effects.
 ///
@@ -116,9 +114,9 @@ impl Machine {
             Bug::FailedWriteForgotten if writes.trouble.times > before.writes.trouble.times => {
                 writes.trouble = before.writes.trouble;
             }
-            Bug::VersionOfVainWriteKept => {
-                if let (Some(vain), Some(findings)) = (&mut writes.vain, &self.findings) {
-                    vain.version = findings.object.version;
+            Bug::VersionOfVainWriteKept if self.findings.is_begun => {
+                if let Some(vain) = &mut writes.vain {
+                    vain.version = self.findings.object.version;
                 }
             }
             Bug::VainWriteForGood => {
@@ -146,30 +144,18 @@ impl Machine {
                 writes.last.reported |= before.writes.last.reported;
                 self.pass.is_unreported = false;
             }
-            Bug::FindingKeptOverRequest | Bug::AbandonedPermitKept => {
-                let (Some(findings), Some(before)) = (&mut self.findings, &before.findings) else {
-                    return;
-                };
-                if bug == Bug::AbandonedPermitKept {
-                    findings.waits = findings.waits.or(before.waits);
-                } else if findings.effects == 0 && findings.is_named {
-                    findings.pass = before.pass;
-                    findings.is_applied = before.is_applied;
-                }
+            Bug::AbandonedPermitKept if self.findings.is_begun => {
+                self.findings.waits = self.findings.waits.or(before.findings.waits);
             }
-            Bug::ObservationNotSpent => {
-                if let Some(findings) = &mut self.findings
-                    && findings.is_observation_spent
-                {
-                    findings.is_observation_spent = false;
-                    findings.observed.get_or_insert(Observed::Unobserved);
-                }
+            Bug::FindingKeptOverRequest if self.findings.effects == 0 && self.findings.is_named => {
+                self.findings.pass = before.findings.pass;
+                self.findings.is_applied = before.findings.is_applied;
             }
-            Bug::PermitForgotten => {
-                if let Some(findings) = &mut self.findings {
-                    findings.waits = None;
-                }
+            Bug::ObservationNotSpent if self.findings.is_observation_spent => {
+                self.findings.is_observation_spent = false;
+                self.findings.observed.get_or_insert(Observed::Unobserved);
             }
+            Bug::PermitForgotten => self.findings.waits = None,
             _ => {}
         }
     }
@@ -182,7 +168,7 @@ impl Machine {
     /// Takes an answer for whatever work runs.
     pub(crate) fn take_any_answer(&mut self) {
         if let Some(run) = &mut self.work.run {
-            run.stage = Stage::Ended(WorkResult::Next);
+            run.stage = Stage::Ended(ActionResult::Next);
         }
     }
 
@@ -212,7 +198,7 @@ impl Machine {
             writes.last.version.as_mut(),
             writes.trouble.reported_at.as_mut(),
             writes.vain.as_mut().and_then(|vain| vain.version.as_mut()),
-            findings.as_mut().and_then(|it| it.object.version.as_mut()),
+            findings.object.version.as_mut(),
         ];
         for version in versions.iter_mut().flatten() {
             **version = age(**version, oldest, newest);
@@ -244,7 +230,7 @@ impl Machine {
             resources.due.as_mut(),
             resources.patience.as_mut(),
             resources.delivery_patience.as_mut(),
-            findings.as_mut().map(|findings| &mut findings.read_at),
+            Some(&mut findings.read_at),
         ];
         for time in times.iter_mut().flatten() {
             let has_passed = **time < now;

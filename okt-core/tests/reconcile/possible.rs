@@ -7,6 +7,7 @@ use crate::cases::Special;
 use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
 use crate::machine::{Decision, Effect, ObservationResult};
 use crate::translate::LONG;
+use crate::translate::WAIT;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 impl World {
@@ -29,7 +30,7 @@ impl World {
             let said = [
                 ActionResult::Failed { permanent: true },
                 ActionResult::Failed { permanent: false },
-                ActionResult::Wait,
+                ActionResult::Wait(WAIT),
             ];
             events.extend(said.map(Event::ActionEnds));
         }

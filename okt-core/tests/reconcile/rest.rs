@@ -396,7 +396,7 @@ impl World {
         let mut machine = self.process.machine.clone();
         machine.read(&self.read(&self.stored), self.now);
         let facts = machine.facts(&self.setup(), self.operator(), self.now);
-        facts.is_some_and(|facts| is(&facts))
+        is(&facts)
     }
 
     /// Returns whether the object rests because a step gave up: without faults the next run of the pass succeeds.

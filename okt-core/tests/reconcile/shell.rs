@@ -95,8 +95,8 @@ impl World {
 
     fn has_passed_time(&self) -> bool {
         let has_come = |left: Option<Duration>| left.is_some_and(|left| left.is_zero());
-        (self.facts())
-            .is_some_and(|facts| has_come(facts.pass.due) || has_come(facts.resources.due))
+        let facts = self.facts();
+        has_come(facts.pass.due) || has_come(facts.resources.due)
     }
 
     /// The operator takes one decision and performs it.

@@ -93,9 +93,7 @@ impl World {
         at_hand: &AtHand,
         not_ready: NotReadyReason,
     ) -> Vec<Condition> {
-        let Some(facts) = self.facts().map(|facts| facts.life) else {
-            return Vec::new();
-        };
+        let facts = self.facts().life;
         let resources = resources(not_ready);
         if let Some(life) = self.case.life {
             let words = Words {

@@ -41,7 +41,7 @@ impl World {
     }
 
     /// Returns the facts of the machine; none between two reconciliations.
-    pub(crate) fn facts(&self) -> Option<Facts<'_>> {
+    pub(crate) fn facts(&self) -> Facts<'_> {
         (self.process.machine).facts(&self.setup(), self.operator(), self.now)
     }
 

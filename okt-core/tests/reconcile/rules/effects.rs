@@ -37,7 +37,7 @@ impl World {
     /// Checks that the machine knows how long the object has been in its state.
     pub(crate) fn check_time(&mut self, at_hand: &AtHand) {
         let in_state = self.in_state(&at_hand.object.status.recorded);
-        let is_known = (self.facts()).is_none_or(|facts| facts.life.in_state >= in_state);
+        let is_known = self.facts().life.in_state >= in_state;
         self.must(is_known, "forgets since when the object is in its state");
     }
 

@@ -14,8 +14,8 @@ use crate::world::{OwnedObject, RecordedWork, World};
 impl World {
     /// Checks a commit before it is performed.
     pub(crate) fn check_commit(&mut self, draft: &Draft, at_hand: &AtHand) {
-        let task = self.facts().map(|facts| facts.life.task);
-        if let (Some(Task::Ended(result)), true) = (task, draft.work != WorkChange::Keep) {
+        let task = self.facts().life.task;
+        if let (Task::Ended(result), true) = (task, draft.work != WorkChange::Keep) {
             let work = self.in_flight(&at_hand.object.status.recorded);
             let is_given = self.process.truth.result == work.map(|work| (work, result));
             self.must(

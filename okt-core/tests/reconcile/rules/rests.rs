@@ -25,9 +25,7 @@ impl World {
         let runs = self.process.task.is_some() || self.process.is_ending;
         let is_continued = at_hand.is_reopened || at_hand.effects >= MAX_EFFECTS;
         let is_left = is_continued || self.process.draining;
-        let Some(facts) = self.facts() else {
-            return;
-        };
+        let facts = self.facts();
         // An absence may have come to its end since the last observation.
         let is_observed = facts.is_observed && !facts.is_observation_spent;
         let is_observed_next = facts.observe_after.is_zero() && !is_observed;
