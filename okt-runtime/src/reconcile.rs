@@ -34,7 +34,7 @@ pub(crate) mod work;
 use std::sync::Arc;
 
 use kube::Resource;
-use okt_core::machine::{Decision, Effect, Requeue, WriteFailure};
+use okt_core::machine::{Decision, Effect, Requeue, WriteError};
 
 use self::reconciliation::Reconciliation;
 use crate::author::application::Application;
@@ -69,10 +69,10 @@ pub(crate) async fn reconcile<A: Application>(
 }
 
 /// Returns how a reconciliation ended, in the words of controller-runtime.
-fn reconciled(requeue: Requeue, failed: Option<WriteFailure>) -> Reconciled {
+fn reconciled(requeue: Requeue, failed: Option<WriteError>) -> Reconciled {
     match (failed, requeue.wait()) {
-        (Some(WriteFailure::Refused), _) => Reconciled::TerminalError,
-        (Some(WriteFailure::Retried), _) => Reconciled::Error,
+        (Some(WriteError::Refused), _) => Reconciled::TerminalError,
+        (Some(WriteError::Conflict | WriteError::Failed), _) => Reconciled::Error,
         (None, Some(Requeue::SHORTEST)) => Reconciled::Requeue,
         (None, Some(_)) => Reconciled::RequeueAfter,
         (None, None) => Reconciled::Success,
@@ -84,7 +84,7 @@ async fn reconcile_known<A: Application>(
     cached: &Cached<A::Resource>,
     place: &PlaceOf<A::Resource>,
     known: &Known,
-) -> (Requeue, Option<WriteFailure>) {
+) -> (Requeue, Option<WriteError>) {
     let uid = cached.meta().uid.as_deref().unwrap_or_default();
     let mut memory = known.remembered.lock().await;
     known.catch_up(&mut memory);
@@ -139,7 +139,7 @@ impl<A: Application> Reconciliation<'_, A> {
     fn note_object(&self) {
         self.shared.telemetry.see(&*self.object);
         self.shared.cluster.note_recorded(&self.object);
-        if !self.read.newer {
+        if !self.read().newer {
             self.shared.cluster.note_references(&self.object);
         }
     }
@@ -162,9 +162,8 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::Cancel(effect) => self.cancel(effect),
             Effect::ShowUnreadable(effect) => {
                 // Only for an object that does not decode; `unreadable` reconciles those.
-                self.memory
-                    .machine
-                    .unreadable_shown(effect, self.read.version);
+                let version = self.read().version;
+                self.memory.machine.unreadable_shown(effect, version);
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::observe::Sighting;
-use crate::reconcile::reading::{self, Surroundings};
+use crate::reconcile::reading;
 use crate::reconcile::render::failed;
 use crate::reconcile::report::{NotRecorded, Report, confirm};
 use crate::resources::OwnedStatus;
@@ -109,13 +109,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn translated(&self, object: &K) -> core::Object {
-        let around = Surroundings {
-            revision: self.revision,
-            is_newer: false,
-            owns_any: false,
+        core::Object {
             observe_every: self.settings.observe_every,
-        };
-        reading::read(object, around, &self.settings.clock)
+            ..reading::read(object, self.revision, &self.settings.clock)
+        }
     }
 
     /// Sets the part of the object that your handlers act upon; a change of it is a new revision. By default it is the
@@ -159,9 +156,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
 
     /// Returns the record that decisions are made from.
     pub fn recorded(&self) -> &Recorded {
-        static NOTHING: Recorded = Recorded::Nothing;
-        let object = self.memory.machine.object();
-        object.map_or(&NOTHING, |object| &object.recorded)
+        &self.memory.machine.object().recorded
     }
 
     /// Returns the facts of this moment, for a decision about the lifecycle.
@@ -180,8 +175,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn all_facts(&self) -> core::Facts<'_> {
-        let facts = self.memory.machine.facts(&self.setup, ACTS, moment());
-        facts.expect("the object was read when the reconciliation began")
+        self.memory.machine.facts(&self.setup, ACTS, moment())
     }
 
     /// Returns the next effect. Until its result is reported, each call returns the same one.
@@ -329,10 +323,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
     pub fn ended<E: Into<Failure>>(&mut self, result: Result<Answer, E>) {
         match self.asked.take() {
             Some(Asked::Start(start)) => {
-                let (machine, task) = (&mut self.memory.machine, start.task);
-                machine.started(start, StartResult::Started);
+                let (memory, task) = (&mut *self.memory, start.task);
+                memory.machine.started(start, StartResult::Started);
                 let result = Some(result.map_err(Into::into));
-                self.memory.end_work(task, result);
+                memory.work.end(task, result, &mut memory.machine);
                 // An observation from before counts neither for the next decision nor for the conditions.
                 self.observed.clear();
             }
@@ -369,11 +363,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
         let report = Report {
             object: &*self.object,
             now: self.settings.clock.now(),
-            after: &draft.record,
+            draft,
             facts: &self.all_facts().life,
-            decision: &draft.step,
             observed: &self.observed,
-            failed: failed::<K::State>(&draft.step, &self.memory.work, &self.memory.machine),
+            failed: failed::<K::State>(&draft.step, &self.memory),
             progress: String::new(),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
@@ -400,7 +393,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         Some(Work {
             object: Arc::clone(&self.object),
             state,
-            id: run.id().to_owned(),
+            id: run.id.clone(),
             attempt: start.attempt,
             resumed: start.resumed,
         })

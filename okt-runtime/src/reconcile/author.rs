@@ -6,7 +6,6 @@ use okt_core::conditions::{self, Way};
 use okt_core::machine::{Observe, PassReport, RunEnd, RunPass};
 use okt_core::{Lifecycle, StateId};
 
-use super::observe::observe;
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf, StepsOf};
 use crate::author::pass::{Hands, run};
@@ -16,9 +15,7 @@ use crate::wire::object::has_lifecycle;
 impl<A: Application> Reconciliation<'_, A> {
     /// Observes the application.
     pub(super) async fn observe(&mut self, effect: Observe) {
-        let asker = self.asker();
-        let application = &*self.shared.application;
-        let seen = observe(&asker, application, &self.cx, effect.calls).await;
+        let seen = self.sighting(effect.calls).await;
         self.refuse_events(&seen.events);
         // The work may have ended meanwhile.
         self.known.catch_up(self.memory);

@@ -6,6 +6,7 @@ use okt_core::machine::{
     AddFinalizer, ChangeWork, Commit, Draft, DropFinalizer, Effect, RemoveLeftovers, Stored,
     TakeOver, WorkChange,
 };
+use serde_json::Value;
 use tracing::{Instrument, Span, field};
 
 use super::reconciliation::{Reconciliation, StatusOf};
@@ -16,6 +17,7 @@ use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::DraftNews;
 use crate::reconcile::{finalizer, report};
 use crate::telemetry::Written;
+use crate::telemetry::event::Occurrence;
 #[cfg(feature = "otel")]
 use crate::telemetry::spans;
 use crate::telemetry::traces;
@@ -46,7 +48,7 @@ impl<A: Application> Reconciliation<'_, A> {
                 if !is_answered && draft.record != *self.recorded() {
                     self.memory.unanswered = Some(Box::new((draft.record, news)));
                 }
-                return self.write_failed(effect, &error);
+                return self.memory.write_failed(&self.setup, effect, &error);
             }
         };
         self.memory.unanswered = None;
@@ -63,7 +65,8 @@ impl<A: Application> Reconciliation<'_, A> {
             }
             Err(retry) => {
                 let why = "the answer to the write of a status has another record than was sent";
-                self.note_failure(retry, &kube::Error::Service(why.into()));
+                self.memory
+                    .note_failure(retry, &kube::Error::Service(why.into()));
             }
         }
     }
@@ -85,9 +88,10 @@ impl<A: Application> Reconciliation<'_, A> {
         }
         self.memory.work.take_effect(draft);
         if draft.work == WorkChange::Retry
-            && let Some(retry) = self.retry()
+            && let Some(after) = self.memory.machine.retry_after(moment())
+            && let Some(attempt) = self.memory.attempt()
         {
-            self.happened(retry);
+            self.happened(Occurrence::AttemptScheduled { attempt, after });
         }
     }
 
@@ -104,24 +108,27 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Publishes what happened with a write whose answer was lost, once the object shows that it was carried out.
     pub(super) fn publish_unanswered(&mut self) {
-        let recorded = self.read.recorded;
+        let recorded = *self.recorded();
         let unanswered = &mut self.memory.unanswered;
         if let Some(carried_out) = unanswered.take_if(|it| it.0 == recorded) {
             self.publish(carried_out.1);
         }
     }
 
+    /// Removes parts of the status by a merge patch; returns the answer, for the machine.
+    async fn take_away(&mut self, patch: &Value) -> Result<Stored, kube::Error> {
+        let meta = self.object.meta();
+        let written = report::take_away(&self.shared.client, meta, patch).await?;
+        self.shared.telemetry.wrote(Written::Status);
+        Ok(self.became(written))
+    }
+
     /// Removes conditions of an earlier controller before the first status of the object.
     pub(super) async fn take_over(&mut self, effect: TakeOver) {
-        let meta = self.object.meta();
         let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();
-        match report::take_away(&self.shared.client, meta, &patch).await {
-            Ok(written) => {
-                self.shared.telemetry.wrote(Written::Status);
-                let stored = self.became(written);
-                self.memory.machine.taken_over(effect, &stored, moment());
-            }
-            Err(error) => self.write_failed(effect, &error),
+        match self.take_away(&patch).await {
+            Ok(stored) => self.memory.machine.taken_over(effect, &stored, moment()),
+            Err(error) => self.memory.write_failed(&self.setup, effect, &error),
         }
     }
 
@@ -164,34 +171,24 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Removes what others left in the status.
     pub(super) async fn remove_leftovers(&mut self, effect: RemoveLeftovers) {
         let patch = self.leftovers.take().unwrap_or_default();
-        let meta = self.object.meta();
-        let stored = match report::take_away(&self.shared.client, meta, &patch).await {
-            Ok(written) => {
-                self.shared.telemetry.wrote(Written::Status);
-                Some(self.became(written))
-            }
-            Err(error) => {
-                let why = chain(&error);
-                tracing::warn!("cannot remove what others left in the status: {why}");
-                None
-            }
-        };
-        (self.memory.machine).leftovers_removed(effect, stored.as_ref(), moment());
+        let stored = self.take_away(&patch).await.inspect_err(|error| {
+            let why = chain(error);
+            tracing::warn!("cannot remove what others left in the status: {why}");
+        });
+        (self.memory.machine).leftovers_removed(effect, stored.ok().as_ref(), moment());
     }
 
     /// Adds the finalizer.
     pub(super) async fn add_finalizer(&mut self, effect: AddFinalizer) {
-        match finalizer::add(&self.shared.client, &self.object).await {
-            Ok(object) => {
+        let meta = self.object.meta();
+        match finalizer::set(&self.shared.client, meta, &finalizer::addition(meta)).await {
+            Ok(written) => {
                 self.shared.telemetry.wrote(Written::Finalizer);
-                let version = read::version(object.meta());
-                self.replace(object);
-                let object = Some(self.read);
-                let stored = Stored { version, object };
+                let stored = self.became(written);
                 (self.memory.machine).finalizer_added(effect, &stored, moment());
                 self.note_object();
             }
-            Err(error) => self.write_failed(effect, &error),
+            Err(error) => self.memory.write_failed(&self.setup, effect, &error),
         }
     }
 
@@ -201,7 +198,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let (meta, abandoned) = (self.object.meta(), effect.abandoned);
         match finalizer::release(self.shared, meta, state, abandoned).await {
             Ok(()) => self.memory.machine.finalizer_dropped(effect),
-            Err(error) => self.write_failed(effect, &error),
+            Err(error) => self.memory.write_failed(&self.setup, effect, &error),
         }
     }
 }

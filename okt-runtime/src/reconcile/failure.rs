@@ -21,38 +21,40 @@ use crate::texts::said_by_api;
 use crate::wire::annotations;
 use crate::wire::object::LifecycleObject;
 
-/// Takes the failure of a write: when it is retried, and what is reported.
-///
-/// Every code is retried, also 404: as long as the cache has the object, it may exist.
-pub(super) fn write_failed(
-    setup: &Setup<'_>,
-    memory: &mut Remembered,
-    write: impl Into<Write>,
-    error: &kube::Error,
-) {
-    let kind = match error {
-        kube::Error::Api(status) if status.is_conflict() => WriteError::Conflict,
-        error if remedy(error).is_some() => WriteError::Refused,
-        _ => WriteError::Failed,
-    };
-    let retry = (memory.machine).write_failed(write, kind, setup, moment());
-    note_failure(memory, retry, error);
-}
-
-/// Logs a failed write, and notes what is to be reported of it.
-fn note_failure(memory: &mut Remembered, retry: Retry, error: &kube::Error) {
-    let (remedy, wait) = (remedy(error), retry.wait);
-    let said = said_by_api(error);
-    if remedy.is_some() {
-        tracing::error!(?wait, "cannot write: {said}");
-    } else if matches!(error, kube::Error::Api(status) if status.is_conflict()) {
-        tracing::debug!(?wait, "cannot write: {said}");
-    } else {
-        tracing::warn!(?wait, "cannot write: {said}");
+impl Remembered {
+    /// Takes the failure of a write: when it is retried, and what is reported.
+    ///
+    /// Every code is retried, also 404: as long as the cache has the object, it may exist.
+    pub(super) fn write_failed(
+        &mut self,
+        setup: &Setup<'_>,
+        write: impl Into<Write>,
+        error: &kube::Error,
+    ) {
+        let kind = match error {
+            kube::Error::Api(status) if status.is_conflict() => WriteError::Conflict,
+            error if remedy(error).is_some() => WriteError::Refused,
+            _ => WriteError::Failed,
+        };
+        let retry = (self.machine).write_failed(write, kind, setup, moment());
+        self.note_failure(retry, error);
     }
-    memory.failure = retry
-        .is_reported
-        .then(|| Box::new(reason_and_message(error, remedy, &said)));
+
+    /// Logs a failed write of which the machine knows, and notes what is to be reported of it.
+    pub(super) fn note_failure(&mut self, retry: Retry, error: &kube::Error) {
+        let (remedy, wait) = (remedy(error), retry.wait);
+        let said = said_by_api(error);
+        if remedy.is_some() {
+            tracing::error!(?wait, "cannot write: {said}");
+        } else if matches!(error, kube::Error::Api(status) if status.is_conflict()) {
+            tracing::debug!(?wait, "cannot write: {said}");
+        } else {
+            tracing::warn!(?wait, "cannot write: {said}");
+        }
+        self.failure = retry
+            .is_reported
+            .then(|| Box::new(reason_and_message(error, remedy, &said)));
+    }
 }
 
 fn reason_and_message(
@@ -100,16 +102,6 @@ fn remedy(error: &kube::Error) -> Option<(&'static str, &'static str)> {
 }
 
 impl<A: Application> Reconciliation<'_, A> {
-    /// Takes the failure of a write.
-    pub(super) fn write_failed(&mut self, write: impl Into<Write>, error: &kube::Error) {
-        write_failed(&self.setup, self.memory, write, error);
-    }
-
-    /// Notes a failure of which the machine knows already.
-    pub(super) fn note_failure(&mut self, retry: Retry, error: &kube::Error) {
-        note_failure(self.memory, retry, error);
-    }
-
     /// Reports in the conditions that a write fails; the position stays as it is.
     pub(super) async fn show_failure(&mut self, effect: ShowFailure) {
         let shown = self.show().await;

@@ -1,7 +1,5 @@
 //! The finalizer that keeps an object until its application has reached a leaf.
 
-use std::sync::Arc;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
@@ -23,20 +21,6 @@ pub(crate) fn is_set(meta: &ObjectMeta) -> bool {
     all(meta).iter().any(|name| name == FINALIZER)
 }
 
-/// Adds the finalizer, and returns the object with it.
-///
-/// # Errors
-///
-/// 409 if the object was changed since: a retry helps with the newer version.
-pub(crate) async fn add<K: LifecycleObject>(
-    client: &Client,
-    object: &Arc<K>,
-) -> Result<Arc<K>, kube::Error> {
-    let written = set::<K>(client, object.meta(), &addition(object.meta())).await?;
-    // The object decoded before, and only its finalizers have changed.
-    Ok(written.into_inner().unwrap_or_else(|| Arc::clone(object)))
-}
-
 /// Drops the finalizer of an object whose application is gone, or that a user abandoned.
 ///
 /// # Errors
@@ -48,22 +32,13 @@ pub(crate) async fn release<A: Application>(
     state: Option<&'static str>,
     abandoned: bool,
 ) -> Result<(), kube::Error> {
-    remove::<A::Resource>(&shared.client, meta).await?;
+    set::<A::Resource>(&shared.client, meta, &removal(meta)).await?;
     shared.telemetry.wrote(Written::Finalizer);
     tracing::info!(state, abandoned, "released");
     if abandoned {
         (shared.telemetry).record::<A::Resource>(meta, Occurrence::Abandoned { state });
     }
     Ok(())
-}
-
-/// Removes the finalizer.
-///
-/// # Errors
-///
-/// 409 if the object was changed since. 404 does not prove that the object is gone; the cache shows when it is.
-async fn remove<K: LifecycleObject>(client: &Client, meta: &ObjectMeta) -> Result<(), kube::Error> {
-    set::<K>(client, meta, &removal(meta)).await.map(drop)
 }
 
 /// Returns the merge patch that adds the finalizer to an object.
@@ -95,8 +70,13 @@ fn all(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
-/// Writes the finalizers.
-async fn set<K: LifecycleObject>(
+/// Writes the finalizers by a patch; returns the object in the answer.
+///
+/// # Errors
+///
+/// 409 if the object was changed since: a retry helps with the newer version. 404 does not prove that the object is
+/// gone; the cache shows when it is.
+pub(crate) async fn set<K: LifecycleObject>(
     client: &Client,
     meta: &ObjectMeta,
     patch: &Value,

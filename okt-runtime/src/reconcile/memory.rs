@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::conditions::Condition;
-use okt_core::machine::{LastWrite, Machine, TaskId};
+use okt_core::machine::{LastWrite, Machine};
 use okt_core::record::Recorded;
 use okt_core::{Answer, StateId};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::moment;
 use crate::failure::Failure;
-use crate::reconcile::work::Work;
+use crate::reconcile::work::{ActionRun, Work};
 use crate::resources::OwnedMemory;
 use crate::sharding::ranges::{Range, Ranges};
-use crate::telemetry::event::Occurrence;
+use crate::telemetry::event::{Attempt, Occurrence};
 use crate::wire::read;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
@@ -268,9 +268,22 @@ impl Remembered {
         machine.at_rest(moment()).filter(|_| is_empty)
     }
 
-    /// Takes the end of a task, or none if it was dropped without a result.
-    pub(crate) fn end_work(&mut self, task: TaskId, result: Option<Result<Answer, Failure>>) {
-        self.work.end(task, result, &mut self.machine);
+    /// Returns the texts of the work that the machine knows; none before its first attempt.
+    pub(crate) fn run(&self) -> Option<&ActionRun> {
+        let (work, _) = self.machine.work()?;
+        self.work.run.as_ref().filter(|run| run.work == work)
+    }
+
+    /// Returns the attempt that has begun, or the next one after it; none before the first.
+    pub(crate) fn attempt(&self) -> Option<Attempt> {
+        let (_, number) = self.machine.work()?;
+        Some(self.run()?.attempt(number))
+    }
+
+    /// Returns the result that the task has ended with and that no reconciliation has recorded yet.
+    pub(crate) fn result(&self) -> Option<&Result<Answer, Failure>> {
+        let result = self.run()?.result.as_ref();
+        result.filter(|_| self.machine.has_result())
     }
 
     /// Returns whether the application did not answer the last call of some kind.

@@ -5,9 +5,9 @@ use okt_core::facts::Observed;
 use okt_core::machine::{ExtraResult, ObservationResult};
 use okt_core::{Lifecycle, reasons};
 
-use crate::author::application::{Application, ExtraOf, StateOf};
-use crate::author::asked::{CallGuard, Unanswered};
-use crate::author::context::Context;
+use super::reconciliation::Reconciliation;
+use crate::author::application::{Application, StateOf};
+use crate::author::asked::Unanswered;
 use crate::author::observation::Observation;
 use crate::failure::Failure;
 use crate::texts::{cut, seconds};
@@ -45,78 +45,77 @@ impl Sighting {
 
     /// Returns the observation as text, if it counts as this: one that does not count has no words.
     pub(crate) fn into_words(self, counts_as: Observed) -> String {
-        match counts_as {
-            Observed::Unobserved => String::new(),
-            Observed::In(_)
-            | Observed::Absent
-            | Observed::Unforeseen
-            | Observed::Unreachable { .. }
-            | Observed::Failed { .. } => self.words,
+        if counts_as == Observed::Unobserved {
+            String::new()
+        } else {
+            self.words
         }
     }
 }
 
-/// Observes the application; a call that hangs or panics counts as a failed observation.
-///
-/// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile.
-pub(crate) async fn observe<A: Application>(
-    asker: &CallGuard<'_, A::Resource>,
-    application: &A,
-    cx: &Context<A::Resource>,
-    calls: bool,
-) -> Sighting {
-    let limit = application.answer_limit();
-    let timed_out = |result: ObservationResult| Sighting {
-        result,
-        ..Sighting::of(Ok(Observation::<StateOf<A>>::unreachable(
-            Unanswered::TimedOut(limit),
-        )))
-    };
-    if !calls {
-        return timed_out(ObservationResult::Silent);
-    }
-    let outcome = match asker.ask(limit, application.observe(cx)).await {
-        Ok(outcome) => outcome,
-        Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
-        Err(Unanswered::TimedOut(_)) => {
-            tracing::warn!("cannot observe: no answer within {}", seconds(limit));
-            return timed_out(ObservationResult::TimedOut);
+impl<A: Application> Reconciliation<'_, A> {
+    /// Asks the application for its state; a call that hangs or panics counts as a failed observation.
+    ///
+    /// An application that did not answer is not called before its backoff ends, whatever happens to the object meanwhile.
+    pub(super) async fn sighting(&self, calls: bool) -> Sighting {
+        let application = &*self.shared.application;
+        let limit = application.answer_limit();
+        let timed_out = |result: ObservationResult| Sighting {
+            result,
+            ..Sighting::of(Ok(Observation::<StateOf<A>>::unreachable(
+                Unanswered::TimedOut(limit),
+            )))
+        };
+        if !calls {
+            return timed_out(ObservationResult::Silent);
         }
-    };
-    if let Err(failure) = &outcome {
-        tracing::warn!("cannot observe: {failure}");
+        let answer = (self.asker())
+            .ask(limit, application.observe(&self.cx))
+            .await;
+        let outcome = match answer {
+            Ok(outcome) => outcome,
+            Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
+            Err(Unanswered::TimedOut(_)) => {
+                tracing::warn!("cannot observe: no answer within {}", seconds(limit));
+                return timed_out(ObservationResult::TimedOut);
+            }
+        };
+        if let Err(failure) = &outcome {
+            tracing::warn!("cannot observe: {failure}");
+        }
+        Sighting::of(outcome)
     }
-    Sighting::of(outcome)
-}
 
-/// Computes the fields that the application adds to the status; returns the previous ones on a failure, or if it is not
-/// to be asked.
-pub(crate) async fn extra<A: Application>(
-    asker: &CallGuard<'_, A::Resource>,
-    application: &A,
-    cx: &Context<A::Resource>,
-    asks: bool,
-) -> (ExtraOf<A>, ExtraResult) {
-    let status = cx.object().status_of();
-    let before = || {
-        status
-            .map(|status| status.extra.clone())
-            .unwrap_or_default()
-    };
-    if !asks {
-        return (before(), ExtraResult::NotAsked);
+    /// Asks the application for its own fields of the status, once for each state of the object. The previous ones stay
+    /// on a failure, or if it is not to be asked.
+    pub(super) async fn ask_extra(&mut self, asks: bool) -> ExtraResult {
+        if self.extra.is_some() {
+            return ExtraResult::NotAsked;
+        }
+        let before = self.object.status_of().map(|status| status.extra.clone());
+        self.extra = Some(before.unwrap_or_default());
+        if !asks {
+            return ExtraResult::NotAsked;
+        }
+        let application = &*self.shared.application;
+        let question = application.extra(&self.cx);
+        let answer = (self.asker())
+            .ask(application.answer_limit(), question)
+            .await;
+        let (why, result) = match answer {
+            Ok(Ok(extra)) => {
+                self.extra = Some(extra);
+                return ExtraResult::Answered;
+            }
+            Ok(Err(failure)) => (failure.to_string(), ExtraResult::Answered),
+            Err(unanswered @ Unanswered::TimedOut(_)) => {
+                (unanswered.to_string(), ExtraResult::TimedOut)
+            }
+            Err(unanswered @ Unanswered::Panicked(_)) => {
+                (unanswered.to_string(), ExtraResult::NotAsked)
+            }
+        };
+        tracing::warn!("cannot compute the extra status: {why}");
+        result
     }
-    let limit = application.answer_limit();
-    let (why, result) = match asker.ask(limit, application.extra(cx)).await {
-        Ok(Ok(extra)) => return (extra, ExtraResult::Answered),
-        Ok(Err(failure)) => (failure.to_string(), ExtraResult::Answered),
-        Err(unanswered @ Unanswered::TimedOut(_)) => {
-            (unanswered.to_string(), ExtraResult::TimedOut)
-        }
-        Err(unanswered @ Unanswered::Panicked(_)) => {
-            (unanswered.to_string(), ExtraResult::NotAsked)
-        }
-    };
-    tracing::warn!("cannot compute the extra status: {why}");
-    (before(), result)
 }

@@ -8,7 +8,6 @@ use okt_core::{Lifecycle, reasons};
 
 use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
-use crate::clock::moment;
 use crate::telemetry::event::{Occurrence, Outcome};
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, RecordedFailure, Status};
@@ -126,68 +125,45 @@ impl<A: Application> Reconciliation<'_, A> {
         all
     }
 
-    /// Returns the attempt that ends with this draft, if one does. The task of a cancelled attempt reports its end.
+    /// Returns the attempt that ends with this draft, if one does. The task of a cancelled attempt reports its end; none
+    /// runs where the handler waits for its next call.
     fn ended(&self, draft: &Draft) -> Option<Occurrence> {
-        let (work, machine) = (&self.memory.work, &self.memory.machine);
-        let Some(result) = work.result(machine) else {
-            return match draft.work {
-                WorkChange::None | WorkChange::New if machine.waits_for_call() => self.cancelled(),
-                WorkChange::None
-                | WorkChange::New
-                | WorkChange::Keep
-                | WorkChange::Retry
-                | WorkChange::Wait => None,
-            };
-        };
-        if matches!(draft.work, WorkChange::Keep | WorkChange::Wait) {
-            return None;
+        match draft.work {
+            WorkChange::Keep | WorkChange::Wait => return None,
+            WorkChange::None | WorkChange::New | WorkChange::Retry => {}
         }
-        let outcome = match (draft.step, result) {
+        self.attempt_ended(match (draft.step, self.memory.result()) {
+            (_, None) if self.memory.machine.waits_for_call() => Outcome::Cancelled,
+            (_, None) => return None,
             (Verdict::End(Ending::Refused(to)), _) => Outcome::Refused {
                 to: StateOf::<A>::from_id(to).map(Lifecycle::name),
             },
-            (_, Ok(_)) => Outcome::Succeeded,
-            (_, Err(failure)) => Outcome::Failed {
+            (_, Some(Ok(_))) => Outcome::Succeeded,
+            (_, Some(Err(failure))) => Outcome::Failed {
                 reason: failure.reason().to_owned(),
                 message: failure.message().to_owned(),
                 permanent: failure.is_permanent(),
             },
-        };
-        self.attempt_ended(outcome)
-    }
-
-    /// Returns the end of an attempt whose handler waits for its next call, when the work is cancelled.
-    fn cancelled(&self) -> Option<Occurrence> {
-        self.attempt_ended(Outcome::Cancelled)
+        })
     }
 
     fn attempt_ended(&self, outcome: Outcome) -> Option<Occurrence> {
-        let (work, machine) = (&self.memory.work, &self.memory.machine);
         Some(Occurrence::AttemptEnded {
-            attempt: work.attempt(machine)?,
+            attempt: self.memory.attempt()?,
             outcome,
-            took: work.run(machine)?.took(),
+            took: self.memory.run()?.began.elapsed(),
         })
     }
 
     /// Cancels the work. Its task publishes that; if none runs, it is published here.
     pub(super) fn cancel(&mut self, effect: Cancel) {
         if effect.waited
-            && let Some(cancelled) = self.cancelled()
+            && let Some(cancelled) = self.attempt_ended(Outcome::Cancelled)
         {
             self.happened(cancelled);
         }
         self.memory.work.cancel(effect.task);
         self.memory.machine.cancelled(effect);
-    }
-
-    /// Returns the next attempt, if it waits for the end of a backoff.
-    pub(super) fn retry(&self) -> Option<Occurrence> {
-        let machine = &self.memory.machine;
-        Some(Occurrence::AttemptScheduled {
-            after: machine.retry_after(moment())?,
-            attempt: self.memory.work.attempt(machine)?,
-        })
     }
 
     /// Records what happened to the object.

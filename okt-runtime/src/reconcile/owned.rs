@@ -2,7 +2,7 @@
 
 use kube::Resource;
 use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult};
-use okt_core::{Lifecycle, reasons};
+use okt_core::{Lifecycle, StateId, reasons};
 use tokio::time::Instant;
 
 use super::reconciliation::Reconciliation;
@@ -153,10 +153,11 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Returns the backoff of the attempts for the object in its state.
     pub(super) fn pace(&self) -> Pace {
+        let state = self.state().map_or(StateId::UNKNOWN, Lifecycle::id);
         Pace {
-            occasion: (self.object.meta().generation, self.state_id()),
+            occasion: (self.object.meta().generation, state),
             backoff: self.shared.backoff,
-            seed: self.read.seed,
+            seed: self.read().seed,
         }
     }
 }

@@ -55,15 +55,6 @@ struct Waiter {
 /// The permit of an attempt; dropping it frees the permit.
 pub(crate) struct Permit(Arc<Permits>);
 
-/// Why an attempt cannot begin yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wait {
-    /// It is resumed after this time.
-    For(Duration),
-    /// All permits are taken; the object is woken when there is one.
-    UntilWoken,
-}
-
 impl Permits {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
@@ -82,13 +73,13 @@ impl Permits {
     ///
     /// # Errors
     ///
-    /// If the attempt has to wait. It keeps its rank for the next call, until [`leave`](Self::leave) is called.
+    /// If the attempt has to wait: for this time, or, without a time, until the object is woken. It keeps its rank for the next call, until [`leave`](Self::leave) is called.
     pub(crate) fn take(
         self: &Arc<Self>,
         uid: &str,
         purpose: Purpose,
         wake: impl FnOnce() + Send + 'static,
-    ) -> Result<Permit, Wait> {
+    ) -> Result<Permit, Option<Duration>> {
         let mut state = self.state();
         if let Some(permit) = state.granted.remove(uid) {
             state.slots.remove(uid);
@@ -97,7 +88,7 @@ impl Permits {
         if purpose == Purpose::Resuming {
             let left = state.slot(uid).saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                return Err(Wait::For(left));
+                return Err(Some(left));
             }
         }
         let is_next = |state: &State| {
@@ -127,7 +118,7 @@ impl Permits {
             wake: Box::new(wake),
         };
         state.waiting.insert(rank, waiter);
-        Err(Wait::UntilWoken)
+        Err(None)
     }
 
     /// Withdraws the object of this uid; a permit that was granted to it is free again.
@@ -230,30 +221,18 @@ mod tests {
         let mut running: Vec<_> = (0..7)
             .map(|_| take("running", Purpose::Working).expect("a permit"))
             .collect();
-        assert_eq!(
-            take("first", Purpose::Working).err(),
-            Some(Wait::UntilWoken)
-        );
-        assert_eq!(
-            take("second", Purpose::Working).err(),
-            Some(Wait::UntilWoken)
-        );
+        assert_eq!(take("first", Purpose::Working).err(), Some(None));
+        assert_eq!(take("second", Purpose::Working).err(), Some(None));
         let leaving = take("leaving", Purpose::Leaving).expect("a permit");
-        assert_eq!(take("late", Purpose::Leaving).err(), Some(Wait::UntilWoken));
+        assert_eq!(take("late", Purpose::Leaving).err(), Some(None));
         drop(leaving);
         assert_eq!(names(&woken), ["late"]);
         permits.leave("late");
         drop(running.pop());
         assert_eq!(names(&woken), ["first"]);
         // An object that asks again keeps its rank, and no object overtakes it.
-        assert_eq!(
-            take("second", Purpose::Working).err(),
-            Some(Wait::UntilWoken)
-        );
-        assert_eq!(
-            take("third", Purpose::Working).err(),
-            Some(Wait::UntilWoken)
-        );
+        assert_eq!(take("second", Purpose::Working).err(), Some(None));
+        assert_eq!(take("third", Purpose::Working).err(), Some(None));
         // A granted permit that is not wanted goes to the next object.
         permits.leave("first");
         assert_eq!(names(&woken), ["second"]);
@@ -270,8 +249,8 @@ mod tests {
             let uid = object.to_string();
             match permits.take(&uid, Purpose::Resuming, || {}) {
                 Ok(_) => waits.push(Duration::ZERO),
-                Err(Wait::For(wait)) => waits.push(wait),
-                Err(Wait::UntilWoken) => panic!("there are permits"),
+                Err(Some(wait)) => waits.push(wait),
+                Err(None) => panic!("there are permits"),
             }
         }
         let seconds: Vec<u64> = waits.iter().map(Duration::as_secs).collect();

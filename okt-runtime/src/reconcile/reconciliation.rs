@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Resource;
-use okt_core::machine::{Facts, Object, Setup, Stored, WorkId};
+use okt_core::Lifecycle;
+use okt_core::machine::{Object, Setup, Stored};
 use okt_core::record::Recorded;
-use okt_core::{Lifecycle, StateId};
 use serde_json::Value;
 
-use super::reading::{self, Surroundings};
+use super::reading;
 use crate::author::application::{Application, ExtraOf, StateOf};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
@@ -34,8 +34,6 @@ pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) memory: &'a mut Remembered,
     pub(super) object: Arc<A::Resource>,
     pub(super) cx: Context<A::Resource>,
-    /// The same object, as the machine has read it.
-    pub(super) read: Object,
     /// The observation as text, for people.
     pub(super) observed: String,
     /// The run of the pass.
@@ -57,41 +55,40 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         object: Arc<A::Resource>,
     ) -> Self {
         let revision = read::revision(&A::revision(&object));
-        let begun = Self {
+        let read = read_with(shared, &object, revision);
+        memory.machine.read(&read, moment());
+        Self {
             shared,
             setup: shared.setup(),
             place,
             known,
             memory,
             cx: shared.context(Arc::clone(&object)),
-            read: read_with(shared, &object, revision),
             object,
             observed: String::new(),
             run: None,
             rendered: None,
             leftovers: None,
             extra: None,
-        };
-        begun.memory.machine.read(&begun.read, moment());
-        begun
+        }
     }
 
-    /// Replaces the object by the answer to a write.
+    /// Replaces the object by the answer to a write; returns it for the machine.
     ///
     /// Hashing what handlers act upon costs more than everything else here, and a write of a status does not change it.
-    pub(super) fn replace(&mut self, object: Arc<A::Resource>) {
+    fn replace(&mut self, object: Arc<A::Resource>) -> Object {
         let (before, now) = (self.object.meta(), object.meta());
         let is_same = (now.generation, &now.labels, &now.annotations)
             == (before.generation, &before.labels, &before.annotations);
         let revision = if is_same {
-            self.read.revision
+            self.read().revision
         } else {
             read::revision(&A::revision(&object))
         };
         self.cx = self.shared.context(Arc::clone(&object));
-        self.read = read_with(self.shared, &object, revision);
         self.object = object;
         self.rendered = None;
+        read_with(self.shared, &self.object, revision)
     }
 
     /// Takes the answer to a write to hand; returns it for the machine.
@@ -100,16 +97,9 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         // If the answer does not decode, the next event reports it.
         let object = written.into_inner().map(|object| {
             self.memory.answer = Some(Arc::clone(&object) as _);
-            self.replace(object);
-            self.read
+            self.replace(object)
         });
         Stored { version, object }
-    }
-
-    /// Returns the facts of this moment.
-    pub(super) fn facts(&self) -> Option<Facts<'_>> {
-        let operator = self.shared.operator(self.uid());
-        (self.memory.machine).facts(&self.setup, operator, moment())
     }
 
     /// Returns the caller of the application's code.
@@ -121,8 +111,13 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         }
     }
 
+    /// Returns the object at hand, as the machine has it.
+    pub(super) fn read(&self) -> &Object {
+        self.memory.machine.object()
+    }
+
     pub(super) fn recorded(&self) -> &Recorded {
-        &self.read.recorded
+        &self.read().recorded
     }
 
     /// Returns the state on record, if this graph has it.
@@ -130,18 +125,8 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         StateOf::<A>::from_id(self.recorded().at()?.state)
     }
 
-    /// Returns the id of the state on record.
-    pub(super) fn state_id(&self) -> StateId {
-        self.state().map_or(StateId::UNKNOWN, Lifecycle::id)
-    }
-
     pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
         position_of::<A>(&self.object)
-    }
-
-    /// Returns the id of work as the position records it.
-    pub(super) fn action_id(&self, work: WorkId) -> String {
-        read::action_id(self.position(), self.uid(), work.transition, work.run)
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -152,23 +137,18 @@ impl<'a, A: Application> Reconciliation<'a, A> {
 fn read_with<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Object {
     let position = position_of::<A>(object);
     let state = position.and_then(|it| it.state.known());
-    let around = Surroundings {
-        revision,
-        is_newer: is_newer(shared, position),
+    // The CRD has the state on record, and this operator does not.
+    let is_newer = |position: &Position<StateOf<A>>| {
+        state.is_none() && shared.readiness.borrow().knows(position.state.as_str())
+    };
+    Object {
+        newer: position.is_some_and(is_newer),
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)
         }),
-    };
-    reading::read(object, around, &shared.clock)
-}
-
-/// Returns whether the CRD has the state on record and this operator does not.
-fn is_newer<A: Application>(shared: &Shared<A>, position: Option<&Position<StateOf<A>>>) -> bool {
-    position.is_some_and(|position| {
-        let crd = shared.readiness.borrow();
-        position.state.known().is_none() && crd.knows(position.state.as_str())
-    })
+        ..reading::read(object, revision, &shared.clock)
+    }
 }
 
 fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {

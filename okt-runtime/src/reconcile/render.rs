@@ -5,21 +5,21 @@ use kube::Resource as _;
 use okt_core::conditions::{self, Condition, OwnedWords, Way};
 use okt_core::decide::{Ending, Verdict};
 use okt_core::machine::{
-    Draft, ExtraResult, Machine, NotReadyReason, Render, RunEnd, StatusDiff, WorkChange,
+    Draft, ExtraResult, NotReadyReason, Render, RunEnd, StatusDiff, WorkChange,
 };
 use okt_core::pass::PassRun;
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
-use super::observe::extra;
 use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
+use crate::author::pass::FinishedRun;
 use crate::author::progress::Progress;
 use crate::clock::moment;
 use crate::failure::Failure;
 use crate::reconcile::change::{SUMMARY, change, is_own};
+use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{Report, dated};
-use crate::reconcile::work::Work;
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, has_lifecycle};
 use crate::wire::read;
@@ -31,7 +31,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let (draft, asks) = (effect.draft, effect.asks_extra);
         let mut asked = ExtraResult::NotAsked;
         let status = match self.shared.pass_graph() {
-            Some(graph) if !has_lifecycle::<A::Resource>() && self.read.is_paused() => {
+            Some(graph) if !has_lifecycle::<A::Resource>() && self.read().is_paused() => {
                 self.of_paused_pass(graph)
             }
             graph => {
@@ -58,7 +58,7 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) fn is_reported(&self, status: &StatusOf<A>) {
         let position = status.lifecycle.as_ref();
         if let Some(action) = position.and_then(|position| position.action.as_ref())
-            && let Some(run) = self.memory.work.run(&self.memory.machine)
+            && let Some(run) = self.memory.run()
             && let Some(progress) = &run.progress
         {
             progress.shown(&action.message);
@@ -69,18 +69,15 @@ impl<A: Application> Reconciliation<'_, A> {
     fn of_life(&self, draft: &Draft) -> StatusOf<A> {
         let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
-        let machine = &self.memory.machine;
-        let Some(facts) = self.facts() else {
-            return self.object.status_of().cloned().unwrap_or_default();
-        };
+        let operator = self.shared.operator(self.uid());
+        let facts = (self.memory.machine).facts(&self.setup, operator, moment());
         let report = Report {
             object: &*self.object,
             now: self.shared.clock.now(),
-            after: &draft.record,
+            draft,
             facts: &facts.life,
-            decision: &draft.step,
             observed: &self.observed,
-            failed: failed::<StateOf<A>>(&draft.step, &self.memory.work, machine),
+            failed: failed::<StateOf<A>>(&draft.step, self.memory),
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
@@ -106,7 +103,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Some(run) => Way::Ran(&run.run),
             None => Way::Leaving,
         };
-        let object = &self.read;
+        let object = self.read();
         let conditions = conditions::of_pass_run(
             graph,
             way,
@@ -156,18 +153,6 @@ impl<A: Application> Reconciliation<'_, A> {
         conditions.map(|it| dated(object, now, it)).collect()
     }
 
-    /// Asks the application for its own fields of the status, once for each state of the object.
-    async fn ask_extra(&mut self, asks: bool) -> ExtraResult {
-        if self.extra.is_some() {
-            return ExtraResult::NotAsked;
-        }
-        let asker = self.asker();
-        let application = &*self.shared.application;
-        let (extra, result) = extra(&asker, application, &self.cx, asks).await;
-        self.extra = Some(extra);
-        result
-    }
-
     /// Returns what keeps the object from being ready besides its lifecycle, as text.
     fn resources(&self, draft: &Draft) -> OwnedStatus {
         match draft.not_ready {
@@ -177,23 +162,16 @@ impl<A: Application> Reconciliation<'_, A> {
                 let name = state.map_or("", |state| StateOf::<A>::GRAPH.name_of(state));
                 OwnedStatus::Awaited(format!("the resources of {name} are not checked yet"))
             }
-            NotReadyReason::Pass(_) => self
-                .of_run()
-                .map_or(OwnedStatus::AsDeclared, OwnedStatus::Failed),
+            NotReadyReason::Pass(_) => {
+                let held = || self.memory.held.as_ref().map(|(why, _)| why.clone());
+                let why = self.run.as_ref().map_or_else(held, FinishedRun::in_the_way);
+                why.map_or(OwnedStatus::AsDeclared, OwnedStatus::Failed)
+            }
             NotReadyReason::Stopping => OwnedStatus::Failed(Failure::retry(
                 reasons::STOPPING,
                 "this operator is stopping; the next one continues",
             )),
             NotReadyReason::Resources(_) => self.memory.owned.status.clone(),
-        }
-    }
-
-    /// Returns why the pass keeps the object from being ready: from the run of this reconciliation, or from the last
-    /// one.
-    fn of_run(&self) -> Option<Failure> {
-        match &self.run {
-            Some(run) => run.in_the_way(),
-            None => self.memory.held.as_ref().map(|(why, _)| why.clone()),
         }
     }
 
@@ -211,7 +189,7 @@ impl<A: Application> Reconciliation<'_, A> {
             (None, _) if *self.recorded() == Recorded::Nothing => {
                 conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
-            (None, _) if self.read.deleting => conditions::of_pass(graph, Way::Leaving),
+            (None, _) if self.read().deleting => conditions::of_pass(graph, Way::Leaving),
             (None, _) => self.said_before(graph),
         }
     }
@@ -248,21 +226,15 @@ impl<A: Application> Reconciliation<'_, A> {
     fn progress(&self, draft: &Draft) -> String {
         match draft.work {
             WorkChange::New | WorkChange::None => String::new(),
-            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => {
-                (self.memory.work.run(&self.memory.machine))
-                    .and_then(|run| run.progress.as_ref())
-                    .map_or_else(String::new, Progress::text)
-            }
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => (self.memory.run())
+                .and_then(|run| run.progress.as_ref())
+                .map_or_else(String::new, Progress::text),
         }
     }
 }
 
 /// Returns the failure to record, if it is news.
-pub(crate) fn failed<S: Lifecycle>(
-    step: &Verdict,
-    work: &Work,
-    machine: &Machine,
-) -> Option<RecordedFailure> {
+pub(crate) fn failed<S: Lifecycle>(step: &Verdict, memory: &Remembered) -> Option<RecordedFailure> {
     if let Verdict::End(Ending::Refused(to)) = step {
         let to = S::from_id(*to).map_or("Next", Lifecycle::name);
         return Some(RecordedFailure::new(
@@ -270,14 +242,15 @@ pub(crate) fn failed<S: Lifecycle>(
             &format!("the handler named `{to}`, to which no edge leads from here"),
         ));
     }
-    let failure = work.failure(machine)?;
+    let failure = memory.result()?.as_ref().err()?;
     // Alternating reasons would cause a write for each attempt.
     let is_uncounted = matches!(step, Verdict::Retry { counted: false });
-    let has_reported = |reason| {
-        let run = work.run(machine);
-        run.is_some_and(|run| run.has_reported(reason))
+    let has_reported = || {
+        memory
+            .run()
+            .is_some_and(|run| run.has_reported(failure.reason()))
     };
-    (!(is_uncounted && has_reported(failure.reason())))
+    (!(is_uncounted && has_reported()))
         .then(|| RecordedFailure::new(failure.reason(), failure.message()))
 }
 

@@ -11,7 +11,8 @@ use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
 use okt_core::decide::{Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
-use okt_core::record::{Phase, Record, Recorded};
+use okt_core::machine::Draft;
+use okt_core::record::{Phase, Record};
 use okt_core::trail::Trail;
 use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use serde::Serialize;
@@ -37,9 +38,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) object: &'a K,
     pub(crate) now: Timestamp,
 
-    pub(crate) after: &'a Recorded,
+    pub(crate) draft: &'a Draft,
     pub(crate) facts: &'a LifecycleFacts<'a>,
-    pub(crate) decision: &'a Verdict,
     /// The observation as text.
     pub(crate) observed: &'a str,
     /// The failure of the action that this reconciliation takes.
@@ -66,31 +66,23 @@ impl<K: LifecycleObject> Report<'_, K> {
 
     /// Renders the whole status that OKT owns.
     pub(crate) fn status(&self) -> Status<K::State, K::Extra> {
-        let lifecycle = match self.after {
-            Recorded::Nothing => None,
-            Recorded::At(record) => Some(self.position(record)),
-        };
-        let failure = lifecycle
-            .as_ref()
-            .and_then(|position| position.action.as_ref())
-            .and_then(|action| action.failure.as_ref());
+        let lifecycle = self.draft.record.at().map(|record| self.position(record));
+        let action = lifecycle.as_ref().and_then(|it| it.action.as_ref());
+        let led_here = lifecycle.as_ref().and_then(|it| it.failure.as_ref());
         let desired = self.object.spec_of().lifecycle().state.as_ref();
         let words = Words {
             state: self.old().map_or("", |old| old.state.as_str()),
             desired: desired.map_or("", StateName::as_str),
-            failure: failure.map(words_of),
-            led_here: lifecycle
-                .as_ref()
-                .and_then(|position| position.failure.as_ref())
-                .map(words_of),
+            failure: action.and_then(|it| it.failure.as_ref()).map(words_of),
+            led_here: led_here.map(words_of),
             observed: self.observed,
             resources: self.resources.words(),
         };
         let conditions = conditions::conditions(
             K::State::GRAPH,
-            self.after,
+            &self.draft.record,
             self.facts,
-            self.decision,
+            &self.draft.step,
             &words,
         );
         Status {
@@ -108,53 +100,34 @@ impl<K: LifecycleObject> Report<'_, K> {
 
     fn position(&self, record: &Record) -> Position<K::State> {
         let old = self.old();
-        let went = match self.decision {
-            Verdict::Go(go) => Some(*go),
-            Verdict::Stay(_)
-            | Verdict::Run(_)
-            | Verdict::Retry { .. }
-            | Verdict::End(_)
-            | Verdict::Release => None,
+        let went = if let Verdict::Go(go) = self.draft.step {
+            Some(go)
+        } else {
+            None
         };
+        // What stays while the object is in one state.
+        let kept = old.filter(|_| went.is_none());
         let desired = self.object.spec_of().lifecycle();
         let state = K::State::from_id(record.state).map(StateName::Known);
-        let unknown = || {
-            old.map_or_else(
-                || StateName::Unknown(String::new()),
-                |old| old.state.clone(),
-            )
-        };
+        let state = state.or_else(|| Some(old?.state.clone()));
         Position {
-            state: state.unwrap_or_else(unknown),
-            since: match went {
-                Some(_) => Some(self.now),
-                // A status from another writer may lack it, and deadlines count from it.
-                None => old.and_then(|old| old.since).or(Some(self.now)),
-            },
+            state: state.unwrap_or_else(|| StateName::Unknown(String::new())),
+            // A status from another writer may lack it, and deadlines count from it.
+            since: kept.and_then(|old| old.since).or(Some(self.now)),
             deadline_since: self.deadline_since(record),
             transition: record.transition,
             jumps: record.jumps,
             rounds: record.rounds,
-            desired: Some(recorded(
-                desired,
-                record,
-                old.and_then(|old| old.desired.as_ref()),
-            )),
+            desired: Some(recorded(desired, record, old)),
             visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
             revision: read::text(record.revision),
             changed: read::text(record.changed),
-            action: self.action(record, went),
+            action: self.action(record, kept),
             failure: self.led_here(went),
             trail: self.trail(record, went),
             history: self.history(record, went),
-            delivered: match (went, old) {
-                (None, Some(old)) => old.delivered,
-                (Some(_), _) | (None, None) => self.delivered,
-            },
-            graph: match (went, old) {
-                (None, Some(old)) => old.graph.clone(),
-                (Some(_), _) | (None, None) => self.graph.to_owned(),
-            },
+            delivered: kept.map_or(self.delivered, |old| old.delivered),
+            graph: kept.map_or(self.graph, |old| old.graph.as_str()).to_owned(),
             of: PhantomData,
         }
     }
@@ -171,12 +144,11 @@ impl<K: LifecycleObject> Report<'_, K> {
         kept.and_then(|old| old.deadline_since).or(Some(self.now))
     }
 
-    fn action(&self, record: &Record, went: Option<Go>) -> Option<RecordedAction> {
+    fn action(&self, record: &Record, kept: Option<&Position<K::State>>) -> Option<RecordedAction> {
         let action = record.action?;
-        let old = self.old().filter(|_| went.is_none());
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
-        let before = read::action_id(old, uid, record.transition, action.run);
-        let same = (old.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
+        let before = read::action_id(kept, uid, record.transition, action.run);
+        let same = (kept.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
         let id = match same {
             Some(_) => before,
             None => read::mint(uid, record.transition, action.run, self.now),
@@ -207,7 +179,9 @@ impl<K: LifecycleObject> Report<'_, K> {
             (Some(failed), Some(before)) if failed.reason == before.reason => Some(before),
             (Some(failed), _) => Some(failed.clone()),
             // The work begins again after a permanent failure.
-            (None, _) if matches!(self.decision, Verdict::Run(Run::Amended | Run::Changed)) => None,
+            (None, _) if matches!(self.draft.step, Verdict::Run(Run::Amended | Run::Changed)) => {
+                None
+            }
             (None, before) => before,
         }
     }
@@ -266,26 +240,20 @@ impl<K: LifecycleObject> Report<'_, K> {
         // A trail that does not parse begins again.
         let mut trail: Trail = old.parse().unwrap_or_default();
         trail.push(K::State::GRAPH.name_of(record.state));
-        let leaf = K::State::GRAPH
-            .get(record.state)
-            .is_some_and(|state| state.is(Mark::Leaf));
-        if leaf {
+        let state = K::State::GRAPH.get(record.state);
+        if state.is_some_and(|state| state.is(Mark::Leaf)) {
             trail.end();
         }
         trail.to_string()
     }
 
     fn history(&self, record: &Record, went: Option<Go>) -> Vec<Transition> {
-        let mut history = self
-            .old()
-            .map(|old| old.history.clone())
-            .unwrap_or_default();
+        let old = self.old();
+        let mut history = old.map_or_else(Vec::new, |old| old.history.clone());
         if let Some(go) = went {
             history.push(Transition {
                 transition: record.transition,
-                from: self
-                    .old()
-                    .map_or_else(String::new, |old| old.state.to_string()),
+                from: old.map_or_else(String::new, |old| old.state.to_string()),
                 to: K::State::GRAPH.name_of(record.state).to_owned(),
                 at: Some(self.now),
                 cause: cause::words(go),
@@ -327,8 +295,9 @@ fn words_of(failure: &RecordedFailure) -> (&str, &str) {
 fn recorded<S: Lifecycle>(
     desired: &Desired<S>,
     record: &Record,
-    old: Option<&RecordedDesired>,
+    old: Option<&Position<S>>,
 ) -> RecordedDesired {
+    let old = old.and_then(|old| old.desired.as_ref());
     let name = read::desired_name(desired);
     // A renamed state is the same desired state: its new name is no reason to write.
     let same = old.filter(|old| name.as_ref() == Some(&StateName::of(&old.state)));
@@ -400,9 +369,9 @@ impl<'a, S> StatusPatch<'a, S> {
 /// The version of the object that a status is written for.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AppliedMetadata<'a> {
+struct AppliedMetadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) resource_version: Option<&'a str>,
+    resource_version: Option<&'a str>,
 }
 
 /// Writes a status with server-side apply, if the object still has the version that was acted upon.

@@ -16,7 +16,7 @@ use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
 use crate::cache::guarded::api;
 use crate::reconcile::attempt;
-use crate::reconcile::permits::{Permit, Purpose, Wait};
+use crate::reconcile::permits::{Permit, Purpose};
 use crate::resources::name_of;
 use crate::telemetry::event::Occurrence;
 use crate::texts::chain;
@@ -45,13 +45,18 @@ impl<A: Application> Reconciliation<'_, A> {
         if self.memory.work.ending.is_some() {
             return StartResult::FormerTaskRuns;
         }
-        match self.permit_for_work(effect.resumed) {
+        let purpose = match (self.read().deleting, effect.resumed) {
+            (true, _) => Purpose::Leaving,
+            (false, true) => Purpose::Resuming,
+            (false, false) => Purpose::Working,
+        };
+        let permit = (self.shared.permits).take(self.uid(), purpose, self.wake());
+        match permit {
             Ok(permit) => {
                 self.begin(state, effect, permit);
                 StartResult::Started
             }
-            Err(Wait::For(time)) => StartResult::NoPermit(Some(time)),
-            Err(Wait::UntilWoken) => StartResult::NoPermit(None),
+            Err(wait) => StartResult::NoPermit(wait),
         }
     }
 
@@ -78,7 +83,7 @@ impl<A: Application> Reconciliation<'_, A> {
             .into_iter()
             .filter(|it| it.metadata.uid == meta.uid);
         let newest = same.next().and_then(|it| read::version(&it.metadata));
-        if newest.is_some() && newest == self.read.version {
+        if newest.is_some() && newest == self.read().version {
             Ok(())
         } else {
             Err(newest)
@@ -87,14 +92,15 @@ impl<A: Application> Reconciliation<'_, A> {
 
     fn begin(&mut self, state: StateOf<A>, effect: &Start, permit: Permit) {
         let wake = self.wake();
-        let id = self.action_id(effect.work);
+        let (transition, number) = (effect.work.transition, effect.work.run);
+        let id = read::action_id(self.position(), self.uid(), transition, number);
         let run = self.memory.work.begin(effect, || id, state.name());
         let before = run.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
         run.progress = Some(progress.clone());
         let mut action = Action::new(
             self.cx.clone(),
-            run.id().to_owned(),
+            run.id.clone(),
             effect.attempt,
             effect.resumed,
             self.known.gone.child_token(),
@@ -109,17 +115,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
         let dropped = self.known.dropped.clone();
         let running = attempt::start(self.shared, state, action, permit, dropped, wake);
-        self.memory.work.runs(effect.task, running);
-    }
-
-    /// Returns a permit for an attempt.
-    fn permit_for_work(&self, resumed: bool) -> Result<Permit, Wait> {
-        let purpose = match (self.read.deleting, resumed) {
-            (true, _) => Purpose::Leaving,
-            (false, true) => Purpose::Resuming,
-            (false, false) => Purpose::Working,
-        };
-        (self.shared.permits).take(self.uid(), purpose, self.wake())
+        self.memory.work.task = Some((effect.task, running));
     }
 
     /// Returns a function that requeues the object.

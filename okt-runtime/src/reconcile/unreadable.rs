@@ -10,7 +10,8 @@ use okt_core::reasons;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::failure::{stalled, write_failed};
+use super::failure::stalled;
+use super::reading;
 use crate::api_timeout::answer;
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
@@ -19,11 +20,10 @@ use crate::cache::pruned;
 use crate::clock::moment;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
-use crate::reconcile::report::{AppliedMetadata, FIELD_MANAGER};
+use crate::reconcile::report::{FIELD_MANAGER, StatusPatch};
 use crate::reconcile::shared::Shared;
 use crate::telemetry::Written;
 use crate::telemetry::event::Occurrence;
-use crate::wire::annotations;
 use crate::wire::object::has_lifecycle;
 use crate::wire::read;
 
@@ -54,7 +54,14 @@ pub(super) async fn reconcile<A: Application>(
         shared.setup(),
         object.meta.uid.as_deref().unwrap_or_default(),
     );
-    memory.machine.read(&object.read(shared), moment());
+    let read = Object {
+        readable: Readable::No {
+            error: read::hash(error),
+            untouched: object.is_untouched(shared),
+        },
+        ..reading::read_meta(&object.meta)
+    };
+    memory.machine.read(&read, moment());
     loop {
         known.catch_up(memory);
         let operator = shared.operator(uid);
@@ -67,7 +74,7 @@ pub(super) async fn reconcile<A: Application>(
                 let abandoned = effect.abandoned;
                 match finalizer::release(shared, &object.meta, None, abandoned).await {
                     Ok(()) => memory.machine.finalizer_dropped(effect),
-                    Err(error) => write_failed(&setup, memory, effect, &error),
+                    Err(error) => memory.write_failed(&setup, effect, &error),
                 }
             }
             Effect::ShowUnreadable(effect) => object.report(shared, effect, memory).await,
@@ -85,24 +92,6 @@ pub(super) async fn reconcile<A: Application>(
 }
 
 impl Unreadable<'_> {
-    fn read<A: Application>(&self, shared: &Shared<A>) -> Object {
-        let meta = &self.meta;
-        Object {
-            version: read::version(meta),
-            readable: Readable::No {
-                error: read::hash(self.error),
-                untouched: self.is_untouched(shared),
-            },
-            generation: meta.generation.unwrap_or(0),
-            deleting: meta.deletion_timestamp.is_some(),
-            abandoned: annotations::is_abandoned(meta),
-            paused: annotations::is_paused(meta),
-            finalizer: finalizer::is_set(meta),
-            seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
-            ..Object::default()
-        }
-    }
-
     /// Returns whether nothing was begun for the object: it has no record, and owns nothing in the cluster.
     fn is_untouched<A: Application>(&self, shared: &Shared<A>) -> bool {
         // A pass does not record what it has begun.
@@ -126,7 +115,7 @@ impl Unreadable<'_> {
             Ok(meta) => memory
                 .machine
                 .unreadable_shown(effect, read::version(&meta)),
-            Err(error) => write_failed(&shared.setup(), memory, effect, &error),
+            Err(error) => memory.write_failed(&shared.setup(), effect, &error),
         }
     }
 
@@ -159,19 +148,14 @@ impl Unreadable<'_> {
             let text = pruned::field(text, &["status", name])?;
             serde_json::from_str(text).ok()
         };
-        let said = ConditionsPatch {
-            api_version: &A::Resource::api_version(&()),
-            kind: &A::Resource::kind(&()),
-            metadata: AppliedMetadata {
-                resource_version: meta.resource_version.as_deref(),
-            },
-            status: AppliedStatus {
-                observed_generation: meta.generation,
-                conditions: &conditions,
-                lifecycle: kept("lifecycle"),
-                recorded_resources: kept("recordedResources"),
-            },
+        let status = AppliedStatus {
+            observed_generation: meta.generation,
+            conditions: &conditions,
+            lifecycle: kept("lifecycle"),
+            recorded_resources: kept("recordedResources"),
         };
+        let version = meta.resource_version.as_deref();
+        let said = StatusPatch::of::<A::Resource>(version, &status);
         let api = api::<Cached<A::Resource>>(&shared.client, meta.namespace.as_deref());
         let name = meta.name.as_deref().unwrap_or_default();
         let params = PatchParams::apply(FIELD_MANAGER).force();
@@ -187,15 +171,6 @@ impl Unreadable<'_> {
 }
 
 /// A status with new conditions: the position and the record of the owned resources stay as they are.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ConditionsPatch<'a> {
-    api_version: &'a str,
-    kind: &'a str,
-    metadata: AppliedMetadata<'a>,
-    status: AppliedStatus<'a>,
-}
-
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AppliedStatus<'a> {

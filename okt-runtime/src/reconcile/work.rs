@@ -1,9 +1,8 @@
 //! The task and the texts of the work of one object. What decisions depend on is in its machine.
 
-use std::time::Duration;
-
 use okt_core::Answer;
-use okt_core::machine::{Draft, Machine, Start, TaskId, WorkChange, WorkId, WorkResult};
+use okt_core::facts::ActionResult;
+use okt_core::machine::{Draft, Machine, Start, TaskId, WorkChange, WorkId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,18 +18,18 @@ const REPORTED: usize = 16;
 #[derive(Default)]
 pub(crate) struct Work {
     /// The task that runs.
-    task: Option<(TaskId, Running)>,
+    pub(crate) task: Option<(TaskId, Running)>,
     /// Cancelled when the task before has ended; the next one begins only then.
     pub(crate) ending: Option<CancellationToken>,
     /// The texts of the run that began last.
-    run: Option<ActionRun>,
+    pub(crate) run: Option<ActionRun>,
 }
 
 /// The texts of a run of a state's action.
 pub(crate) struct ActionRun {
-    work: WorkId,
+    pub(crate) work: WorkId,
     /// Its id in the record.
-    id: String,
+    pub(crate) id: String,
     state: &'static str,
     /// When the attempt began.
     pub(crate) began: Instant,
@@ -39,32 +38,14 @@ pub(crate) struct ActionRun {
     /// The progress that the handler reports.
     pub(crate) progress: Option<Progress>,
     /// The result that the task has ended with.
-    result: Option<Result<Answer, Failure>>,
+    pub(crate) result: Option<Result<Answer, Failure>>,
 }
 
 impl ActionRun {
-    pub(crate) fn id(&self) -> &str {
-        &self.id
-    }
-
     /// Returns whether a failure with this reason was reported before. Always true once `REPORTED` reasons are
     /// reported: the handler then makes up a new reason each time.
     pub(crate) fn has_reported(&self, reason: &str) -> bool {
         self.reported.len() >= REPORTED || self.reported.iter().any(|before| before == reason)
-    }
-
-    /// Notes that the failure of this attempt is reported.
-    fn note_reported(&mut self) {
-        if let Some(Err(failure)) = &self.result
-            && !self.has_reported(failure.reason())
-        {
-            self.reported.push(failure.reason().to_owned());
-        }
-    }
-
-    /// Returns how long the attempt has taken so far.
-    pub(crate) fn took(&self) -> Duration {
-        self.began.elapsed()
     }
 
     /// Returns an attempt of this run.
@@ -108,11 +89,6 @@ impl Work {
         self.run.insert(ActionRun { began, ..run })
     }
 
-    /// Keeps the handle of the task that runs.
-    pub(crate) fn runs(&mut self, task: TaskId, running: Running) {
-        self.task = Some((task, running));
-    }
-
     /// Tells the machine which tasks have ended.
     pub(crate) fn catch_up(&mut self, machine: &mut Machine) {
         if self.ending.take_if(|it| it.is_cancelled()).is_some() {
@@ -154,36 +130,17 @@ impl Work {
         }
     }
 
-    /// Returns the texts of the work that the machine knows; none before its first attempt.
-    pub(crate) fn run(&self, machine: &Machine) -> Option<&ActionRun> {
-        let (work, _) = machine.work()?;
-        self.run.as_ref().filter(|run| run.work == work)
-    }
-
-    /// Returns the attempt that has begun, or the next one after it; none before the first.
-    pub(crate) fn attempt(&self, machine: &Machine) -> Option<Attempt> {
-        let (_, number) = machine.work()?;
-        Some(self.run(machine)?.attempt(number))
-    }
-
-    /// Returns the result that the task has ended with and that no reconciliation has recorded yet.
-    pub(crate) fn result(&self, machine: &Machine) -> Option<&Result<Answer, Failure>> {
-        let run = self.run(machine)?;
-        run.result.as_ref().filter(|_| machine.has_result())
-    }
-
-    /// Returns the failure that the task has ended with.
-    pub(crate) fn failure(&self, machine: &Machine) -> Option<&Failure> {
-        self.result(machine)?.as_ref().err()
-    }
-
     /// Changes the texts as a draft says that has taken effect.
     pub(crate) fn take_effect(&mut self, draft: &Draft) {
         match draft.work {
             WorkChange::New | WorkChange::None => self.run = None,
             WorkChange::Retry => {
-                if let Some(run) = &mut self.run {
-                    run.note_reported();
+                // The failure of this attempt is reported.
+                if let Some(run) = &mut self.run
+                    && let Some(Err(failure)) = &run.result
+                    && !run.has_reported(failure.reason())
+                {
+                    run.reported.push(failure.reason().to_owned());
                 }
             }
             WorkChange::Keep | WorkChange::Wait => {}
@@ -205,13 +162,13 @@ impl Work {
 }
 
 /// Converts a result, for the machine.
-fn numbers(result: &Result<Answer, Failure>) -> WorkResult {
+fn numbers(result: &Result<Answer, Failure>) -> ActionResult {
     match result {
-        Ok(Answer::Stay) => WorkResult::Stay,
-        Ok(Answer::Next) => WorkResult::Next,
-        Ok(Answer::Wait(wait)) => WorkResult::Wait(*wait),
-        Ok(Answer::To(to)) => WorkResult::To(*to),
-        Err(failure) => WorkResult::Failed {
+        Ok(Answer::Stay) => ActionResult::Stay,
+        Ok(Answer::Next) => ActionResult::Next,
+        Ok(Answer::Wait(wait)) => ActionResult::Wait(*wait),
+        Ok(Answer::To(to)) => ActionResult::To(*to),
+        Err(failure) => ActionResult::Failed {
             permanent: failure.is_permanent(),
         },
     }
