@@ -1,6 +1,8 @@
 //! `decide`, the record after it and `Graph::next` do not allocate, whether the object is settled or moves; nor does a
 //! reconciliation by the machine of a settled object.
 
+#[path = "common/build.rs"]
+mod build;
 #[path = "common/case.rs"]
 #[expect(dead_code, reason = "one object is enough here")]
 mod case;
@@ -61,9 +63,9 @@ fn no_decision_allocates() {
 #[test]
 fn the_reconciliation_of_a_settled_object_allocates_nothing() {
     let graph = database();
-    let case = Case::at(&graph, "Running").desired("Running", 1);
+    let case = Case::of(&graph, "Running, desired Running 1");
     let (mut machine, object) = settled::object(case.recorded(), case::REVISION);
-    let state = case.id("Running");
+    let state = graph.named("Running").expect("a state");
     let counted = measure(|| {
         let requeue = settled::reconcile(&mut machine, &graph, black_box(&object), state);
         assert_eq!(requeue.wait(), Some(settled::OBSERVE_EVERY));

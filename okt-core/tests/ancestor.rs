@@ -12,178 +12,99 @@ use okt_core::{Event, Graph, StateId};
 
 use build::graph;
 
-/// The test graph of the ancestor's repository.
-fn t() -> Graph<'static> {
-    graph(&[
-        "entry Start >End >Run",
-        "Run >Servicing >Stopping",
-        "Servicing >Stopping >Run",
-        "Stopping >End",
-        "leaf End",
-    ])
+/// A graph and a state, then lists of events that are fired one after the other, and the trail; refused events move
+/// nothing. `Default` is the ancestor's word for Next.
+const CASES: &str = "
+    C1: an event names the child to go to.
+        T Start; End -> >Start>End
+    C2: nothing leads out of a leaf.
+        T Start; End; Start; Default -> >Start>End
+    C3: an event that names no child is refused.
+        T Run; Start; End; Run; ; unknown -> >Run>
+    C4: Next goes to the last child.
+        T Start; Default; Default; Default -> >Start>Run>Stopping>End
+    C6: a name beats Next in any order.
+        T Run; Default Servicing -> >Run>Servicing>
+        T Run; Servicing Default -> >Run>Servicing>
+    C7: the order of the children decides, and not that of the events.
+        T Servicing; Run Stopping -> >Servicing>Stopping>
+        T Servicing; Stopping Run -> >Servicing>Stopping>
+    C8: the first child that is named wins.
+        T Start; Run End -> >Start>End
+    C9: a path by names.
+        T Start; Run; Servicing; Run; Servicing; Run; Stopping; End -> >Start>(Run<<>>Servicing)x2>Run>Stopping>End
+    C13: a state is not its own child.
+        T Start; Run; Run -> >Start>Run>
+    C16: Next all the way through the README.
+        R Start; Default; Default; Default -> >Start>Running>Stopping>End
+    C17: of two children that are named the first wins.
+        R Running; Servicing Stopping -> >Running>Servicing>
+    C18: out of Servicing.
+        R Servicing; Default -> >Servicing>End
+        R Servicing; Running End -> >Servicing>Running>
+        R Servicing; End -> >Servicing>End
+    C19: a path through the README.
+        R Start; Running; Servicing; Running; Stopping; End -> >Start>Running>Servicing>Running>Stopping>End
+    C20: Next circles where the last child leads back.
+        A A; Default; Default; Default -> >A>B>C>A>
+";
+
+/// Returns the test graph of the ancestor's repository, that of its README, or one that circles.
+fn graph_of(name: &str) -> Graph<'static> {
+    graph(match name {
+        "T" => &[
+            "entry Start >End >Run",
+            "Run >Servicing >Stopping",
+            "Servicing >Stopping >Run",
+            "Stopping >End",
+            "leaf End",
+        ],
+        "R" => &[
+            "entry Start >Running",
+            "Running >Servicing >Stopping",
+            "Servicing >Running >End",
+            "Stopping >End",
+            "leaf End",
+        ],
+        _ => &["entry A >B", "B >C", "C >Z >A", "leaf Z"],
+    })
 }
 
-/// The graph of the ancestor's README.
-fn r() -> Graph<'static> {
-    graph(&[
-        "entry Start >Running",
-        "Running >Servicing >Stopping",
-        "Servicing >Running >End",
-        "Stopping >End",
-        "leaf End",
-    ])
-}
-
-/// Selects the next state for events by name; `Default` is the ancestor's word for Next.
-fn next(graph: &Graph<'static>, from: &str, events: &[&str]) -> Option<&'static str> {
-    let named = |name: &&str| match *name {
-        "Default" => Event::Next,
-        name => Event::To(graph.named(name).unwrap_or(StateId::UNKNOWN)),
-    };
-    let events: Vec<Event> = events.iter().map(named).collect();
-    let from = graph.named(from).expect("a state");
-    graph.next(from, &events).map(|to| graph.name_of(to))
-}
-
-/// Sets the first state and fires one list of events after the other; refused events move nothing.
-fn walk(graph: &Graph<'static>, start: &str, fired: &[&[&str]]) -> String {
+fn walk(fired: &str) -> String {
+    let mut fired = fired.split("; ");
+    let start = fired.next().and_then(|it| it.split_once(' '));
+    let (name, start) = start.expect("a graph and a state");
+    let graph = graph_of(name);
+    let mut at = graph.named(start).expect("a state");
     let mut trail = Trail::default();
-    let mut at = start.to_string();
-    trail.push(&at);
+    trail.push(start);
     for events in fired {
-        if let Some(to) = next(graph, &at, events) {
-            trail.push(to);
-            at = to.to_string();
+        let named = |name: &str| match name {
+            "Default" => Event::Next,
+            name => Event::To(graph.named(name).unwrap_or(StateId::UNKNOWN)),
+        };
+        let events: Vec<Event> = events.split_whitespace().map(named).collect();
+        if let Some(to) = graph.next(at, &events) {
+            trail.push(graph.name_of(to));
+            at = to;
         }
     }
-    let id = graph.named(&at).expect("a state");
-    if graph.get(id).is_some_and(|state| state.children.is_empty()) {
+    if graph.get(at).is_some_and(|state| state.children.is_empty()) {
         trail.end();
     }
     trail.to_string()
 }
 
 #[test]
-fn c1_an_event_names_the_child_to_go_to() {
-    assert_eq!(next(&t(), "Start", &["End"]), Some("End"));
-    assert_eq!(walk(&t(), "Start", &[&["End"]]), ">Start>End");
-}
-
-#[test]
-fn c2_nothing_leads_out_of_a_leaf() {
-    assert_eq!(next(&t(), "End", &["Start"]), None);
-    assert_eq!(next(&t(), "End", &["Default"]), None);
-    let fired: [&[&str]; 3] = [&["End"], &["Start"], &["Default"]];
-    assert_eq!(walk(&t(), "Start", &fired), ">Start>End");
-}
-
-#[test]
-fn c3_an_event_that_names_no_child_is_refused() {
-    for events in [&["Start"][..], &["End"], &["Run"], &[], &["unknown"]] {
-        assert_eq!(next(&t(), "Run", events), None, "{events:?}");
+fn okt_takes_the_edges_of_the_ancestor() {
+    for row in CASES.lines().filter_map(|line| line.split_once(" -> ")) {
+        assert_eq!(walk(row.0.trim()), row.1, "{}", row.0);
     }
-}
-
-#[test]
-fn c4_next_goes_to_the_last_child() {
-    let fired = [&["Default"][..]; 3];
-    assert_eq!(walk(&t(), "Start", &fired), ">Start>Run>Stopping>End");
 }
 
 #[test]
 fn c5_two_states_to_and_fro_fold_into_one_segment() {
-    let mut fired: Vec<&[&str]> = vec![&["Servicing"]];
-    for _ in 0..11 {
-        fired.extend([&["Default"][..], &["Servicing"]]);
-    }
-    fired.extend([&["Run", "Stopping"][..], &["Default"]]);
-    assert_eq!(
-        walk(&t(), "Run", &fired),
-        ">(Run<<>>Servicing)x12>Stopping>End"
-    );
-}
-
-#[test]
-fn c6_a_name_beats_next_in_any_order() {
-    for events in [["Default", "Servicing"], ["Servicing", "Default"]] {
-        assert_eq!(next(&t(), "Run", &events), Some("Servicing"));
-    }
-}
-
-#[test]
-fn c7_the_order_of_the_children_decides_and_not_that_of_the_events() {
-    for events in [["Run", "Stopping"], ["Stopping", "Run"]] {
-        assert_eq!(next(&t(), "Servicing", &events), Some("Stopping"));
-    }
-}
-
-#[test]
-fn c8_the_first_child_that_is_named_wins() {
-    assert_eq!(next(&t(), "Start", &["Run", "End"]), Some("End"));
-}
-
-#[test]
-fn c9_a_path_by_names() {
-    let mut at = "Start";
-    for to in [
-        "Run",
-        "Servicing",
-        "Run",
-        "Servicing",
-        "Run",
-        "Stopping",
-        "End",
-    ] {
-        assert_eq!(next(&t(), at, &[to]), Some(to));
-        at = to;
-    }
-}
-
-#[test]
-fn c13_a_state_is_not_its_own_child() {
-    assert_eq!(next(&t(), "Start", &["Run"]), Some("Run"));
-    assert_eq!(next(&t(), "Run", &["Run"]), None);
-}
-
-#[test]
-fn c16_next_all_the_way_through_the_readme() {
-    let fired = [&["Default"][..]; 3];
-    assert_eq!(walk(&r(), "Start", &fired), ">Start>Running>Stopping>End");
-}
-
-#[test]
-fn c17_of_two_children_that_are_named_the_first_wins() {
-    assert_eq!(
-        next(&r(), "Running", &["Servicing", "Stopping"]),
-        Some("Servicing")
-    );
-}
-
-#[test]
-fn c18_out_of_servicing() {
-    assert_eq!(next(&r(), "Servicing", &["Default"]), Some("End"));
-    assert_eq!(
-        next(&r(), "Servicing", &["Running", "End"]),
-        Some("Running")
-    );
-    assert_eq!(next(&r(), "Servicing", &["End"]), Some("End"));
-}
-
-#[test]
-fn c19_a_path_through_the_readme() {
-    let mut at = "Start";
-    for to in ["Running", "Servicing", "Running", "Stopping", "End"] {
-        assert_eq!(next(&r(), at, &[to]), Some(to));
-        at = to;
-    }
-}
-
-#[test]
-fn c20_next_circles_where_the_last_child_leads_back() {
-    let cycle = graph(&["entry A >B", "B >C", "C >Z >A", "leaf Z"]);
-    for (from, to) in [("A", "B"), ("B", "C"), ("C", "A")] {
-        assert_eq!(next(&cycle, from, &["Default"]), Some(to));
-    }
-    let fired = [&["Default"][..]; 3];
-    assert_eq!(walk(&cycle, "A", &fired), ">A>B>C>A>");
+    let to_and_fro = "Default; Servicing; ".repeat(11);
+    let fired = format!("T Run; Servicing; {to_and_fro}Run Stopping; Default");
+    assert_eq!(walk(&fired), ">(Run<<>>Servicing)x12>Stopping>End");
 }

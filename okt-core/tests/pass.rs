@@ -6,9 +6,10 @@ mod build;
 use std::time::Duration;
 
 use build::graph;
+use okt_core::ConditionStatus::{False, True};
 use okt_core::conditions::{Condition, OwnedWords, Way, of_pass_run};
 use okt_core::pass::{Failed, Operations, PassOutcome, PassRun, Step};
-use okt_core::{Answer, ConditionStatus, Graph, Kind};
+use okt_core::{Answer, ConditionStatus, Declared, Graph, Kind, State, StateId};
 
 /// The ancestor's Stepper, without its faults.
 fn stepper() -> Graph<'static> {
@@ -29,165 +30,155 @@ fn stepper() -> Graph<'static> {
     }
 }
 
-type StepResult = Result<Step<Answer>, Failed>;
-
-/// A row of a table: its name, whether the object is being deleted, the unusual answers, and the expected path.
-type Row = (
-    &'static str,
-    bool,
-    Vec<(&'static str, StepResult)>,
-    &'static str,
-);
-
-fn failed(reason: &str) -> StepResult {
-    Err(Failed::retry(reason, "it failed"))
+/// The Stepper with these conditions of its states.
+fn with_conditions(all: &[(usize, &'static str, ConditionStatus)]) -> Graph<'static> {
+    let plain = stepper();
+    let states = plain.iter().map(|(id, state)| {
+        let own = all.iter().filter(|(state, ..)| *state == id.index());
+        let declared = own.map(|&(_, name, status)| Declared {
+            name,
+            status,
+            reason: "",
+            message: "",
+        });
+        State {
+            conditions: declared.collect::<Vec<_>>().leak(),
+            ..*state
+        }
+    });
+    let states = states.collect::<Vec<_>>().leak();
+    Graph { states, ..plain }
 }
 
-fn alarming(reason: &str) -> StepResult {
-    Err(Failed::permanent(reason, "it failed for good"))
+fn two_conditions() -> Graph<'static> {
+    with_conditions(&[(1, "Gathered", True), (3, "Updated", True)])
 }
 
-/// Runs a pass in which the named states give these answers; all others are done.
-fn run<'g>(graph: &'g Graph<'g>, deleting: bool, say: &[(&str, StepResult)]) -> PassRun<'g> {
-    let mut run = PassRun::begin(graph, deleting);
+/// Runs a pass of an object, which may be `deleting`; some steps give unusual answers, all others are done
+/// (e.g. `deleting, Get fails NoSecret, Error gives up`).
+fn run<'g>(graph: &'g Graph<'g>, words: &str) -> PassRun<'g> {
+    let mut run = PassRun::begin(graph, words.starts_with("deleting"));
     while let Some(here) = run.at() {
-        let name = graph.name_of(here);
-        let said = say.iter().find(|(state, _)| *state == name);
-        let done = || Ok(Step::done(Answer::Next));
-        run.take(said.map_or_else(done, |(_, said)| said.clone()));
+        let all = words.split(", ").map(|it| it.split(' '));
+        let own = all
+            .map(Vec::from_iter)
+            .find(|it| it[0] == graph.name_of(here));
+        let (done, time) = (Step::done(Answer::Next), Duration::from_secs(5));
+        run.take(match own.as_deref() {
+            None => Ok(done),
+            Some([_, "fails", reason]) => Err(Failed::retry(*reason, "it failed")),
+            Some([_, "alarms", reason]) => Err(Failed::permanent(*reason, "it failed for good")),
+            Some([_, "gives", "up"]) => Ok(Step::give_up()),
+            Some([_, "waits", reason]) => Ok(Step::wait(*reason, time)),
+            Some([_, "requeues", times]) => {
+                Ok(done.requeue_after(time * times.parse::<u32>().expect("a number")))
+            }
+            Some([_, "is", "True"]) => Ok(done.condition(True, "Own", "")),
+            Some([_, "is", "False"]) => Ok(done.condition(False, "Own", "")),
+            Some([_, "says", text]) => Ok(done.text(*text)),
+            Some([_, "names", to]) => Ok(Step::done(Answer::To(graph.named(to).expect("a state")))),
+            Some(other) => panic!("no answer: {other:?}"),
+        });
     }
     run
 }
 
-fn path(graph: &Graph<'_>, run: &PassRun<'_>) -> String {
+fn conditions(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<Condition> {
+    of_pass_run(graph, Way::Ran(run), OwnedWords::AsDeclared, false, false)
+}
+
+fn path(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
     let names = (run.visited().iter()).map(|visited| graph.name_of(visited.state));
     names.collect::<Vec<_>>().join(">")
 }
 
+fn outcome(run: &PassRun<'_>, _: &Graph<'_>) -> String {
+    match run.outcome() {
+        PassOutcome::Complete => "Complete".to_owned(),
+        PassOutcome::Short { what, .. } => format!("Short {what}"),
+        PassOutcome::Waits { reason, .. } => format!("Waits {reason}"),
+        PassOutcome::Failed(failure) => format!("Failed {}", failure.reason),
+        PassOutcome::GaveUp { reason, .. } => format!("GaveUp {reason}"),
+    }
+}
+
+/// Returns all conditions except those that are about the object.
+fn said(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
+    let all = conditions(run, graph).into_iter();
+    let asked = all.filter(|it| !["Deleting", "Paused"].contains(&it.name.as_str()));
+    let told = asked.map(|it| format!("{} {:?} {}", it.name, it.status, it.reason));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text of `Ready`.
+fn text(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
+    let mut all = conditions(run, graph).into_iter();
+    let ready = all.find(|it| it.name == "Ready");
+    ready.expect("it is always there").message
+}
+
+/// Checks rows of a run and what is told of it.
+fn table(graph: &Graph<'_>, tell: fn(&PassRun<'_>, &Graph<'_>) -> String, rows: &str) {
+    for row in rows.lines().map(str::trim).filter(|row| !row.is_empty()) {
+        let (words, expected) = row.split_once(" -> ").expect("a row");
+        assert_eq!(tell(&run(graph, words), graph), expected, "{words}");
+    }
+}
+
 #[test]
 fn the_nine_paths_of_the_stepper() {
-    let graph = stepper();
-    let quiet = || Ok(Step::give_up());
-    let rows: [Row; 11] = [
-        (
-            "nothing wrong",
-            false,
-            vec![],
-            "Check>Get>Mutate>Update>Success>End",
-        ),
-        ("finalizing", true, vec![], "Check>Finalize>End"),
-        (
-            "finalizing + error in Check: finalization is not skipped",
-            true,
-            vec![("Check", failed("E"))],
-            "Check>Finalize>End",
-        ),
-        (
-            "finalizing + error in Finalize",
-            true,
-            vec![("Finalize", failed("E"))],
-            "Check>Finalize>Error>End",
-        ),
-        (
-            "error in Get",
-            false,
-            vec![("Get", failed("E"))],
-            "Check>Get>Error>End",
-        ),
-        (
-            "quiet give-up in Mutate",
-            false,
-            vec![("Mutate", quiet())],
-            "Check>Get>Mutate>GiveUp>End",
-        ),
-        (
-            "alarming give-up in Update",
-            false,
-            vec![("Update", alarming("E"))],
-            "Check>Get>Mutate>Update>Error>GiveUp>End",
-        ),
-        (
-            "error in Success",
-            false,
-            vec![("Success", failed("E"))],
-            "Check>Get>Mutate>Update>Success>Error>End",
-        ),
-        (
-            "give-up in Success",
-            false,
-            vec![("Success", quiet())],
-            "Check>Get>Mutate>Update>Success>GiveUp>End",
-        ),
-        (
-            "give-up raised inside Error",
-            false,
-            vec![("Get", failed("E")), ("Error", quiet())],
-            "Check>Get>Error>GiveUp>End",
-        ),
-        (
-            "finalizing + alarming error in Check",
-            true,
-            vec![("Check", alarming("E"))],
-            "Check>Finalize>End",
-        ),
-    ];
-    for (what, deleting, say, expected) in rows {
-        let ran = run(&graph, deleting, &say);
-        assert_eq!(path(&graph, &ran), expected, "{what}");
-    }
+    let rows = "
+        nothing wrong -> Check>Get>Mutate>Update>Success>End
+        deleting -> Check>Finalize>End
+        deleting, Check fails E -> Check>Finalize>End
+        deleting, Check alarms E -> Check>Finalize>End
+        deleting, Finalize fails E -> Check>Finalize>Error>End
+        Get fails E -> Check>Get>Error>End
+        Mutate gives up -> Check>Get>Mutate>GiveUp>End
+        Update alarms E -> Check>Get>Mutate>Update>Error>GiveUp>End
+        Success fails E -> Check>Get>Mutate>Update>Success>Error>End
+        Success gives up -> Check>Get>Mutate>Update>Success>GiveUp>End
+        Get fails E, Error gives up -> Check>Get>Error>GiveUp>End
+    ";
+    table(&stepper(), path, rows);
 }
 
 #[test]
 fn the_first_failure_wins_and_a_give_up_overrides_it() {
     let graph = stepper();
-    let two = [("Update", alarming("First")), ("Error", failed("Second"))];
-    let ran = run(&graph, false, &two);
-    assert_eq!(ran.results().failures, 2);
-    assert!(ran.results().gave_up);
-    assert!(matches!(ran.outcome(), PassOutcome::GaveUp { reason, .. } if reason == "First"));
-
-    let tried_again = run(&graph, false, &[("Get", failed("First"))]);
-    assert!(
-        matches!(tried_again.outcome(), PassOutcome::Failed(failure) if failure.reason == "First")
-    );
-
-    let given_up = [("Get", failed("First")), ("Error", Ok(Step::give_up()))];
-    let given_up = run(&graph, false, &given_up);
-    assert!(matches!(given_up.outcome(), PassOutcome::GaveUp { reason, .. } if reason == "First"));
+    let rows = "
+        Get fails First -> Failed First
+        Get fails First, Error gives up -> GaveUp First
+        Update alarms First, Error fails Second -> GaveUp First
+    ";
+    table(&graph, outcome, rows);
+    let two = run(&graph, "Update alarms First, Error fails Second");
+    assert_eq!(two.results().failures, 2);
+    assert!(two.results().gave_up);
 }
 
 #[test]
 fn the_shortest_requeue_time_counts() {
     let graph = stepper();
-    let at = |seconds| Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(seconds)));
     let ran = run(
         &graph,
-        false,
-        &[("Check", at(90)), ("Get", at(30)), ("Update", at(60))],
+        "Check requeues 3, Get requeues 1, Update requeues 2",
     );
-    assert_eq!(ran.results().requeue_after, Some(Duration::from_secs(30)));
+    assert_eq!(ran.results().requeue_after, Some(Duration::from_secs(5)));
     assert_eq!(ran.outcome(), PassOutcome::Complete);
 }
 
 #[test]
 fn a_finalizer_is_removed_only_after_a_deletion_that_ended_with_nothing_pending() {
     let graph = stepper();
-    let complete =
-        |say: &[(&str, StepResult)]| run(&graph, true, say).outcome() == PassOutcome::Complete;
-    let requeue_after = Ok(Step::done(Answer::Next).requeue_after(Duration::from_secs(5)));
-    let wait = Ok(Step::wait(
-        "WaitingForChildDeletion",
-        Duration::from_secs(5),
-    ));
-    assert!(complete(&[]));
-    assert!(complete(&[("Check", failed("Invalid"))]));
-    assert!(complete(&[("Check", wait.clone())]));
-    assert!(complete(&[("Check", requeue_after.clone())]));
-    assert!(!complete(&[("Finalize", failed("E"))]));
-    assert!(!complete(&[("Finalize", alarming("E"))]));
-    assert!(!complete(&[("Finalize", wait)]));
-    assert!(!complete(&[("Finalize", requeue_after)]));
-    assert!(!complete(&[("Finalize", Ok(Step::give_up()))]));
+    let is_over = |words: String| run(&graph, &words).outcome() == PassOutcome::Complete;
+    for said in ["fails E", "waits ForChild", "requeues 1"] {
+        assert!(is_over(format!("deleting, Check {said}")), "{said}");
+        assert!(!is_over(format!("deleting, Finalize {said}")), "{said}");
+    }
+    for said in ["alarms E", "gives up"] {
+        assert!(!is_over(format!("deleting, Finalize {said}")), "{said}");
+    }
 }
 
 #[test]
@@ -202,181 +193,62 @@ fn a_deletion_that_misses_its_path_is_not_over() {
             "leaf idle End",
         ])
     };
-    let report = graph.named("Report").expect("a state");
-    let past = run(
-        &graph,
-        true,
-        &[("Check", Ok(Step::done(Answer::To(report))))],
-    );
-    assert_eq!(path(&graph, &past), "Check>Report>End");
-    assert!(matches!(past.outcome(), PassOutcome::Failed(why) if why.reason == "NotFinalized"));
-    assert_eq!(run(&graph, true, &[]).outcome(), PassOutcome::Complete);
-}
-
-fn two_conditions() -> Graph<'static> {
-    let plain = stepper();
-    let declared = |name| okt_core::Declared {
-        name,
-        status: ConditionStatus::True,
-        reason: "",
-        message: "",
-    };
-    let mut states = plain.states.to_vec();
-    for (state, name) in [(1, "Gathered"), (3, "Updated")] {
-        states[state].conditions = Box::leak(Box::new([declared(name)]));
-    }
-    Graph {
-        states: Box::leak(states.into_boxed_slice()),
-        ..plain
-    }
-}
-
-fn said(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<(String, ConditionStatus, String)> {
-    let all = of_pass_run(graph, Way::Ran(run), OwnedWords::AsDeclared, false, false);
-    let told = |it: Condition| (it.name, it.status, it.reason);
-    let asked = |it: &Condition| !["Deleting", "Paused"].contains(&it.name.as_str());
-    all.into_iter().filter(asked).map(told).collect()
-}
-
-fn row(name: &str, status: ConditionStatus, reason: &str) -> (String, ConditionStatus, String) {
-    (name.to_owned(), status, reason.to_owned())
+    let past = "deleting, Check names Report -> ";
+    table(&graph, path, &format!("{past}Check>Report>End"));
+    table(&graph, outcome, &format!("{past}Failed NotFinalized"));
+    table(&graph, outcome, "deleting -> Complete");
 }
 
 #[test]
 fn ready_has_the_text_of_the_last_step_without_a_condition() {
-    let graph = two_conditions();
-    let ready = |say: &[(&str, StepResult)]| {
-        let run = run(&graph, false, say);
-        let (way, resources) = (Way::Ran(&run), OwnedWords::AsDeclared);
-        let all = of_pass_run(&graph, way, resources, false, false);
-        let ready = all.into_iter().find(|it| it.name == "Ready");
-        ready.expect("it is always there").message
-    };
-    let says = |text: &str| Ok(Step::done(Answer::Next).text(text));
-    assert_eq!(ready(&[]), "every step of the pass is done");
-    // A step with a condition reports its text there.
-    assert_eq!(
-        ready(&[("Update", says("2 maps"))]),
-        "every step of the pass is done"
-    );
-    assert_eq!(ready(&[("Success", says("2 of 2"))]), "2 of 2");
-    assert_eq!(
-        ready(&[("Mutate", says("early")), ("Success", says("late"))]),
-        "late"
-    );
+    let rows = "
+        nothing wrong -> every step of the pass is done
+        Update says two -> every step of the pass is done
+        Success says two -> two
+        Mutate says early, Success says late -> late
+    ";
+    table(&two_conditions(), text, rows);
 }
 
 #[test]
-fn a_condition_of_a_state_that_was_not_reached_is_unknown() {
-    use ConditionStatus::{False, True, Unknown};
-    let graph = two_conditions();
-    assert_eq!(
-        said(&run(&graph, false, &[]), &graph),
-        [
-            row("Ready", True, "Complete"),
-            row("Gathered", True, "Get"),
-            row("Updated", True, "Update"),
-        ]
-    );
-    assert_eq!(
-        said(
-            &run(&graph, false, &[("Mutate", failed("NoSecret"))]),
-            &graph
-        ),
-        [
-            row("Ready", False, "NoSecret"),
-            row("Reconciling", True, "NoSecret"),
-            row("Gathered", True, "Get"),
-            row("Updated", Unknown, "NotReached"),
-        ]
-    );
-    let waits = Ok(Step::wait("WaitingForSecret", Duration::from_secs(5)).text("no db-password"));
-    assert_eq!(
-        said(&run(&graph, false, &[("Get", waits)]), &graph),
-        [
-            row("Ready", False, "WaitingForSecret"),
-            row("Reconciling", True, "WaitingForSecret"),
-            row("Gathered", False, "WaitingForSecret"),
-            row("Updated", Unknown, "NotReached"),
-        ]
-    );
-    assert_eq!(
-        said(&run(&graph, false, &[("Get", alarming("BadSpec"))]), &graph),
-        [
-            row("Ready", False, "BadSpec"),
-            row("Stalled", True, "BadSpec"),
-            row("Gathered", False, "BadSpec"),
-            row("Updated", Unknown, "NotReached"),
-        ]
-    );
-}
-
-#[test]
-fn a_step_that_is_done_but_not_as_declared_keeps_the_object_from_being_ready() {
-    use ConditionStatus::{False, True};
-    let graph = two_conditions();
-    let short = Ok(Step::done(Answer::Next).condition(False, "Degraded", "2 of 3"));
-    let ran = run(&graph, false, &[("Get", short)]);
-    assert_eq!(path(&graph, &ran), "Check>Get>Mutate>Update>Success>End");
-    assert_eq!(
-        said(&ran, &graph),
-        [
-            row("Ready", False, "Degraded"),
-            row("Reconciling", True, "Degraded"),
-            row("Gathered", False, "Degraded"),
-            row("Updated", True, "Update"),
-        ]
-    );
+fn a_condition_that_was_not_reached_is_unknown_and_one_not_as_declared_counts() {
+    let rows = "
+        nothing wrong -> Ready True Complete, Gathered True Get, Updated True Update
+        Mutate fails NoSecret -> Ready False NoSecret, Reconciling True NoSecret, Gathered True Get, Updated Unknown NotReached
+        Get waits ForSecret -> Ready False ForSecret, Reconciling True ForSecret, Gathered False ForSecret, Updated Unknown NotReached
+        Get alarms BadSpec -> Ready False BadSpec, Stalled True BadSpec, Gathered False BadSpec, Updated Unknown NotReached
+        Get is False -> Ready False Own, Reconciling True Own, Gathered False Own, Updated True Update
+    ";
+    table(&two_conditions(), said, rows);
+    let path_of_short = "Get is False -> Check>Get>Mutate>Update>Success>End";
+    table(&two_conditions(), path, path_of_short);
 }
 
 #[test]
 fn each_of_two_conditions_of_a_state_is_compared_with_its_own_declared_status() {
-    use ConditionStatus::{False, True};
-    let plain = two_conditions();
-    let mut states = plain.states.to_vec();
-    let declared = |name, status| okt_core::Declared {
-        name,
-        status,
-        reason: "",
-        message: "",
-    };
-    states[1].conditions = Box::leak(Box::new([
-        declared("Gathered", True),
-        declared("Degraded", False),
-    ]));
-    let graph = Graph {
-        states: Box::leak(states.into_boxed_slice()),
-        ..plain
-    };
-    for (own, short) in [(True, "Degraded"), (False, "Gathered")] {
-        let done = Ok(Step::done(Answer::Next).condition(own, "Own", ""));
-        let ran = run(&graph, false, &[("Get", done)]);
-        let outcome = ran.outcome();
-        assert!(
-            matches!(&outcome, PassOutcome::Short { what, .. } if what == short),
-            "{outcome:?}"
-        );
-    }
+    let graph = with_conditions(&[
+        (1, "Gathered", True),
+        (1, "Degraded", False),
+        (3, "Updated", True),
+    ]);
+    table(&graph, outcome, "Get is True -> Short Degraded");
+    table(&graph, outcome, "Get is False -> Short Gathered");
 }
 
 #[test]
 fn a_permanent_failure_is_the_reason_to_give_up_and_a_state_fails_once() {
     let graph = two_conditions();
-    let mut ran = run(&graph, false, &[]);
-    let (get, update) = (okt_core::StateId::at(1), okt_core::StateId::at(3));
+    let mut ran = run(&graph, "");
+    let (get, update) = (StateId::at(1), StateId::at(3));
     ran.blame(get, &Failed::retry("NotOwned", "another has it"));
     ran.blame(get, &Failed::retry("NotOwned", "and this one too"));
     assert_eq!(ran.results().failures, 1);
     ran.blame(update, &Failed::permanent("BadResource", "no kind"));
-    let gave_up = PassOutcome::GaveUp {
-        reason: "BadResource".to_owned(),
-        message: "no kind".to_owned(),
-    };
-    assert_eq!(ran.outcome(), gave_up);
+    let (reason, message) = ("BadResource".to_owned(), "no kind".to_owned());
+    assert_eq!(ran.outcome(), PassOutcome::GaveUp { reason, message });
     ran.hold(get, "Waiting", "for it");
     let said = said(&ran, &graph);
-    let row = row("Gathered", ConditionStatus::False, "NotOwned");
-    assert!(said.contains(&row), "{said:?}");
+    assert!(said.contains("Gathered False NotOwned"), "{said}");
 }
 
 #[test]
@@ -398,11 +270,8 @@ fn operations_are_counted_over_a_run() {
 #[test]
 fn a_condition_is_not_true_before_its_objects_are_applied() {
     let graph = two_conditions();
-    let mut ran = run(&graph, false, &[("Update", failed("Forbidden"))]);
+    let mut ran = run(&graph, "Update fails Forbidden");
     ran.unapplied(graph.named("Get").expect("a state"));
-    let gathered = &said(&ran, &graph)[2];
-    assert_eq!(
-        *gathered,
-        row("Gathered", ConditionStatus::False, "NotApplied")
-    );
+    let said = said(&ran, &graph);
+    assert!(said.contains("Gathered False NotApplied"), "{said}");
 }

@@ -13,7 +13,6 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use okt_core::Event::{Next, To};
 use okt_core::decide::decide;
-use okt_core::facts::ActionResult;
 use okt_core::{Event, Graph, Recorded, StateId};
 
 use case::Case;
@@ -37,42 +36,41 @@ fn compared(case: &Case) -> Recorded {
 
 /// Checks cases that are not timed, but that both must decide the same.
 fn by_hand_decides_the_same(graph: &Graph<'static>) {
-    let start = Case::at(graph, "Start").said(ActionResult::Next);
-    let arrived = start.after();
-    let running = Case::at(graph, "Running");
-    compared(&Case::nothing(graph));
-    compared(&start);
-    compared(&running.clone().with(|record, _| *record = arrived));
-    compared(&running.clone().visit("Servicing", 1));
-    compared(&running.clone().said(ActionResult::Stay));
-    compared(&running.deleting());
-    compared(&Case::at(graph, "Servicing").named("End"));
-    compared(
-        &Case::at(graph, "Stopping")
-            .said(ActionResult::Next)
-            .deleting(),
-    );
-    compared(&Case::at(graph, "End").desired("End", 1));
+    for words in [
+        "nothing",
+        "Start, says Next",
+        "Running, visit Servicing 1",
+        "Running, says Stay",
+        "Running, deleting",
+        "Servicing, names End",
+        "Stopping, says Next, deleting",
+        "End, desired End 1",
+    ] {
+        compared(&Case::of(graph, words));
+    }
+    let mut arrived = Case::of(graph, "Running");
+    let after = Case::of(graph, "Start, says Next").after();
+    arrived.record = after.at().copied();
+    compared(&arrived);
 }
 
 fn decisions(c: &mut Criterion) {
     let graph = five_states();
     by_hand_decides_the_same(&graph);
-    let running = Case::at(&graph, "Running")
-        .desired("Running", 1)
-        .seen("Running");
-    for (name, case) in [
-        ("settled", running.clone()),
+    let running = "Running, desired Running 1, seen Running";
+    for (name, words) in [
+        ("settled", running.to_owned()),
         (
             "moving to the desired state",
-            running.clone().newly_desired("End"),
+            format!("{running}, newly desired End"),
         ),
-        ("moving to a visit", running.new_visit("Servicing")),
         (
-            "moving by Next",
-            Case::at(&graph, "Servicing").said(ActionResult::Next),
+            "moving to a visit",
+            format!("{running}, new visit Servicing"),
         ),
+        ("moving by Next", "Servicing, says Next".to_owned()),
     ] {
+        let case = Case::of(&graph, &words);
         let (recorded, facts) = (compared(&case), case.facts);
         let mut group = c.benchmark_group(name);
         group.bench_function("decide", |b| {
@@ -97,9 +95,9 @@ fn decisions(c: &mut Criterion) {
 /// All that the machine of a settled object decides in one reconciliation: to observe, to render, to rest.
 fn reconciliation(c: &mut Criterion) {
     let graph = five_states();
-    let case = Case::at(&graph, "Running").desired("Running", 1);
+    let case = Case::of(&graph, "Running, desired Running 1");
     let (mut machine, object) = settled::object(case.recorded(), case::REVISION);
-    let state = case.id("Running");
+    let state = graph.named("Running").expect("a state");
     c.bench_function("Machine, a settled object", |b| {
         b.iter(|| settled::reconcile(&mut machine, black_box(&graph), black_box(&object), state));
     });

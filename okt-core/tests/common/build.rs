@@ -26,7 +26,7 @@ pub(crate) fn with_routes(states: Vec<State<'static>>) -> Graph<'static> {
         name: "App",
         doc: "",
         kind: Kind::Lifecycle,
-        states: leak(states),
+        states: states.leak(),
         routes: Routes::NONE,
     };
     let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
@@ -70,10 +70,10 @@ fn state(line: &'static str, id: &impl Fn(&str) -> StateId) -> State<'static> {
         doc: "",
         was: &[],
         marks,
-        triggers: leak(triggers),
-        children: leak(children),
+        triggers: triggers.leak(),
+        children: children.leak(),
         conditions: &[],
-        no_routes: leak(no_routes),
+        no_routes: no_routes.leak(),
     }
 }
 
@@ -109,8 +109,4 @@ fn mark(word: &str) -> Mark {
         "no_transit" => Mark::NoTransit,
         other => panic!("no mark: {other}"),
     }
-}
-
-fn leak<T>(items: Vec<T>) -> &'static [T] {
-    Box::leak(items.into_boxed_slice())
 }

@@ -1,5 +1,7 @@
-//! One object at one moment: a record and facts with defaults, which each test changes.
+//! One object at one moment, from words.
 
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
@@ -12,13 +14,9 @@ use okt_core::record::{
 };
 use okt_core::{Graph, Mark, StateId};
 
-/// The transition number of a [`Case`] at its arrival; a desired state with a lower number is older.
-pub(crate) const ARRIVAL: u64 = 5;
-
-/// The revision at the arrival.
+/// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
 pub(crate) const REVISION: u64 = 7;
 
-#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) graph: Graph<'static>,
     /// The record, if there is one.
@@ -27,17 +25,20 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A new object without a desired state, not observed yet.
-    pub(crate) fn nothing(graph: &Graph<'static>) -> Self {
-        Self {
+    /// Returns an object in a state, or with `nothing` on record, and with these changes
+    /// (e.g. `Running, desired End 5, deleting`).
+    ///
+    /// Without changes its work is done, the graph's default is its older desired state, and it is not observed yet.
+    pub(crate) fn of(graph: &Graph<'static>, words: &str) -> Self {
+        let mut words = words.split(", ");
+        let name = words.next().unwrap_or_default();
+        let state = graph.named(name);
+        assert!(state.is_some() || name == "nothing", "no state: {name}");
+        let case = Self {
             graph: *graph,
-            record: None,
+            record: state.map(|state| arrived(graph, state)),
             facts: LifecycleFacts {
-                desired: DesiredState {
-                    state: None,
-                    fresh: false,
-                    requested: false,
-                },
+                desired: DesiredState::default(),
                 visit: None,
                 generation: 1,
                 revision: REVISION,
@@ -54,141 +55,110 @@ impl Case {
                 backoff: Backoff::default(),
                 seed: 1,
             },
+        };
+        words.fold(case, Self::but)
+    }
+
+    fn but(mut self, change: &str) -> Self {
+        let graph = self.graph;
+        let (record, facts) = (self.record.as_mut(), &mut self.facts);
+        let at = || record.expect("a record to change");
+        let id = |name: &str| graph.named(name).unwrap_or(StateId::UNKNOWN);
+        let named = |name: &str| graph.named(name).map_or(Named::Unknown, Named::Known);
+        let words: Vec<&str> = change.split(' ').collect();
+        match words[..] {
+            // --- the spec, as it is recorded or not yet
+            ["desired", to, since] => {
+                let recorded = &mut at().desired;
+                (recorded.state, recorded.transition) = (named(to), number(since));
+                facts.desired.state = Some(named(to));
+            }
+            ["newly", "desired", to] => {
+                (facts.desired.state, facts.desired.fresh) = (Some(named(to)), true);
+            }
+            ["requested"] => facts.desired.requested = true,
+            ["reached"] => at().desired.reached = true,
+            ["visit", to, since] => {
+                at().visit = Some(VisitRecord {
+                    state: named(to),
+                    transition: number(since),
+                    outcome: VisitOutcome::Pending,
+                });
+                facts.visit = Some(DesiredVisit {
+                    state: named(to),
+                    fresh: false,
+                });
+            }
+            ["new", "visit", to] => {
+                let state = named(to);
+                facts.visit = Some(DesiredVisit { state, fresh: true });
+            }
+            ["made", outcome] => {
+                use VisitOutcome::{NotReplayed, Overtaken, Reached, Refused};
+                let outcome = one_of(&[NotReplayed, Overtaken, Reached, Refused], outcome);
+                at().visit.as_mut().expect("a visit").outcome = outcome;
+            }
+            ["no", "visit"] => facts.visit = None,
+            ["revision", revision] => facts.revision = number(revision),
+            ["generation", generation] => facts.generation = number(generation),
+            ["paused"] => facts.paused = true,
+            ["deleting"] => (at().deleting, facts.deleting) = (true, true),
+            ["newly", "deleting"] => facts.deleting = true,
+
+            // --- the work
+            ["no", "action"] => at().action = None,
+            ["work", phase] => {
+                let all = [Phase::Pending, Phase::Done, Phase::Failed];
+                at().action = Some(action(one_of(&all, phase)));
+            }
+            ["task", task] => {
+                use Task::{Absent, Due, New, Running, Waiting};
+                facts.task = one_of(&[Absent, New, Running, Waiting, Due], task);
+                at().action = Some(action(Phase::Pending));
+            }
+            ["says" | "fails" | "names", ..] => {
+                facts.task = Task::Ended(match words[..] {
+                    ["names", to] => ActionResult::To(id(to)),
+                    ["says", "Stay"] => ActionResult::Stay,
+                    ["says", "Next"] => ActionResult::Next,
+                    ["says", "Wait"] => ActionResult::Wait(Duration::ZERO),
+                    ["fails"] => ActionResult::Failed { permanent: false },
+                    ["fails", "for", "good"] => ActionResult::Failed { permanent: true },
+                    _ => panic!("no answer: {change}"),
+                });
+                at().action = Some(action(Phase::Pending));
+            }
+            ["begun", "leaving"] => at().action.as_mut().expect("an action").leaving = true,
+            ["begun", "attempt", attempt] => {
+                at().action.as_mut().expect("an action").attempt = number(attempt);
+            }
+            ["begun", "revision", revision] => at().revision = number(revision),
+            ["begun", "generation", generation] => facts.started_under = number(generation),
+            ["attempt", attempt] => facts.attempt = number(attempt),
+
+            // --- the application, the position and the time
+            ["seen", state] => facts.observed = Observed::In(id(state)),
+            ["unreachable", failures] => {
+                let failures = number(failures);
+                facts.observed = Observed::Unreachable { failures };
+            }
+            ["unobservable", failures] => {
+                let failures = number(failures);
+                facts.observed = Observed::Failed { failures };
+            }
+            ["absent"] => facts.observed = Observed::Absent,
+            ["unforeseen"] => facts.observed = Observed::Unforeseen,
+            ["event", state] => facts.events = vec![id(state)].leak(),
+            ["owned"] => facts.owned = true,
+            ["lost"] => at().state = StateId::UNKNOWN,
+            ["left", state] => at().left = id(state),
+            ["changed", revision] => at().changed = number(revision),
+            ["rounds", rounds] => at().rounds = number(rounds),
+            ["for", time] => facts.in_state = Duration::from_secs(number(time)),
+            ["deadline", time] => facts.in_deadline = Duration::from_secs(number(time)),
+            _ => panic!("no change: {change}"),
         }
-    }
-
-    /// An object in a state, with its work done and the graph's default as its older desired state.
-    pub(crate) fn at(graph: &Graph<'static>, state: &str) -> Self {
-        let mut case = Self::nothing(graph);
-        let state = case.id(state);
-        case.record = Some(Record {
-            state,
-            left: StateId::UNKNOWN,
-            transition: ARRIVAL,
-            jumps: 0,
-            jumped: false,
-            rounds: 0,
-            deleting: false,
-            desired: DesiredRecord {
-                state: graph.home().map_or(Named::Unknown, Named::Known),
-                transition: 1,
-                reached: false,
-            },
-            visit: None,
-            revision: REVISION,
-            changed: REVISION,
-            action: None,
-        });
-        if graph.get(state).is_some_and(|state| !state.is(Mark::Idle)) {
-            case = case.phase(Phase::Done);
-        }
-        case
-    }
-
-    /// Returns the id of a state by its name.
-    pub(crate) fn id(&self, name: &str) -> StateId {
-        self.graph.named(name).unwrap_or(StateId::UNKNOWN)
-    }
-
-    /// Changes record and facts.
-    pub(crate) fn with(
-        mut self,
-        change: impl FnOnce(&mut Record, &mut LifecycleFacts<'static>),
-    ) -> Self {
-        let record = self.record.as_mut().expect("a record to change");
-        change(record, &mut self.facts);
         self
-    }
-
-    /// Sets the phase of the state's work.
-    pub(crate) fn phase(self, phase: Phase) -> Self {
-        self.with(|record, _| {
-            record.action = Some(ActionRecord {
-                run: 1,
-                attempt: 1,
-                phase,
-                generation: 1,
-                leaving: false,
-            });
-        })
-    }
-
-    /// Puts the work in flight, with this task.
-    pub(crate) fn task(self, task: Task) -> Self {
-        self.phase(Phase::Pending)
-            .with(|_, facts| facts.task = task)
-    }
-
-    /// Ends the work in this reconciliation, with this answer.
-    pub(crate) fn said(self, said: ActionResult) -> Self {
-        self.task(Task::Ended(said))
-    }
-
-    /// Ends the work in this reconciliation; the answer names a state.
-    pub(crate) fn named(self, state: &str) -> Self {
-        let to = self.id(state);
-        self.said(ActionResult::To(to))
-    }
-
-    /// Sets a desired state that was recorded in this transition.
-    pub(crate) fn desired(self, state: &str, transition: u64) -> Self {
-        let state = Named::Known(self.id(state));
-        self.with(|record, facts| {
-            record.desired = DesiredRecord {
-                state,
-                transition,
-                reached: false,
-            };
-            facts.desired.state = Some(state);
-        })
-    }
-
-    /// Sets a desired state that is not recorded yet.
-    pub(crate) fn newly_desired(self, state: &str) -> Self {
-        let state = Named::Known(self.id(state));
-        self.with(|_, facts| {
-            facts.desired = DesiredState {
-                state: Some(state),
-                fresh: true,
-                requested: false,
-            };
-        })
-    }
-
-    /// Sets a visit that was recorded in this transition and is still to be made.
-    pub(crate) fn visit(self, state: &str, transition: u64) -> Self {
-        let state = Named::Known(self.id(state));
-        self.with(|record, facts| {
-            record.visit = Some(VisitRecord {
-                state,
-                transition,
-                outcome: VisitOutcome::Pending,
-            });
-            facts.visit = Some(DesiredVisit {
-                state,
-                fresh: false,
-            });
-        })
-    }
-
-    /// Sets a visit that is not recorded yet.
-    pub(crate) fn new_visit(self, state: &str) -> Self {
-        let state = Named::Known(self.id(state));
-        self.with(|_, facts| facts.visit = Some(DesiredVisit { state, fresh: true }))
-    }
-
-    /// The application is observed in a state.
-    pub(crate) fn seen(mut self, state: &str) -> Self {
-        self.facts.observed = Observed::In(self.id(state));
-        self
-    }
-
-    /// The object is being deleted, and the record has the deletion already.
-    pub(crate) fn deleting(self) -> Self {
-        self.with(|record, facts| {
-            record.deleting = true;
-            facts.deleting = true;
-        })
     }
 
     pub(crate) fn recorded(&self) -> Recorded {
@@ -199,9 +169,50 @@ impl Case {
         decide(&self.graph, &self.recorded(), &self.facts)
     }
 
-    /// Returns the record after the decision.
-    pub(crate) fn after(&self) -> Record {
-        let after = (self.recorded()).after(&self.graph, &self.facts, &self.decide());
-        *after.at().expect("something recorded")
+    /// Returns what is recorded after the decision.
+    pub(crate) fn after(&self) -> Recorded {
+        (self.recorded()).after(&self.graph, &self.facts, &self.decide())
     }
+}
+
+/// Returns the record of an object that rests in a state.
+fn arrived(graph: &Graph<'_>, state: StateId) -> Record {
+    let is_idle = (graph.get(state)).is_none_or(|state| state.is(Mark::Idle));
+    Record {
+        state,
+        left: StateId::UNKNOWN,
+        transition: 5,
+        jumps: 0,
+        jumped: false,
+        rounds: 0,
+        deleting: false,
+        desired: DesiredRecord {
+            state: graph.home().map_or(Named::Unknown, Named::Known),
+            transition: 1,
+            reached: false,
+        },
+        visit: None,
+        revision: REVISION,
+        changed: REVISION,
+        action: (!is_idle).then_some(action(Phase::Done)),
+    }
+}
+
+fn action(phase: Phase) -> ActionRecord {
+    ActionRecord {
+        run: 1,
+        attempt: 1,
+        phase,
+        generation: 1,
+        leaving: false,
+    }
+}
+
+fn one_of<T: Copy + Debug>(all: &[T], word: &str) -> T {
+    let mut all = all.iter().copied();
+    all.find(|one| format!("{one:?}") == word).expect(word)
+}
+
+fn number<T: FromStr<Err: Debug>>(word: &str) -> T {
+    word.parse().expect("a number")
 }

@@ -1,11 +1,12 @@
 //! Random graphs that pass every rule.
 
+use std::mem::discriminant;
 use std::time::Duration;
 
 use okt_core::check::check;
-use okt_core::routes::{Routes, Tables};
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger};
+use okt_core::{Cause, Graph, Mark, Marks, NoRoute, State, StateId, Trigger};
 
+use crate::build::with_routes;
 use crate::rng::Rng;
 
 const NAMES: [&str; 9] = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
@@ -13,46 +14,27 @@ const NAMES: [&str; 9] = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
 /// Returns a random graph that passes the rules; it lives as long as the test.
 pub(crate) fn random(rng: &mut Rng) -> Graph<'static> {
     loop {
-        let states = leak(draft(rng));
-        let graph = Graph {
-            name: "Random",
-            doc: "",
-            kind: Kind::Lifecycle,
-            states,
-            routes: Routes::NONE,
-        };
-        if let Some(graph) = complete(graph) {
+        if let Some(graph) = complete(with_routes(draft(rng))) {
             return graph;
         }
     }
 }
 
 /// Adds a `no_route` for each missing route, then keeps the graph if nothing else is wrong with it.
-fn complete(graph: Graph<'static>) -> Option<Graph<'static>> {
-    let tables = leak_one(Tables::of(&graph));
-    let routed = Graph {
-        routes: tables.routes(),
-        ..graph
-    };
-    let states: Vec<State<'static>> = routed
-        .iter()
-        .map(|(from, state)| {
-            let missing: Vec<NoRoute<'static>> = routed
-                .desirable_states()
-                .filter(|to| state.is(Mark::Rest) && *to != from && routed.hop(from, *to).is_none())
-                .map(|to| NoRoute {
-                    to,
-                    reason: "random",
-                })
-                .collect();
-            State {
-                no_routes: leak(missing),
-                ..*state
-            }
-        })
-        .collect();
+fn complete(routed: Graph<'static>) -> Option<Graph<'static>> {
+    let states = routed.iter().map(|(from, state)| {
+        let is_missing =
+            |to: &StateId| state.is(Mark::Rest) && *to != from && routed.hop(from, *to).is_none();
+        let reason = "random";
+        let missing =
+            (routed.desirable_states().filter(is_missing)).map(|to| NoRoute { to, reason });
+        State {
+            no_routes: missing.collect::<Vec<_>>().leak(),
+            ..*state
+        }
+    });
     let graph = Graph {
-        states: leak(states),
+        states: states.collect::<Vec<_>>().leak(),
         ..routed
     };
     check(&graph).is_empty().then_some(graph)
@@ -60,33 +42,26 @@ fn complete(graph: Graph<'static>) -> Option<Graph<'static>> {
 
 fn draft(rng: &mut Rng) -> Vec<State<'static>> {
     let count = rng.between(2, NAMES.len());
-    (0..count)
-        .map(|index| {
-            let marks = marks(rng, index, count);
-            let leaf = marks.has(Mark::Leaf);
-            let children = if leaf {
-                Vec::new()
-            } else {
-                children(rng, index, count)
-            };
-            let triggers = if leaf {
-                Vec::new()
-            } else {
-                triggers(rng, index, count, &children)
-            };
-            State {
-                name: NAMES[index],
-                variant: NAMES[index],
-                doc: "",
-                was: &[],
-                marks,
-                triggers: leak(triggers),
-                children: leak(children),
-                conditions: &[],
-                no_routes: &[],
-            }
-        })
-        .collect()
+    let states = (0..count).map(|index| {
+        let marks = marks(rng, index, count);
+        let (mut children, mut triggers) = (Vec::new(), Vec::new());
+        if !marks.has(Mark::Leaf) {
+            children = self::children(rng, index, count);
+            triggers = self::triggers(rng, index, count, &children);
+        }
+        State {
+            name: NAMES[index],
+            variant: NAMES[index],
+            doc: "",
+            was: &[],
+            marks,
+            triggers: triggers.leak(),
+            children: children.leak(),
+            conditions: &[],
+            no_routes: &[],
+        }
+    });
+    states.collect()
 }
 
 /// Marks the first state as entry and the last as leaf; the others are random.
@@ -145,20 +120,10 @@ fn triggers(rng: &mut Rng, index: usize, count: usize, children: &[StateId]) -> 
             2 => Cause::OnDelete,
             _ => Cause::After(Duration::from_hours(1000)),
         };
-        let same = |t: &Trigger| {
-            t.to == to || std::mem::discriminant(&t.cause) == std::mem::discriminant(&cause)
-        };
+        let same = |t: &Trigger| t.to == to || discriminant(&t.cause) == discriminant(&cause);
         if to.index() != index && !children.contains(&to) && !triggers.iter().any(same) {
             triggers.push(Trigger { to, cause });
         }
     }
     triggers
-}
-
-fn leak<T>(items: Vec<T>) -> &'static [T] {
-    Box::leak(items.into_boxed_slice())
-}
-
-fn leak_one<T>(item: T) -> &'static T {
-    Box::leak(Box::new(item))
 }

@@ -32,7 +32,7 @@ pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
         } else {
             Kind::Lifecycle
         },
-        states: leak(states),
+        states: states.leak(),
         routes: Routes::NONE,
     }
 }
@@ -45,19 +45,19 @@ fn state(rng: &mut Rng, count: usize) -> State<'static> {
         }
     }
     let name = NAMES[rng.below(NAMES.len())];
-    let children = (0..rng.below(4)).map(|_| any_id(rng, count)).collect();
-    let triggers = (0..rng.below(3)).map(|_| trigger(rng, count)).collect();
-    let no_routes = (0..rng.below(2)).map(|_| no_route(rng, count)).collect();
+    let children: Vec<_> = (0..rng.below(4)).map(|_| any_id(rng, count)).collect();
+    let triggers: Vec<_> = (0..rng.below(3)).map(|_| trigger(rng, count)).collect();
+    let no_routes: Vec<_> = (0..rng.below(2)).map(|_| no_route(rng, count)).collect();
     State {
         name,
         variant: name,
         doc: "",
         was: if rng.one_in(4) { &NAMES[..2] } else { &[] },
         marks,
-        triggers: leak(triggers),
-        children: leak(children),
+        triggers: triggers.leak(),
+        children: children.leak(),
         conditions: &[],
-        no_routes: leak(no_routes),
+        no_routes: no_routes.leak(),
     }
 }
 
@@ -84,8 +84,4 @@ fn trigger(rng: &mut Rng, count: usize) -> Trigger {
         to: any_id(rng, count),
         cause,
     }
-}
-
-fn leak<T>(items: Vec<T>) -> &'static [T] {
-    Box::leak(items.into_boxed_slice())
 }

@@ -1,139 +1,41 @@
 //! Leaves: which desired states and visits lead out of them.
 
-use okt_core::decide::{By, Ending, Run, StayReason, Verdict, Why};
-use okt_core::facts::{ActionResult, Task};
-use okt_core::record::Phase;
-use okt_core::{Graph, StateId};
-
-use crate::build::graph;
-use crate::case::{ARRIVAL, Case, REVISION};
-use crate::database::database;
-use crate::{goes, stands};
-
-/// A batch: it succeeds or breaks, and a spec may ask for either.
-fn batch() -> Graph<'static> {
-    graph(&["entry Work >Broken >Done", "leaf Broken", "leaf idle Done"])
-}
-
-fn requested(case: Case) -> Case {
-    case.with(|_, facts| facts.desired.requested = true)
-}
-
 #[test]
-fn an_older_desired_state_does_not_lead_out_of_a_leaf() {
-    stands(
-        &Case::at(&database(), "End").desired("Running", ARRIVAL - 1),
-        StayReason::Settled,
+fn leaves() {
+    crate::decides(
+        "
+        An older desired state does not lead out of a leaf; one set after the arrival does, by the entry.
+            End, desired Running 4 -> Stay(Settled)
+            End, newly desired Running | desired Running 5 -> Start by Reentry for DesiredState
+        A visit made after the arrival leads out of a leaf.
+            End, desired End 1, new visit Servicing -> Start by Reentry for Visit
+            End, desired End 1, visit Servicing 4 -> Stay(Settled)
+        A desired state that a spec may not ask for leads out of no leaf.
+            End, newly desired Stopping -> Stay(Settled)
+        A re-entry takes over every change so far and is no jump.
+            End, newly desired Running, revision 8 -> changed 8, jumps 0, desired Running 5
+        A changed revision leads out of a leaf only towards a state that is no leaf.
+            End, desired Running 1, revision 8 -> Start by Reentry for DesiredState
+
+        graph: entry Work >Broken >Done | leaf Broken | leaf idle Done
+            Broken, desired Done 1, revision 8 -> Stay(Settled), desired Done 1
+        A desired leaf without a request is recorded as older and does not lead out of a leaf.
+            Done, newly desired Done -> Stay(Settled), desired Done 4
+            Done, newly desired Broken -> Stay(Settled), desired Broken 4
+        A desired leaf with a new request leads out of a leaf.
+            Done, newly desired Done | newly desired Broken, requested -> Work by Reentry for DesiredState
+        The work of a leaf ends before it is left.
+            Broken, newly desired Done, requested, task Running -> Stay(Running)
+            Broken, newly desired Done, requested, says Stay -> Work by Reentry for DesiredState
+        The work of a leaf succeeds only without naming a state.
+            Broken, says Stay | says Next -> End(Well)
+            Broken, names Done -> End(Refused(StateId(2)))
+        The work of a leaf is retried.
+            Broken, fails -> Retry { counted: false }
+            Broken, fails for good -> End(Failed)
+        The work of a leaf that failed permanently waits for another generation.
+            Broken, work Failed -> Stay(Failed)
+            Broken, work Failed, generation 2 -> Run(Amended)
+        ",
     );
-}
-
-#[test]
-fn a_desired_state_set_after_the_arrival_leads_out_of_a_leaf_by_the_entry() {
-    let end = Case::at(&database(), "End");
-    goes(
-        &end.clone().newly_desired("Running"),
-        "Start",
-        By::Reentry,
-        Why::DesiredState,
-    );
-    goes(
-        &end.desired("Running", ARRIVAL),
-        "Start",
-        By::Reentry,
-        Why::DesiredState,
-    );
-}
-
-#[test]
-fn a_visit_made_after_the_arrival_leads_out_of_a_leaf() {
-    let end = Case::at(&database(), "End").desired("End", 1);
-    goes(
-        &end.clone().new_visit("Servicing"),
-        "Start",
-        By::Reentry,
-        Why::Visit,
-    );
-    stands(&end.visit("Servicing", ARRIVAL - 1), StayReason::Settled);
-}
-
-#[test]
-fn a_desired_leaf_without_a_request_is_recorded_as_older_and_does_not_lead_out_of_a_leaf() {
-    for desired in ["Done", "Broken"] {
-        let case = Case::at(&batch(), "Done").newly_desired(desired);
-        stands(&case, StayReason::Settled);
-        assert_eq!(case.after().desired.transition, ARRIVAL - 1);
-    }
-}
-
-#[test]
-fn a_desired_leaf_with_a_new_request_leads_out_of_a_leaf() {
-    for desired in ["Done", "Broken"] {
-        let case = requested(Case::at(&batch(), "Done").newly_desired(desired));
-        goes(&case, "Work", By::Reentry, Why::DesiredState);
-    }
-}
-
-#[test]
-fn a_changed_revision_leads_out_of_a_leaf_only_towards_a_state_that_is_no_leaf() {
-    let changed = |case: Case| case.with(|_, facts| facts.revision = REVISION + 1);
-    let done = changed(Case::at(&batch(), "Broken").desired("Done", 1));
-    stands(&done, StayReason::Settled);
-    assert_eq!(done.after().desired.transition, 1);
-    let running = changed(Case::at(&database(), "End").desired("Running", 1));
-    goes(&running, "Start", By::Reentry, Why::DesiredState);
-}
-
-#[test]
-fn the_work_of_a_leaf_ends_before_it_is_left() {
-    let broken = requested(Case::at(&batch(), "Broken").newly_desired("Done"));
-    stands(&broken.clone().task(Task::Running), StayReason::Running);
-    goes(
-        &broken.said(ActionResult::Stay),
-        "Work",
-        By::Reentry,
-        Why::DesiredState,
-    );
-}
-
-#[test]
-fn the_work_of_a_leaf_succeeds_only_without_naming_a_state() {
-    for said in [ActionResult::Stay, ActionResult::Next] {
-        let case = Case::at(&batch(), "Broken").said(said);
-        assert_eq!(case.decide(), Verdict::End(Ending::Well));
-    }
-    let case = Case::at(&batch(), "Broken").named("Done");
-    assert_eq!(case.decide(), Verdict::End(Ending::Refused(StateId(2))));
-}
-
-#[test]
-fn the_work_of_a_leaf_is_retried() {
-    let failed = |permanent| Case::at(&batch(), "Broken").said(ActionResult::Failed { permanent });
-    assert_eq!(failed(false).decide(), Verdict::Retry { counted: false });
-    assert_eq!(failed(true).decide(), Verdict::End(Ending::Failed));
-}
-
-#[test]
-fn the_work_of_a_leaf_that_failed_permanently_waits_for_another_generation() {
-    let failed = Case::at(&batch(), "Broken").phase(Phase::Failed);
-    stands(&failed, StayReason::Failed);
-    let edited = failed.with(|_, facts| facts.generation = 2);
-    assert_eq!(edited.decide(), Verdict::Run(Run::Amended));
-}
-
-#[test]
-fn a_desired_state_that_a_spec_may_not_ask_for_leads_out_of_no_leaf() {
-    stands(
-        &Case::at(&database(), "End").newly_desired("Stopping"),
-        StayReason::Settled,
-    );
-}
-
-#[test]
-fn a_reentry_takes_over_every_change_so_far_and_is_no_jump() {
-    let case = Case::at(&database(), "End")
-        .newly_desired("Running")
-        .with(|_, facts| facts.revision = REVISION + 1);
-    let after = case.after();
-    assert_eq!((after.changed, after.jumps), (REVISION + 1, 0));
-    assert_eq!(after.desired.transition, ARRIVAL);
 }

@@ -1,229 +1,55 @@
 //! Visits, and their outcomes.
 
-use std::time::Duration;
-
-use okt_core::decide::{By, StayReason, Why};
-use okt_core::facts::{ActionResult, DesiredVisit, Named, Task};
-use okt_core::record::{Phase, VisitOutcome, VisitRecord};
-
-use crate::build::graph;
-use crate::case::{ARRIVAL, Case};
-use crate::database::database;
-use crate::{goes, stands};
-
-fn outcome(case: &Case) -> VisitOutcome {
-    case.after().visit.expect("a visit on record").outcome
-}
-
 #[test]
-fn a_visit_comes_before_the_desired_state() {
-    let case = Case::at(&database(), "Running").newly_desired("End");
-    goes(
-        &case.new_visit("Servicing"),
-        "Servicing",
-        By::Child,
-        Why::Visit,
+fn visits() {
+    crate::decides(
+        "
+        A visit comes before the desired state, which is kept during and after it.
+            Running, newly desired End, new visit Servicing -> Servicing by Child for Visit
+            Servicing, visit Servicing 1, says Next -> Running by Child for DesiredState
+        A new visit is recorded under the number before a transition.
+            Running, task Running, new visit Servicing -> visit Pending 5
+            Running, new visit Servicing -> transition 6, visit Pending 5
+        A holding state is left only for a visit made after the arrival.
+            Failed, desired Failed 1, visit Servicing 4 -> Stay(Settled)
+            Failed, desired Failed 1, visit Servicing 5 -> Servicing by Child for Visit
+        An older visit does not hide a desired state that leads out of a holding state.
+            Failed, visit Servicing 1, newly desired End -> Stopping by Child for DesiredState
+        A visit is reached when its action succeeded.
+            Servicing, visit Servicing 1, says Next | names End -> visit Reached 1
+        It is not reached by failing, waiting or naming a trigger.
+            Servicing, visit Servicing 1, fails for good | fails | says Wait -> visit Pending 1
+            Servicing, visit Servicing 1, names Failed | names Start -> visit Pending 1
+            Servicing, visit Servicing 1 -> visit Pending 1
+        It is reached only by an action of a later transition than its own.
+            Servicing, says Next, visit Servicing 5 -> visit Pending 5
+            Servicing, says Next, new visit Servicing -> visit Pending 5
+        A visit that was made is not made again.
+            Running, visit Servicing 5, made Reached -> Stay(Settled), visit Reached 5
+            Running, visit Servicing 5, made Refused -> Stay(Settled), visit Refused 5
+            Running, visit Servicing 5, made Overtaken -> Stay(Settled), visit Overtaken 5
+            Running, visit Servicing 5, made NotReplayed -> Stay(Settled), visit NotReplayed 5
+        A visit to a state that is no visit is refused.
+            Start, task Running, new visit Stopping | new visit Nope -> visit Refused 5
+        A visit that is removed from the spec is overtaken, but a reached one stays reached.
+            Running, visit Servicing 5, no visit -> Stay(Settled), visit Overtaken 5
+            Running, visit Servicing 2, made Reached, no visit -> visit Reached 2
+        A newer visit replaces an older one.
+            Running, visit Servicing 2, new visit Servicing, task Running -> visit Pending 5
+        A deletion makes no visit, and does not change a recorded one.
+            Running, new visit Servicing, deleting -> Stopping by Child for Deletion
+            Servicing, visit Servicing 1, says Next, deleting -> visit Pending 1
+        A visit whose action failed permanently stays pending.
+            Servicing, visit Servicing 1, work Failed -> Stay(Failed), visit Pending 1
+        A visit without a route from the resting state is refused, by the write that ends the work if there is one.
+            graph: entry A >V | visit V >Up >End | rest Up >End -V | leaf End
+            Up, desired Up 1, new visit V -> Stay(Settled), visit Refused 5
+            Up, desired Up 1, new visit V, says Stay -> visit Refused 5
+            Up, newly desired End, new visit V -> visit Pending 5
+            Up, newly desired End, desired Up 1, task Running, new visit V -> visit Pending 5
+        A visit to a resting state is refused.
+            graph: entry A >B | rest B >C >D | rest C >D | leaf D
+            B, new visit C -> Stay(Settled), visit Refused 5
+        ",
     );
-}
-
-#[test]
-fn a_new_visit_is_recorded_under_the_number_before_a_transition() {
-    let running = Case::at(&database(), "Running").task(Task::Running);
-    let visit = running.new_visit("Servicing").after().visit;
-    assert_eq!(visit.map(|visit| visit.transition), Some(ARRIVAL));
-    let case = Case::at(&database(), "Running").new_visit("Servicing");
-    let after = case.after();
-    assert_eq!(after.transition, ARRIVAL + 1);
-    assert_eq!(after.visit.map(|visit| visit.transition), Some(ARRIVAL));
-    assert_eq!(outcome(&case), VisitOutcome::Pending);
-}
-
-#[test]
-fn a_holding_state_is_left_only_for_a_visit_made_after_the_arrival() {
-    let failed = Case::at(&database(), "Failed").desired("Failed", 1);
-    stands(
-        &failed.clone().visit("Servicing", ARRIVAL - 1),
-        StayReason::Settled,
-    );
-    goes(
-        &failed.visit("Servicing", ARRIVAL),
-        "Servicing",
-        By::Child,
-        Why::Visit,
-    );
-}
-
-#[test]
-fn an_older_visit_does_not_hide_a_desired_state_that_leads_out_of_a_holding_state() {
-    let failed = Case::at(&database(), "Failed").visit("Servicing", 1);
-    goes(
-        &failed.newly_desired("End"),
-        "Stopping",
-        By::Child,
-        Why::DesiredState,
-    );
-}
-
-#[test]
-fn a_visit_is_reached_when_its_action_succeeded() {
-    let servicing = Case::at(&database(), "Servicing").visit("Servicing", 1);
-    for said in [ActionResult::Next, ActionResult::To(servicing.id("End"))] {
-        assert_eq!(
-            outcome(&servicing.clone().said(said)),
-            VisitOutcome::Reached
-        );
-    }
-}
-
-#[test]
-fn a_visit_is_not_reached_by_failing_waiting_or_naming_a_trigger() {
-    let servicing = Case::at(&database(), "Servicing").visit("Servicing", 1);
-    for said in [
-        ActionResult::Failed { permanent: true },
-        ActionResult::Failed { permanent: false },
-        ActionResult::Wait(Duration::ZERO),
-        ActionResult::To(servicing.id("Failed")),
-        ActionResult::To(servicing.id("Start")),
-    ] {
-        assert_eq!(
-            outcome(&servicing.clone().said(said)),
-            VisitOutcome::Pending,
-            "{said:?}"
-        );
-    }
-    assert_eq!(outcome(&servicing), VisitOutcome::Pending);
-}
-
-#[test]
-fn a_visit_is_reached_only_by_an_action_of_a_later_transition_than_its_own() {
-    let case = Case::at(&database(), "Servicing").said(ActionResult::Next);
-    assert_eq!(
-        outcome(&case.clone().visit("Servicing", ARRIVAL)),
-        VisitOutcome::Pending
-    );
-    assert_eq!(outcome(&case.new_visit("Servicing")), VisitOutcome::Pending);
-}
-
-#[test]
-fn a_visit_that_was_made_is_not_made_again() {
-    for made in [
-        VisitOutcome::Reached,
-        VisitOutcome::Refused,
-        VisitOutcome::Overtaken,
-        VisitOutcome::NotReplayed,
-    ] {
-        let case = Case::at(&database(), "Running").visit("Servicing", ARRIVAL);
-        let case = case.with(|record, _| {
-            record.visit.as_mut().expect("a visit").outcome = made;
-        });
-        stands(&case, StayReason::Settled);
-        assert_eq!(outcome(&case), made);
-    }
-}
-
-#[test]
-fn a_visit_without_a_route_from_the_resting_state_is_refused() {
-    let graph = graph(&[
-        "entry A >V",
-        "visit V >Up >End",
-        "rest Up >End -V",
-        "leaf End",
-    ]);
-    let case = Case::at(&graph, "Up").desired("Up", 1).new_visit("V");
-    stands(&case, StayReason::Settled);
-    assert_eq!(outcome(&case), VisitOutcome::Refused);
-    // The write that ends the work records it too, so no other write is needed.
-    let ending = case.clone().said(ActionResult::Stay);
-    assert_eq!(outcome(&ending), VisitOutcome::Refused);
-    let moving = Case::at(&graph, "Up").newly_desired("End").new_visit("V");
-    assert_eq!(outcome(&moving), VisitOutcome::Pending);
-    let busy = moving.desired("Up", 1).task(Task::Running);
-    assert_eq!(outcome(&busy.new_visit("V")), VisitOutcome::Pending);
-}
-
-#[test]
-fn a_visit_to_a_state_that_is_no_visit_is_refused() {
-    let case = Case::at(&database(), "Start").task(Task::Running);
-    assert_eq!(
-        outcome(&case.clone().new_visit("Stopping")),
-        VisitOutcome::Refused
-    );
-    let unknown = case.with(|_, facts| {
-        facts.visit = Some(DesiredVisit {
-            state: Named::Unknown,
-            fresh: true,
-        });
-    });
-    assert_eq!(outcome(&unknown), VisitOutcome::Refused);
-}
-
-#[test]
-fn a_visit_to_a_resting_state_is_refused() {
-    let graph = graph(&["entry A >B", "rest B >C >D", "rest C >D", "leaf D"]);
-    let case = Case::at(&graph, "B").new_visit("C");
-    stands(&case, StayReason::Settled);
-    assert_eq!(outcome(&case), VisitOutcome::Refused);
-}
-
-#[test]
-fn a_visit_that_is_removed_from_the_spec_is_overtaken() {
-    let case = Case::at(&database(), "Running").visit("Servicing", ARRIVAL);
-    let case = case.with(|_, facts| facts.visit = None);
-    stands(&case, StayReason::Settled);
-    assert_eq!(outcome(&case), VisitOutcome::Overtaken);
-}
-
-#[test]
-fn a_reached_visit_stays_reached_when_it_is_removed_from_the_spec() {
-    let case = Case::at(&database(), "Running").with(|record, _| {
-        record.visit = Some(VisitRecord {
-            state: Named::Unknown,
-            transition: 2,
-            outcome: VisitOutcome::Reached,
-        });
-    });
-    assert_eq!(outcome(&case), VisitOutcome::Reached);
-}
-
-#[test]
-fn a_newer_visit_replaces_an_older_one() {
-    let case = Case::at(&database(), "Running")
-        .visit("Servicing", 2)
-        .new_visit("Servicing")
-        .task(Task::Running);
-    let visit = case.after().visit.expect("a visit");
-    assert_eq!(
-        (visit.transition, visit.outcome),
-        (ARRIVAL, VisitOutcome::Pending)
-    );
-}
-
-#[test]
-fn the_desired_state_is_kept_during_and_after_a_visit() {
-    let case = Case::at(&database(), "Servicing")
-        .visit("Servicing", 1)
-        .said(ActionResult::Next);
-    goes(&case, "Running", By::Child, Why::DesiredState);
-}
-
-#[test]
-fn a_deletion_makes_no_visit() {
-    let case = Case::at(&database(), "Running").new_visit("Servicing");
-    goes(&case.deleting(), "Stopping", By::Child, Why::Deletion);
-}
-
-#[test]
-fn a_deletion_does_not_change_a_recorded_visit() {
-    let servicing = Case::at(&database(), "Servicing").visit("Servicing", 1);
-    let made = servicing.said(ActionResult::Next).deleting();
-    assert_eq!(outcome(&made), VisitOutcome::Pending);
-}
-
-#[test]
-fn a_visit_whose_action_failed_permanently_stays_pending() {
-    let case = Case::at(&database(), "Servicing")
-        .visit("Servicing", 1)
-        .phase(Phase::Failed);
-    stands(&case, StayReason::Failed);
-    assert_eq!(outcome(&case), VisitOutcome::Pending);
 }

@@ -1,5 +1,6 @@
 //! This file lists the cases: the graphs of an application, and how often something unexpected happens.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use okt_core::Graph;
@@ -7,22 +8,126 @@ use okt_core::Graph;
 use crate::build;
 use crate::machine::Graphs;
 
+/// The graphs that cases are made of: lifecycles with states that have work and a visit, with idle states and a failure,
+/// with as few states as can be, with a leaf with work after one state, with an idle home, and with a rest for a time after a
+/// failure; then a pass with a path for deletion, and one without.
+const GRAPHS: &str = "
+    visits: entry Making >Up | rest Up >Trip >Ending | visit no_transit Trip >Up | Ending >Gone | leaf Gone
+    idle: entry rest idle New >Up | rest Up !Broken:error2 >Off >Gone | rest hold Broken >Up >Gone | rest idle Off >Up >Gone | leaf idle Gone
+    tiny: entry Making >Up | rest Up >Gone | leaf idle Gone
+    leafy: entry rest Up >Gone | leaf Gone
+    shelf: entry Making >Off | rest idle Off >Gone | leaf idle Gone
+    timed: entry Making >Up | rest Up !Cooling:error1 >Gone | rest hold idle Cooling !Up:after60 >Up >Gone | leaf idle Gone
+    leaving: entry Check !Finalize:delete >Apply | Apply >End | Finalize >End | leaf idle End
+    plain: entry Check >Apply | Apply >End | leaf idle End
+";
+
+/// All cases: the name; the graphs, the states that declare the owned object, and what is special; the budget.
+const LIST: &str = "
+    life alone; visits; user 2, ticks 1, crashes 1, faults 1, answers 1
+    life, owned; visits, owns Up; user 1, ticks 1, crashes 1, faults 1, cluster 1
+    life, pass with a way out, owned; visits, leaving, owns Up; user 1, ticks 1, crashes 1, steps 1
+    life, pass with a way out, faults; visits, leaving, owns Up; user 1, ticks 1, faults 1, steps 1
+    life, plain pass, owned; visits, plain, owns Up Trip; user 2, ticks 1, steps 1
+    life, pass, lead and drain; visits, leaving, owns Up; user 1, ticks 1, lead 2, drains 1
+    idle states, owned; idle, owns Up Off; user 2, ticks 1, crashes 1, answers 1
+    idle states, pass, owned, sights; idle, leaving, owns Up Off; user 1, ticks 1, sights 1, steps 1
+    idle states, failures; idle, leaving, owns Up; user 2, ticks 2, answers 2
+    idle states, sights and crashes; idle, owns Up Off; user 1, ticks 1, crashes 1, sights 2
+    idle states, lead and faults; idle, leaving, owns Off; user 1, ticks 1, lead 1, faults 1
+    idle states, sights; idle; user 1, sights 1
+    an idle home, owned; shelf, owns Off; user 1, ticks 1, faults 1
+    deadlines; timed, owns Up; user 1, ticks 3, answers 2
+    retries; leafy; ticks 3, answers 3, drains 1
+    a failure and another spec; leafy; user 1, answers 1
+    pass alone with a way out; leaving; user 2, ticks 2, crashes 1, faults 1, steps 2, lead 1, drains 1
+    plain pass alone; plain; user 2, ticks 2, crashes 1, faults 1, steps 2, lead 1, drains 1
+    pass alone with a way out, cluster; leaving; user 2, ticks 3, steps 1, cluster 2
+    pass alone, writes fail for ever; leaving, FailsForEver; user 1, ticks 3, faults 1, steps 1
+    life, pass, writes fail for ever; visits, leaving, owns Up, FailsForEver; user 1, ticks 3, faults 1
+    a webhook; tiny, owns Up, Webhook; user 1, ticks 2, faults 2
+    other finalizers; tiny, leaving, HeldByOthers; user 2, ticks 1, crashes 1, faults 1
+    a former object of the same name; tiny, NameIsTaken; user 2, ticks 1, drains 1
+    a leaf with work, pass, drain; leafy, leaving; user 1, drains 1
+    no permit for an action; tiny, owns Up; user 1, ticks 1, crashes 1, drains 1, permits 2
+    the loop guard; timed, HasGoneRound; ticks 1, sights 1, drains 1
+    undecodable; tiny, plain, Garbled; user 3, faults 1, drains 1
+    a newer operator; leafy, NewerOperator; user 1, lead 2
+    a newer operator that goes; leafy, NewerOperator; lead 2, drains 1
+    fields of the application; tiny, Extra; user 1, ticks 1, sights 2, faults 1
+    conditions of an earlier controller; tiny, Inherited; user 1, crashes 1, faults 2
+    leftovers of others; tiny, Leftovers; user 1, ticks 2, sights 2, faults 1
+    leftovers of others and leaders; tiny, Leftovers; ticks 1, sights 1, lead 2
+    small: crash; tiny, leaving, owns Up; user 1, crashes 1
+    small: fault; tiny, leaving, owns Up; user 1, ticks 1, faults 1
+    small: pass; tiny, leaving, owns Up; user 1, ticks 1, steps 1
+    small: resources; tiny, leaving, owns Up; user 1, ticks 1, cluster 1
+    small: lead; tiny, leaving, owns Up; user 1, lead 1
+    small: drain; tiny, leaving, owns Up; user 1, drains 1
+    small: answers; tiny, leaving, owns Up; user 1, ticks 1, answers 1
+    small: writes fail for ever; tiny, leaving, owns Up, FailsForEver; user 1, faults 1
+    small: two requests; tiny, leaving, owns Up; user 2
+    small: pass and crash; tiny, leaving, owns Up; user 1, ticks 1, steps 1, crashes 1
+";
+
+/// All cases.
+pub(crate) static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let shapes = GRAPHS.lines().filter_map(|it| it.trim().split_once(": "));
+    let shapes = shapes.map(|(name, states)| {
+        let graph = build::graph(&states.split(" | ").collect::<Vec<_>>());
+        (name, &*Box::leak(Box::new(graph)))
+    });
+    let shapes: BTreeMap<_, _> = shapes.collect();
+    let rows = LIST.lines().filter(|it| !it.is_empty());
+    rows.map(|row| Case::of(row.trim(), &shapes)).collect()
+});
+
 /// An application and its surroundings.
+#[derive(Default)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) life: Option<&'static Graph<'static>>,
     pub(crate) pass: Option<&'static Graph<'static>>,
     /// The states that declare the owned object.
-    pub(crate) owns: &'static [&'static str],
+    pub(crate) owns: Vec<&'static str>,
     pub(crate) budget: Budget,
     pub(crate) special: Special,
-    /// It is small enough for all of its states to be explored.
-    pub(crate) is_small: bool,
+}
+
+impl Case {
+    fn of(row: &'static str, shapes: &BTreeMap<&str, &'static Graph<'static>>) -> Self {
+        let [name, words, budget] = row.split("; ").collect::<Vec<_>>()[..] else {
+            panic!("no case: {row}");
+        };
+        let mut case = Self::default();
+        (case.name, case.budget) = (name, Budget::of(budget));
+        for word in words.split(", ") {
+            let shape = shapes.get(word).copied();
+            match (word, word.strip_prefix("owns ")) {
+                ("leaving" | "plain", _) => case.pass = shape,
+                _ if shape.is_some() => case.life = shape,
+                (_, Some(states)) => case.owns = states.split(' ').collect(),
+                (_, None) => case.special = Special::of(word),
+            }
+        }
+        case
+    }
+
+    /// Returns whether all of its states can be explored.
+    pub(crate) fn is_small(&self) -> bool {
+        self.name.starts_with("small: ")
+    }
+
+    pub(crate) fn graphs(&self) -> Graphs<'static> {
+        let Self { life, pass, .. } = *self;
+        Graphs { life, pass }
+    }
 }
 
 /// The special feature of a case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Special {
+    #[default]
     Nothing,
     /// Writes may fail for ever.
     FailsForEver,
@@ -46,8 +151,26 @@ pub(crate) enum Special {
     Leftovers,
 }
 
+impl Special {
+    fn of(word: &str) -> Self {
+        match word {
+            "FailsForEver" => Self::FailsForEver,
+            "Webhook" => Self::Webhook,
+            "HeldByOthers" => Self::HeldByOthers,
+            "NameIsTaken" => Self::NameIsTaken,
+            "HasGoneRound" => Self::HasGoneRound,
+            "Garbled" => Self::Garbled,
+            "NewerOperator" => Self::NewerOperator,
+            "Extra" => Self::Extra,
+            "Inherited" => Self::Inherited,
+            "Leftovers" => Self::Leftovers,
+            _ => panic!("nothing special: {word}"),
+        }
+    }
+}
+
 /// The number of unexpected events that can still happen, by kind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Budget {
     /// Changes by the user.
     pub(crate) user: u8,
@@ -72,39 +195,16 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Nothing unexpected happens.
-    pub(crate) const NONE: Self = Self {
-        user: 0,
-        crashes: 0,
-        faults: 0,
-        steps: 0,
-        cluster: 0,
-        lead: 0,
-        answers: 0,
-        sights: 0,
-        drains: 0,
-        ticks: 0,
-        permits: 0,
-    };
-
     /// The budget of random runs.
-    pub(crate) const RICH: Self = Self {
-        user: 4,
-        crashes: 2,
-        faults: 2,
-        steps: 2,
-        cluster: 2,
-        lead: 2,
-        answers: 3,
-        sights: 3,
-        drains: 1,
-        ticks: 8,
-        permits: 2,
-    };
+    pub(crate) fn rich() -> Self {
+        let most = "user 4, answers 3, sights 3, ticks 8, drains 1";
+        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2";
+        Self::of(&format!("{most}, {two}"))
+    }
 
     /// Parses a budget (e.g. `"user 2, crashes 1"`).
     fn of(words: &str) -> Self {
-        let mut budget = Self::NONE;
+        let mut budget = Self::default();
         for word in words.split(", ") {
             let (name, times) = word.split_once(' ').expect("a name and a number");
             let field = match name {
@@ -124,332 +224,5 @@ impl Budget {
             *field = times.parse().expect("a number");
         }
         budget
-    }
-}
-
-/// The graphs that cases are made of.
-struct Shapes {
-    /// States with work, a visit, a leaf with work.
-    visits: &'static Graph<'static>,
-    /// Idle states, a holding state, a failure with a trigger.
-    idle: &'static Graph<'static>,
-    /// As few states as a lifecycle can have.
-    tiny: &'static Graph<'static>,
-    /// A leaf with work, after one state.
-    leafy: &'static Graph<'static>,
-    /// The default desired state is idle.
-    shelf: &'static Graph<'static>,
-    /// After a failure the object rests for a time.
-    timed: &'static Graph<'static>,
-    /// A pass with a path for deletion.
-    leaving: &'static Graph<'static>,
-    /// A pass without one.
-    plain: &'static Graph<'static>,
-}
-
-impl Shapes {
-    fn new() -> Self {
-        let graph = |lines: &[&'static str]| -> &'static Graph<'static> {
-            Box::leak(Box::new(build::graph(lines)))
-        };
-        Self {
-            visits: graph(&[
-                "entry Making >Up",
-                "rest Up >Trip >Ending",
-                "visit no_transit Trip >Up",
-                "Ending >Gone",
-                "leaf Gone",
-            ]),
-            idle: graph(&[
-                "entry rest idle New >Up",
-                "rest Up !Broken:error2 >Off >Gone",
-                "rest hold Broken >Up >Gone",
-                "rest idle Off >Up >Gone",
-                "leaf idle Gone",
-            ]),
-            tiny: graph(&["entry Making >Up", "rest Up >Gone", "leaf idle Gone"]),
-            leafy: graph(&["entry rest Up >Gone", "leaf Gone"]),
-            shelf: graph(&["entry Making >Off", "rest idle Off >Gone", "leaf idle Gone"]),
-            timed: graph(&[
-                "entry Making >Up",
-                "rest Up !Cooling:error1 >Gone",
-                "rest hold idle Cooling !Up:after60 >Up >Gone",
-                "leaf idle Gone",
-            ]),
-            leaving: graph(&[
-                "entry Check !Finalize:delete >Apply",
-                "Apply >End",
-                "Finalize >End",
-                "leaf idle End",
-            ]),
-            plain: graph(&["entry Check >Apply", "Apply >End", "leaf idle End"]),
-        }
-    }
-}
-
-/// All cases.
-pub(crate) static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let shapes = Shapes::new();
-    let lists = [
-        with_a_life(&shapes),
-        without_a_life(&shapes),
-        special(&shapes),
-        small(&shapes),
-    ];
-    lists.into_iter().flatten().collect()
-});
-
-fn with_a_life(shapes: &Shapes) -> Vec<Case> {
-    let Shapes {
-        visits,
-        idle,
-        leafy,
-        shelf,
-        timed,
-        leaving,
-        plain,
-        ..
-    } = shapes;
-    let case = |name, life, budget| Case::of(name, budget).life(life);
-    vec![
-        case(
-            "life alone",
-            visits,
-            "user 2, ticks 1, crashes 1, faults 1, answers 1",
-        ),
-        case(
-            "life, owned",
-            visits,
-            "user 1, ticks 1, crashes 1, faults 1, cluster 1",
-        )
-        .owns(&["Up"]),
-        case(
-            "life, pass with a way out, owned",
-            visits,
-            "user 1, ticks 1, crashes 1, steps 1",
-        )
-        .pass(leaving)
-        .owns(&["Up"]),
-        case(
-            "life, pass with a way out, faults",
-            visits,
-            "user 1, ticks 1, faults 1, steps 1",
-        )
-        .pass(leaving)
-        .owns(&["Up"]),
-        case(
-            "life, plain pass, owned",
-            visits,
-            "user 2, ticks 1, steps 1",
-        )
-        .pass(plain)
-        .owns(&["Up", "Trip"]),
-        case(
-            "life, pass, lead and drain",
-            visits,
-            "user 1, ticks 1, lead 2, drains 1",
-        )
-        .pass(leaving)
-        .owns(&["Up"]),
-        case(
-            "idle states, owned",
-            idle,
-            "user 2, ticks 1, crashes 1, answers 1",
-        )
-        .owns(&["Up", "Off"]),
-        case(
-            "idle states, pass, owned, sights",
-            idle,
-            "user 1, ticks 1, sights 1, steps 1",
-        )
-        .pass(leaving)
-        .owns(&["Up", "Off"]),
-        case("idle states, failures", idle, "user 2, ticks 2, answers 2")
-            .pass(leaving)
-            .owns(&["Up"]),
-        case(
-            "idle states, sights and crashes",
-            idle,
-            "user 1, ticks 1, crashes 1, sights 2",
-        )
-        .owns(&["Up", "Off"]),
-        case(
-            "idle states, lead and faults",
-            idle,
-            "user 1, ticks 1, lead 1, faults 1",
-        )
-        .pass(leaving)
-        .owns(&["Off"]),
-        case("idle states, sights", idle, "user 1, sights 1"),
-        case("an idle home, owned", shelf, "user 1, ticks 1, faults 1").owns(&["Off"]),
-        case("deadlines", timed, "user 1, ticks 3, answers 2").owns(&["Up"]),
-        case("retries", leafy, "ticks 3, answers 3, drains 1"),
-        case("a failure and another spec", leafy, "user 1, answers 1"),
-    ]
-}
-
-fn without_a_life(shapes: &Shapes) -> Vec<Case> {
-    let Shapes { leaving, plain, .. } = shapes;
-    let everything = "user 2, ticks 2, crashes 1, faults 1, steps 2, lead 1, drains 1";
-    let case = |name, pass, budget| Case::of(name, budget).pass(pass);
-    vec![
-        case("pass alone with a way out", leaving, everything),
-        case("plain pass alone", plain, everything),
-        case(
-            "pass alone with a way out, cluster",
-            leaving,
-            "user 2, ticks 3, steps 1, cluster 2",
-        ),
-        case(
-            "pass alone, writes fail for ever",
-            leaving,
-            "user 1, ticks 3, faults 1, steps 1",
-        )
-        .special(Special::FailsForEver),
-    ]
-}
-
-fn special(shapes: &Shapes) -> Vec<Case> {
-    let Shapes {
-        visits,
-        tiny,
-        leafy,
-        timed,
-        leaving,
-        plain,
-        ..
-    } = shapes;
-    let case = |name, life, budget| Case::of(name, budget).life(life);
-    vec![
-        case(
-            "life, pass, writes fail for ever",
-            visits,
-            "user 1, ticks 3, faults 1",
-        )
-        .pass(leaving)
-        .owns(&["Up"])
-        .special(Special::FailsForEver),
-        case("a webhook", tiny, "user 1, ticks 2, faults 2")
-            .owns(&["Up"])
-            .special(Special::Webhook),
-        case(
-            "other finalizers",
-            tiny,
-            "user 2, ticks 1, crashes 1, faults 1",
-        )
-        .pass(leaving)
-        .special(Special::HeldByOthers),
-        case(
-            "a former object of the same name",
-            tiny,
-            "user 2, ticks 1, drains 1",
-        )
-        .special(Special::NameIsTaken),
-        case("a leaf with work, pass, drain", leafy, "user 1, drains 1").pass(leaving),
-        case(
-            "no permit for an action",
-            tiny,
-            "user 1, ticks 1, crashes 1, drains 1, permits 2",
-        )
-        .owns(&["Up"]),
-        case("the loop guard", timed, "ticks 1, sights 1, drains 1").special(Special::HasGoneRound),
-        case("undecodable", tiny, "user 3, faults 1, drains 1")
-            .pass(plain)
-            .special(Special::Garbled),
-        case("a newer operator", leafy, "user 1, lead 2").special(Special::NewerOperator),
-        case("a newer operator that goes", leafy, "lead 2, drains 1")
-            .special(Special::NewerOperator),
-        case(
-            "fields of the application",
-            tiny,
-            "user 1, ticks 1, sights 2, faults 1",
-        )
-        .special(Special::Extra),
-        case(
-            "conditions of an earlier controller",
-            tiny,
-            "user 1, crashes 1, faults 2",
-        )
-        .special(Special::Inherited),
-        case(
-            "leftovers of others",
-            tiny,
-            "user 1, ticks 2, sights 2, faults 1",
-        )
-        .special(Special::Leftovers),
-        case(
-            "leftovers of others and leaders",
-            tiny,
-            "ticks 1, sights 1, lead 2",
-        )
-        .special(Special::Leftovers),
-    ]
-}
-
-fn small(shapes: &Shapes) -> Vec<Case> {
-    let Shapes { tiny, leaving, .. } = shapes;
-    let case = |name, budget| {
-        let case = Case::of(name, budget)
-            .life(tiny)
-            .pass(leaving)
-            .owns(&["Up"]);
-        Case {
-            is_small: true,
-            ..case
-        }
-    };
-    vec![
-        case("small: crash", "user 1, crashes 1"),
-        case("small: fault", "user 1, ticks 1, faults 1"),
-        case("small: pass", "user 1, ticks 1, steps 1"),
-        case("small: resources", "user 1, ticks 1, cluster 1"),
-        case("small: lead", "user 1, lead 1"),
-        case("small: drain", "user 1, drains 1"),
-        case("small: answers", "user 1, ticks 1, answers 1"),
-        case("small: writes fail for ever", "user 1, faults 1").special(Special::FailsForEver),
-        case("small: two requests", "user 2"),
-        case(
-            "small: pass and crash",
-            "user 1, ticks 1, steps 1, crashes 1",
-        ),
-    ]
-}
-
-impl Case {
-    pub(crate) fn of(name: &'static str, budget: &str) -> Self {
-        Self {
-            name,
-            life: None,
-            pass: None,
-            owns: &[],
-            budget: Budget::of(budget),
-            special: Special::Nothing,
-            is_small: false,
-        }
-    }
-
-    pub(crate) fn life(self, graph: &'static Graph<'static>) -> Self {
-        let life = Some(graph);
-        Self { life, ..self }
-    }
-
-    fn pass(self, graph: &'static Graph<'static>) -> Self {
-        let pass = Some(graph);
-        Self { pass, ..self }
-    }
-
-    fn owns(self, owns: &'static [&'static str]) -> Self {
-        Self { owns, ..self }
-    }
-
-    fn special(self, special: Special) -> Self {
-        Self { special, ..self }
-    }
-
-    pub(crate) fn graphs(&self) -> Graphs<'static> {
-        Graphs {
-            life: self.life,
-            pass: self.pass,
-        }
     }
 }

@@ -150,7 +150,7 @@ fn examine(world: World, mut events: Vec<Event>) -> Option<Found> {
 /// Returns the world in which a random run begins.
 pub(crate) fn rich(case: &'static Case, bug: Option<Bug>) -> World {
     let mut world = World::new(case, bug);
-    world.budget = Budget::RICH;
+    world.budget = Budget::rich();
     world
 }
 

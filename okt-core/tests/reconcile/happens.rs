@@ -184,7 +184,7 @@ impl World {
 
     fn another_leads(&mut self, ends: bool) {
         let process = self.process.clone();
-        let budget = std::mem::replace(&mut self.budget, Budget::NONE);
+        let budget = std::mem::take(&mut self.budget);
         self.restart(0);
         for _ in 0..DECISIONS {
             let event = if ends && self.process.task.is_some() {
@@ -244,7 +244,7 @@ impl World {
     /// Returns the same world, but nothing unexpected happens from now on.
     pub(crate) fn calmed(&self) -> Self {
         let mut calm = self.clone();
-        calm.budget = Budget::NONE;
+        calm.budget = Budget::default();
         calm.failing = None;
         if calm.sight != UNOBSERVED {
             calm.sight = UNOBSERVED;

@@ -18,7 +18,7 @@ const EVENTS: usize = 500;
 /// the status for each.
 pub(crate) fn cost(case: &'static Case) -> String {
     let mut world = World::new(case, None);
-    world.budget = Budget::NONE;
+    world.budget = Budget::default();
     let mut costs = Vec::new();
     for is_deleted in [false, true] {
         if is_deleted {
@@ -62,7 +62,9 @@ fn comes_to_rest(mut world: World) -> World {
 pub(crate) fn random_life(seed: u64) -> Result<(), Found> {
     let mut rng = Rng(seed);
     let graph: &'static Graph<'static> = Box::leak(Box::new(graphs::random(&mut rng)));
-    let case: &'static Case = Box::leak(Box::new(Case::of("a random graph", "user 0").life(graph)));
+    let case: &'static mut Case = Box::leak(Box::default());
+    (case.name, case.life) = ("a random graph", Some(graph));
+    let case: &'static Case = case;
     let (world, events) = random_world(case, None, &mut rng);
     let fails = |world: &World, rule: String| {
         let tail = crate::trace::tell(world.clone(), &[]);

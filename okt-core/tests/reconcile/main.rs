@@ -142,7 +142,7 @@ fn rules_hold_in_every_state_and_from_every_state_the_object_comes_to_rest() {
     let (mut states, mut tried) = (0, 0);
     let began_all = Instant::now();
     for case in CASES.iter() {
-        let (limit, rests) = match (is_full(), case.is_small) {
+        let (limit, rests) = match (is_full(), case.is_small()) {
             (false, _) => (STATES, Rests::default()),
             (true, false) => (STATES_IN_FULL, Rests::default()),
             (true, true) => (usize::MAX, Rests::in_every_order()),
@@ -286,7 +286,7 @@ fn every_planted_bug_is_found() {
 fn a_life_costs_one_write_of_the_status_per_change() {
     let costs: String = CASES
         .iter()
-        .filter(|case| !case.is_small && case.special == cases::Special::Nothing)
+        .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
     expect![[r"
