@@ -50,31 +50,17 @@ pub(crate) fn may_be_desired(graph: &Graph<'_>, id: StateId) -> bool {
     reached && (is(Mark::Rest) || is(Mark::Leaf) || is(Mark::Visit))
 }
 
-/// Returns the first hop of the best route: the fewest edges, then the fewest passing states that are left by another
-/// child than the last, then declaration order.
+/// Returns the first hop of the best route, on which passing states are better left by their last child.
 pub(crate) fn hop(graph: &Graph<'_>, from: StateId, to: StateId) -> Option<StateId> {
-    let rank = |way: &Vec<StateId>| {
-        let deviates = way.windows(2).filter(|hop| {
-            let state = state(graph, hop[0]);
-            !state.is(Mark::Rest) && !state.is(Mark::Leaf) && state.children.last() != Some(&hop[1])
-        });
-        let positions = way.windows(2).map(|hop| {
-            state(graph, hop[0])
-                .children
-                .iter()
-                .position(|to| *to == hop[1])
-        });
-        (way.len(), deviates.count(), positions.collect::<Vec<_>>())
-    };
     let children = |id: StateId| state(graph, id).children.to_vec();
-    ways(graph, from, &children, &|id| id == to)
-        .into_iter()
-        .min_by_key(rank)
-        .map(|way| way[1])
+    let is_passing =
+        |id: StateId| !state(graph, id).is(Mark::Rest) && !state(graph, id).is(Mark::Leaf);
+    best_hop(graph, from, &children, &|id| id == to, &is_passing)
 }
 
-/// Returns whether deletion gets from a state to a leaf: by the last children, or by a route.
-pub(crate) fn has_way_out(graph: &Graph<'_>, from: StateId) -> bool {
+/// Returns the first hop of a deletion: by the last edges if they lead to a leaf, otherwise of the best route to one, on
+/// which every state is better left by its last edge.
+pub(crate) fn out(graph: &Graph<'_>, from: StateId) -> Option<StateId> {
     let is_leaf = |id: StateId| state(graph, id).is(Mark::Leaf);
     let edges = |id: StateId| {
         on_delete(graph, id).map_or(state(graph, id).children.to_vec(), |(_, to)| vec![to])
@@ -87,7 +73,29 @@ pub(crate) fn has_way_out(graph: &Graph<'_>, from: StateId) -> bool {
         }
         Some(_) | None => false,
     });
-    !is_leaf(from) && (by_next || !ways(graph, from, &edges, &is_leaf).is_empty())
+    if by_next {
+        return edges(from).last().copied();
+    }
+    best_hop(graph, from, &edges, &is_leaf, &|_| true)
+}
+
+/// Returns the first hop of the best way along some edges: the fewest edges, then the fewest states that are better left by
+/// their last edge and are not, then declaration order.
+fn best_hop(
+    graph: &Graph<'_>,
+    from: StateId,
+    edges: &dyn Fn(StateId) -> Vec<StateId>,
+    ends: &dyn Fn(StateId) -> bool,
+    by_last: &dyn Fn(StateId) -> bool,
+) -> Option<StateId> {
+    let rank = |way: &Vec<StateId>| {
+        let hops = || way.windows(2).map(|hop| (hop[0], edges(hop[0]), hop[1]));
+        let deviates = hops().filter(|(at, edges, to)| by_last(*at) && edges.last() != Some(to));
+        let positions = hops().map(|(_, edges, to)| edges.iter().position(|it| *it == to));
+        (way.len(), deviates.count(), positions.collect::<Vec<_>>())
+    };
+    let ways = ways(graph, from, edges, ends).into_iter();
+    ways.min_by_key(rank).map(|way| way[1])
 }
 
 fn state<'g>(graph: &Graph<'g>, id: StateId) -> State<'g> {
@@ -303,7 +311,7 @@ fn traps(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
         return;
     }
     let graph = &without_dead_ends(graph);
-    let caught = |id: StateId| !state(graph, id).is(Mark::Leaf) && !has_way_out(graph, id);
+    let caught = |id: StateId| !state(graph, id).is(Mark::Leaf) && out(graph, id).is_none();
     let within = |id: StateId| -> Vec<StateId> {
         let children = state(graph, id).children.to_vec();
         let edges = on_delete(graph, id).map_or(children, |(_, to)| vec![to]);
@@ -314,7 +322,7 @@ fn traps(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
     };
     for (id, state) in graph.iter() {
         let is_passing = !state.is(Mark::Rest) && !state.is(Mark::Leaf);
-        if is_passing && state.children.is_empty() && has_way_out(graph, id) {
+        if is_passing && state.children.is_empty() && out(graph, id).is_some() {
             found.push((Rule::Trap, Place::State(id)));
         }
     }
@@ -376,7 +384,7 @@ fn routes(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
             }
         }
         let is_missing = |to: StateId| {
-            let of_the_trap = state(graph, to).is(Mark::Leaf) && !has_way_out(graph, from);
+            let of_the_trap = state(graph, to).is(Mark::Leaf) && out(graph, from).is_none();
             to != from
                 && may_be_desired(graph, to)
                 && !claimed.contains(&to)

@@ -1,6 +1,7 @@
 //! This file stores the object, as the API server does, and shows it to caches.
 
-use crate::event::{EffectOutcome, Failure, Fault, Write};
+use crate::event::{EffectOutcome, Fault, Write};
+use crate::machine::WriteError;
 use crate::object::Object;
 use crate::plant::Bug;
 use crate::world::{Presence, World};
@@ -40,7 +41,7 @@ impl World {
         outcome: EffectOutcome,
         at_hand: &Object,
         change: impl FnOnce(&mut Object),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WriteError> {
         self.tally.requests += 1;
         let fault = if let EffectOutcome::WriteFails(fault) = outcome {
             self.budget.faults -= 1;
@@ -51,15 +52,15 @@ impl World {
         };
         self.tally.failures += u32::from(fault.is_some());
         match fault {
-            Some(Fault::Refused) => return Err(Failure::Refused),
-            Some(Fault::Unavailable) => return Err(Failure::Unavailable),
+            Some(Fault::Refused) => return Err(WriteError::Refused),
+            Some(Fault::Unavailable) => return Err(WriteError::Failed),
             Some(Fault::AnswerLost | Fault::Undone) | None => {}
         }
         if self.presence != Presence::Stored {
-            return Err(Failure::Unavailable);
+            return Err(WriteError::Failed);
         }
         if self.stored.version != at_hand.version && self.bug != Some(Bug::NoResourceVersion) {
-            return Err(Failure::Conflict);
+            return Err(WriteError::Conflict);
         }
         if fault == Some(Fault::Undone) {
             return Ok(());
@@ -68,7 +69,7 @@ impl World {
         self.store(change);
         self.note_record(&before);
         match fault {
-            Some(_) => Err(Failure::Unavailable),
+            Some(_) => Err(WriteError::Failed),
             None => Ok(()),
         }
     }

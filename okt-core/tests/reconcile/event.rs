@@ -143,11 +143,3 @@ pub(crate) enum Fault {
     /// The API server reports success, but a webhook has undone it.
     Undone,
 }
-
-/// The failure of a write, as the operator sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Failure {
-    Conflict,
-    Refused,
-    Unavailable,
-}

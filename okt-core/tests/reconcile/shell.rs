@@ -6,7 +6,7 @@ use std::time::Duration;
 use okt_core::pass::PassRun;
 use okt_core::{Answer, ConditionStatus, Graph, Step};
 
-use crate::event::{EffectOutcome, Failure, StepAnswer, Write};
+use crate::event::{EffectOutcome, StepAnswer, Write};
 use crate::machine;
 use crate::machine::{
     AddFinalizer, Apply, ApplyResult, Clear, ClearResult, Commit, Decision, DropFinalizer, Effect,
@@ -363,19 +363,13 @@ impl World {
         at_hand: &mut AtHand,
         change: impl FnOnce(&mut Object),
     ) -> Result<Stored, WriteError> {
-        match self.request(write, outcome, &at_hand.object, change) {
-            Ok(()) => {
-                self.process.truth.wrote = self.stored.version;
-                at_hand.object = self.stored;
-                Ok(Stored {
-                    version: Some(self.stored.version.of_machine()),
-                    object: Some(self.read(&self.stored)),
-                })
-            }
-            Err(Failure::Conflict) => Err(WriteError::Conflict),
-            Err(Failure::Refused) => Err(WriteError::Refused),
-            Err(Failure::Unavailable) => Err(WriteError::Failed),
-        }
+        self.request(write, outcome, &at_hand.object, change)?;
+        self.process.truth.wrote = self.stored.version;
+        at_hand.object = self.stored;
+        Ok(Stored {
+            version: Some(self.stored.version.of_machine()),
+            object: Some(self.read(&self.stored)),
+        })
     }
 
     fn failed(&mut self, write: impl Into<machine::Write>, error: WriteError) {
