@@ -12,7 +12,8 @@ export LLVM_PROFILE_FILE="$out/profiles/%p-%m.profraw" CARGO_TARGET_DIR=$out RUS
 program=$(cargo rustc --locked -p okt-core --release --test reconcile --message-format json \
   -- -Cinstrument-coverage -Zcoverage-options=branch 2>/dev/null \
   | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
-"$program" rules_hold objects_of >/dev/null
+# As cargo sets it: the test reads a file beside it.
+CARGO_MANIFEST_DIR=$PWD/okt-core "$program" --quiet rules_hold objects_of
 "$tools/llvm-profdata" merge --sparse "$out"/profiles/*.profraw -o "$out/model.profdata"
 "$tools/llvm-cov" report "$program" --instr-profile "$out/model.profdata" --show-branch-summary --show-region-summary=false \
   | awk '

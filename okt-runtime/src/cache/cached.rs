@@ -287,7 +287,8 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
             let text = if glance.is_at_rest() {
                 Packed::new(&pruned.text)
             } else {
-                Packed::Plain(pruned.text.into())
+                // A copy of its size: cutting the larger buffer would leave a hole in the heap for each object.
+                Packed::Plain(pruned.text.as_str().into())
             };
             (text, glance)
         };
