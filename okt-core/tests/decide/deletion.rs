@@ -56,6 +56,10 @@ fn deletion() {
         A resting state that failed permanently takes the way out.
             graph: entry A >B | rest B >C | leaf C
             B, work Failed, deleting -> C by Child for Deletion
+        A new revision runs no work again. No graph that passes the rules has a state without a way out.
+            graph: entry A >B | rest B
+            B, deleting, revision 8 -> Stay(Settled)
+            graph: entry A >B | rest B >C | leaf C
         No desired state leads out of a leaf that failed permanently.
             C, work Failed, newly desired B, deleting -> Stay(Failed)
         No desired state redirects an action begun on the way out.
