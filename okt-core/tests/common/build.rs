@@ -65,15 +65,25 @@ fn state(line: &'static str, id: &impl Fn(&str) -> StateId) -> State<'static> {
         }
     }
     State {
-        name: name_in(line),
-        variant: name_in(line),
+        triggers: triggers.leak(),
+        children: children.leak(),
+        no_routes: no_routes.leak(),
+        ..bare(name_in(line), marks)
+    }
+}
+
+/// Returns a state without edges.
+pub(crate) const fn bare(name: &'static str, marks: Marks) -> State<'static> {
+    State {
+        name,
+        variant: name,
         doc: "",
         was: &[],
         marks,
-        triggers: triggers.leak(),
-        children: children.leak(),
+        triggers: &[],
+        children: &[],
         conditions: &[],
-        no_routes: no_routes.leak(),
+        no_routes: &[],
     }
 }
 

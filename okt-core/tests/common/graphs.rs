@@ -6,7 +6,7 @@ use std::time::Duration;
 use okt_core::check::check;
 use okt_core::{Cause, Graph, Mark, Marks, NoRoute, State, StateId, Trigger};
 
-use crate::build::with_routes;
+use crate::build::{bare, with_routes};
 use crate::rng::Rng;
 
 const NAMES: [&str; 9] = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
@@ -50,15 +50,9 @@ fn draft(rng: &mut Rng) -> Vec<State<'static>> {
             triggers = self::triggers(rng, index, count, &children);
         }
         State {
-            name: NAMES[index],
-            variant: NAMES[index],
-            doc: "",
-            was: &[],
-            marks,
             triggers: triggers.leak(),
             children: children.leak(),
-            conditions: &[],
-            no_routes: &[],
+            ..bare(NAMES[index], marks)
         }
     });
     states.collect()

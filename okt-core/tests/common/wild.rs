@@ -5,6 +5,7 @@ use std::time::Duration;
 use okt_core::routes::Routes;
 use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, Trigger};
 
+use crate::build::bare;
 use crate::ids::any_id;
 use crate::rng::Rng;
 
@@ -49,15 +50,11 @@ fn state(rng: &mut Rng, count: usize) -> State<'static> {
     let triggers: Vec<_> = (0..rng.below(3)).map(|_| trigger(rng, count)).collect();
     let no_routes: Vec<_> = (0..rng.below(2)).map(|_| no_route(rng, count)).collect();
     State {
-        name,
-        variant: name,
-        doc: "",
         was: if rng.one_in(4) { &NAMES[..2] } else { &[] },
-        marks,
         triggers: triggers.leak(),
         children: children.leak(),
-        conditions: &[],
         no_routes: no_routes.leak(),
+        ..bare(name, marks)
     }
 }
 

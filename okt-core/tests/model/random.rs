@@ -19,14 +19,14 @@ pub(crate) fn graph(rng: &mut Rng) -> Graph<'static> {
     };
     // Half of the graphs are nearly sound, so that one fault is not hidden among ten.
     let is_wild = rng.one_in(2);
-    let states = (0..count)
+    let states: Vec<_> = (0..count)
         .map(|index| state(rng, index, count, kind, is_wild))
         .collect();
     Graph {
         name: "Random",
         doc: "",
         kind,
-        states: leak(states),
+        states: states.leak(),
         routes: Routes::NONE,
     }
 }
@@ -90,19 +90,21 @@ fn state(rng: &mut Rng, index: usize, count: usize, kind: Kind, is_wild: bool) -
     } else {
         0
     };
-    let no_routes = (0..claims).map(|_| NoRoute {
-        to: target(rng),
-        reason: "because",
-    });
+    let no_routes: Vec<_> = (0..claims)
+        .map(|_| NoRoute {
+            to: target(rng),
+            reason: "because",
+        })
+        .collect();
     State {
         name: NAMES[index],
         variant: NAMES[index],
         doc: "",
         was: &[],
         marks,
-        no_routes: leak(no_routes.collect()),
-        triggers: leak(triggers),
-        children: leak(children),
+        no_routes: no_routes.leak(),
+        triggers: triggers.leak(),
+        children: children.leak(),
         conditions: &[],
     }
 }
@@ -118,8 +120,4 @@ fn cause(rng: &mut Rng, kind: Kind) -> Cause {
         (5, Kind::Pass) => Cause::OnGiveUp,
         (5 | 6.., _) => Cause::Named,
     }
-}
-
-fn leak<T>(items: Vec<T>) -> &'static [T] {
-    Box::leak(items.into_boxed_slice())
 }

@@ -78,18 +78,19 @@ impl Way {
         expected: usize,
         place: &str,
     ) -> io::Result<Process> {
-        let program = env::current_exe()?;
-        self.start_of(&program, kubeconfig, namespace, expected, place)
+        self.start_of(None, kubeconfig, namespace, expected, place)
     }
 
+    /// Starts a controller of another build of this program, or of this one.
     fn start_of(
         self,
-        program: &Path,
+        program: Option<&Path>,
         kubeconfig: &Path,
         namespace: &str,
         expected: usize,
         place: &str,
     ) -> io::Result<Process> {
+        let program = program.map_or_else(env::current_exe, |other| Ok(other.into()))?;
         Process::start(
             Command::new(program)
                 .args([CHILD, self.name()])
@@ -136,10 +137,8 @@ impl Side {
 
     /// Starts the controller.
     pub(crate) fn start(&self, kubeconfig: &Path, namespace: &str) -> io::Result<Process> {
-        match &self.program {
-            Some(program) => (self.way).start_of(program, kubeconfig, namespace, 0, "alone"),
-            None => self.way.start(kubeconfig, namespace, 0),
-        }
+        let program = self.program.as_deref();
+        (self.way).start_of(program, kubeconfig, namespace, 0, "alone")
     }
 }
 
