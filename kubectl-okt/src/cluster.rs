@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use okt_runtime::limit_answers;
 
 use crate::error::{Error, chain};
 
@@ -80,8 +81,9 @@ impl Connection {
             config.default_namespace.clone_from(namespace);
         }
         let address = config.cluster_url.to_string();
-        Client::try_from(config).map_err(|error| {
+        let client = Client::try_from(config).map_err(|error| {
             Error::Failed(format!("cannot connect to {address}: {}", chain(&error)))
-        })
+        })?;
+        Ok(limit_answers(client))
     }
 }

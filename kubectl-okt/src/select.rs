@@ -8,7 +8,7 @@ use futures::stream::select_all;
 use futures::{Stream, StreamExt};
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use okt_core::Graph;
 use okt_runtime::view::{Kind, RequestError, View, plain};
 
@@ -248,7 +248,7 @@ pub(crate) fn watch_and_tell<'k>(
     tell: impl Fn(String) + Clone + Send + 'k,
 ) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
     select_all(kinds.into_iter().map(|kind| {
-        let events = watcher(kind.objects(client, namespace), config.clone()).default_backoff();
+        let events = kind.events(client, namespace, config.clone());
         let tell = tell.clone();
         let events = events.filter_map(move |event| {
             ready(match event {

@@ -1,6 +1,7 @@
 //! Why work failed, and whether a retry helps.
 
 use std::fmt;
+use std::time::Duration;
 
 use okt_core::pass::Failed;
 
@@ -22,7 +23,11 @@ use okt_core::pass::Failed;
 /// assert!(wrong.is_permanent());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure(Failed);
+pub struct Failure {
+    failed: Failed,
+    /// How long the API server asks to wait before the next attempt.
+    retry_after: Option<Duration>,
+}
 
 impl Failure {
     /// Creates a failure that a retry may fix; OKT retries with backoff.
@@ -30,7 +35,7 @@ impl Failure {
     /// `reason` is one word in `PascalCase`, shown in conditions; `message` is for people and must be the
     /// same for the same failure: no times, counters or addresses that change.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self(Failed::retry(reason, message))
+        Self::of_step(Failed::retry(reason, message))
     }
 
     /// Creates a failure that only a change of the spec can fix.
@@ -38,43 +43,59 @@ impl Failure {
     /// The object takes the `on_error` trigger of its state. Without that trigger the work is not repeated until the spec
     /// changes; a resting object still follows its desired state and its observation.
     pub fn permanent(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self(Failed::permanent(reason, message))
+        Self::of_step(Failed::permanent(reason, message))
     }
 
     /// Converts the failure of a step.
     pub(crate) fn of_step(failed: Failed) -> Self {
-        Self(failed)
+        Self {
+            failed,
+            retry_after: None,
+        }
+    }
+
+    /// Notes how long the API server asks to wait.
+    pub(crate) fn after(self, retry_after: Option<Duration>) -> Self {
+        Self {
+            retry_after,
+            ..self
+        }
+    }
+
+    /// Returns how long the API server asks to wait before the next attempt, if it does.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Appends a text to the message.
     #[cfg(feature = "reach")]
     pub(crate) fn saying(mut self, more: &str) -> Self {
         if !more.is_empty() {
-            self.0.message.push_str(": ");
-            self.0.message.push_str(more);
+            self.failed.message.push_str(": ");
+            self.failed.message.push_str(more);
         }
         self
     }
 
     /// Returns the reason, one word for machines.
     pub fn reason(&self) -> &str {
-        &self.0.reason
+        &self.failed.reason
     }
 
     /// Returns the message, for people.
     pub fn message(&self) -> &str {
-        &self.0.message
+        &self.failed.message
     }
 
     /// Returns whether a retry does not help.
     pub fn is_permanent(&self) -> bool {
-        self.0.permanent
+        self.failed.permanent
     }
 }
 
 impl From<Failure> for Failed {
     fn from(failure: Failure) -> Self {
-        failure.0
+        failure.failed
     }
 }
 

@@ -73,8 +73,10 @@ mod telemetry;
 mod test_hooks;
 mod texts;
 pub mod view;
+mod watch;
 mod wire;
 
+pub use api_timeout::limit_answers;
 pub use author::application::{Application, ExtraOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};

@@ -56,6 +56,7 @@ use crate::telemetry::operators::controller;
 use crate::telemetry::outbox::Outbox;
 use crate::telemetry::sinks::{AnySink, Deliveries, Sink, Sinks};
 use crate::texts::seconds;
+use crate::watch::Connection;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
 
@@ -487,9 +488,10 @@ impl<A: Application> Operator<A> {
             return Ok(());
         }
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
-        let crd = watch_crd::<A::Resource>(self.client.clone(), readiness_in);
+        let connection = Connection::new(&self.client);
+        let crd = watch_crd::<A::Resource>(connection.clone(), readiness_in);
         let stopping = CancellationToken::new();
-        let namespaces = watched(&self.namespaces);
+        let namespaces = namespaces(&self.namespaces);
         let metrics = self.measured(namespaces.len());
         let (telemetry, deliveries) = self.telemetry(metrics.as_ref());
         let application = Arc::new(self.application);
@@ -506,7 +508,7 @@ impl<A: Application> Operator<A> {
             queues.push((namespace.clone(), queue.clone()));
             let shared = Arc::new(Shared {
                 application: Arc::clone(&application),
-                client: self.client.clone(),
+                connection: connection.clone(),
                 cluster: cluster::<A>(is_namespaced, namespace.clone()),
                 pass: A::pass(),
                 memory: Memory::default(),
@@ -644,7 +646,7 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
 }
 
 /// Returns the namespaces to watch; none means all.
-pub(crate) fn watched(namespaces: &[String]) -> Vec<Option<String>> {
+pub(crate) fn namespaces(namespaces: &[String]) -> Vec<Option<String>> {
     if namespaces.is_empty() {
         return vec![None];
     }

@@ -28,11 +28,12 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Change, Owned};
 use self::places::{lost, moved};
 pub(crate) use self::report::text;
+use crate::api_timeout::limit_answers;
 use crate::author::application::Application;
 use crate::cache::pruned::decode_unquoted;
 use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
-use crate::operator::{Operator, watched};
+use crate::operator::{Operator, namespaces as watched};
 use crate::texts::{chain, said_by_api};
 use crate::view::{Kind, View};
 
@@ -100,6 +101,7 @@ pub(crate) async fn preview<A: Application>(
     (account, beside): (&ServiceAccount, Rbac),
 ) -> Result<Preview, String> {
     let (client, application, watch) = operator.parts();
+    let client = limit_answers(client);
     let selected = ListParams {
         label_selector: watch.label_selector,
         field_selector: watch.field_selector,

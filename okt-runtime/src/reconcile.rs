@@ -72,7 +72,9 @@ pub(crate) async fn reconcile<A: Application>(
 fn reconciled(requeue: Requeue, failed: Option<WriteError>) -> Reconciled {
     match (failed, requeue.wait()) {
         (Some(WriteError::Refused), _) => Reconciled::TerminalError,
-        (Some(WriteError::Conflict | WriteError::Failed), _) => Reconciled::Error,
+        (Some(WriteError::Conflict | WriteError::Failed | WriteError::Busy(_)), _) => {
+            Reconciled::Error
+        }
         (None, Some(Requeue::SHORTEST)) => Reconciled::Requeue,
         (None, Some(_)) => Reconciled::RequeueAfter,
         (None, None) => Reconciled::Success,

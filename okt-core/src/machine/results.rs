@@ -150,6 +150,8 @@ pub enum WriteError {
     Refused,
     /// A retry may help.
     Failed,
+    /// A retry may help after this time, which the server asks for.
+    Busy(Duration),
 }
 
 /// What comes after a write that failed.

@@ -54,6 +54,8 @@ pub(super) enum Scope {
         paused: bool,
         abandoned: bool,
     },
+    /// Nothing: the server asked for the wait.
+    Server,
 }
 
 impl Scope {
@@ -61,6 +63,7 @@ impl Scope {
         match error {
             // The newer version that caused the conflict comes as an event.
             WriteError::Conflict => Self::Version(object.version),
+            WriteError::Busy(_) => Self::Server,
             WriteError::Refused | WriteError::Failed => Self::Request {
                 generation: object.generation,
                 paused: object.paused,
@@ -70,11 +73,11 @@ impl Scope {
     }
 
     fn is_of(self, object: &Object) -> bool {
-        let error = match self {
-            Self::Version(_) => WriteError::Conflict,
-            Self::Request { .. } => WriteError::Failed,
-        };
-        self == Self::of(error, object)
+        match self {
+            Self::Version(_) => self == Self::of(WriteError::Conflict, object),
+            Self::Request { .. } => self == Self::of(WriteError::Failed, object),
+            Self::Server => true,
+        }
     }
 }
 
@@ -129,6 +132,10 @@ impl Trouble {
         self.times = self.times.saturating_add(1);
         let since = *self.since.get_or_insert(now);
         let wait = setup.backoff.wait(self.times, object.seed);
+        let wait = match error {
+            WriteError::Busy(asked) => wait.max(asked),
+            WriteError::Conflict | WriteError::Refused | WriteError::Failed => wait,
+        };
         self.wait = Some((now.after(wait), Scope::of(error, object)));
         self.refused = error == WriteError::Refused;
         let (times, time) = LASTING;

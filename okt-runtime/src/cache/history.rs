@@ -10,7 +10,7 @@ use kube::api::ListParams;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::api_timeout::answer;
+use crate::api_timeout::{answer, retry_after};
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
 use crate::texts::chain;
@@ -18,6 +18,9 @@ use crate::wire::object::LifecycleObject;
 
 /// How often the history is checked although nothing seems wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);
+
+/// The least time between two checks, of which the first failed.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// The newest version that the API server has shown.
 #[derive(Debug, Default)]
@@ -74,6 +77,7 @@ impl History {
                         "cannot read the resource version of the API server: {}",
                         chain(&error)
                     );
+                    sleep(retry_after(&error).unwrap_or(PAUSE)).await;
                     continue;
                 }
             };

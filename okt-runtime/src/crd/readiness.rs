@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client};
+use kube::Api;
+use kube::runtime::watcher;
 use okt_core::stored::{StoredGraph, Unread};
 use okt_core::{Graph, Lifecycle};
 use serde_json::Value;
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::crd::definition::{GRAPH_ANNOTATION, crd};
 use crate::texts::chain;
+use crate::watch::{BACKOFF, Connection, retried};
 use crate::wire::object::LifecycleObject;
 
 /// Whether the CRD in the cluster fits this operator.
@@ -45,13 +46,14 @@ impl Readiness {
 
 /// Reads the CRD at start and on every change, as long as the future is polled.
 pub(crate) async fn watch_crd<K: LifecycleObject>(
-    client: Client,
+    connection: Connection,
     readiness: watch::Sender<Readiness>,
 ) {
     let name = K::crd_name();
+    let client = connection.for_watch("CustomResourceDefinition");
     let api: Api<CustomResourceDefinition> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = Box::pin(watcher(api, config).default_backoff());
+    let mut events = Box::pin(retried(watcher(api, config), BACKOFF));
     let mut found = false;
     loop {
         let next = match events.try_next().await {

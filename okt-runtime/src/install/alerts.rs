@@ -119,6 +119,18 @@ fn of_operator(operator: &Monitored) -> Vec<Alert> {
             ),
         },
     ];
+    alerts.push(Alert {
+        name: "OktWatchSilent",
+        expression: format!(
+            "max by (controller, kind) (okt_watch_silence_seconds{{{of}}}) > 300"
+        ),
+        lasts: "5m",
+        severity: "critical",
+        summary: format!(
+            "the API server has not answered the watch of {{{{ $labels.kind }}}} for {{{{ $value | humanizeDuration }}}}: \
+             the operator of {controller} knows nothing newer"
+        ),
+    });
     if let Some(graph) = operator.graph {
         alerts.extend(stuck(controller, &of, graph));
     }

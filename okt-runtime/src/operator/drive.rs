@@ -75,12 +75,13 @@ pub(crate) async fn drive<A: Application>(
             let mut watching = Watching::new(&shared, &objects, &queue, &requeues, &settings);
             let others = async {
                 let wake = |name| wakes.wake(name);
-                (shared.cluster.watch(&shared.client, &shared.gate, wake)).await;
+                (shared.cluster.watch(&shared.connection, &shared.gate, wake)).await;
                 // It ends at once where there are no other kinds.
                 std::future::pending::<()>().await;
             };
             let namespace = settings.namespace.as_deref();
-            let went_back = (shared.history).went_back::<A::Resource>(&shared.client, namespace);
+            let went_back =
+                (shared.history).went_back::<A::Resource>(&shared.connection.client, namespace);
             tokio::select! {
                 () = went_back => {
                     shared.memory.rewind();

@@ -1,5 +1,6 @@
 //! The part of an operator in one namespace, as monitoring sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::operator::watching::QueueOf;
 use crate::reconcile::shared::Shared;
 use crate::sharding::gate::{Access, GateMember};
 use crate::telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNOWN};
+use crate::watch::TOO_SILENT;
 
 /// The part of an operator in one namespace, or all of it.
 pub(super) struct OperatorPart<A: Application> {
@@ -65,7 +67,21 @@ impl<A: Application> Inspected for OperatorPart<A> {
             Readiness::Unfit(why) => return Some(why.clone()),
             Readiness::Fit { .. } => {}
         }
-        (!self.shared.is_warm()).then(|| "the caches are not filled yet".to_owned())
+        if !self.shared.is_warm() {
+            return Some("the caches are not filled yet".to_owned());
+        }
+        let silent = |(_, silence): &(String, Duration)| *silence >= TOO_SILENT;
+        let (kind, silence) = self.silences().into_iter().find(silent)?;
+        let silence = Duration::from_secs(silence.as_secs());
+        Some(format!(
+            "the API server has not answered the watch of {kind} for {silence:?}"
+        ))
+    }
+
+    fn silences(&self) -> BTreeMap<String, Duration> {
+        let mut silences = self.shared.connection.watched.silences();
+        silences.extend(self.shared.gate.silences());
+        silences
     }
 
     fn pending(&self) -> Option<usize> {

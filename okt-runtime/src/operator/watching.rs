@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use tokio::time::Instant;
 
 use crate::author::application::Application;
@@ -33,6 +33,7 @@ use crate::sharding::gate::GateMember;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::selector::only;
 use crate::texts::LastError;
+use crate::watch::{BACKOFF, retried};
 
 /// How long the ranges must stay the same before one watch replaces several.
 const REST: Duration = Duration::from_mins(1);
@@ -177,13 +178,15 @@ impl<A: Application> Watching<A> {
     /// Begins to watch ranges.
     fn part(&self, ranges: Ranges) -> Part<A::Resource> {
         let has_selector = ranges != Ranges::ALL && !self.filtering.is_refused;
+        let kind = A::Resource::kind(&());
+        let client = self.shared.connection.for_watch(&kind);
         let client = if has_selector {
-            only(&self.shared.client, ranges)
+            only(&client, ranges)
         } else {
-            self.shared.client.clone()
+            client
         };
         let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
-        let events = watcher(api, self.config.clone()).default_backoff();
+        let events = retried(watcher(api, self.config.clone()), BACKOFF);
         Part {
             ranges,
             requested: ranges,

@@ -23,6 +23,7 @@ use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::telemetry::Telemetry;
 use crate::texts::{panic_text, seconds};
+use crate::watch::Connection;
 use crate::wire::object::LifecycleObject;
 
 /// How long the lists of other kinds may take.
@@ -77,9 +78,10 @@ impl<'a, A: Application> Owned<'a, A> {
             let mut becoming = Box::pin(cluster.becoming_known());
             while cluster.known() != Ranges::ALL && becoming.next().await.is_some() {}
         };
+        let connection = Connection::new(client);
         tokio::select! {
             () = listed => {}
-            () = cluster.watch(client, &Gate::Always, |_| ()) => {}
+            () = cluster.watch(&connection, &Gate::Always, |_| ()) => {}
             () = tokio::time::sleep(PATIENCE) => {
                 return Err("the kinds that it owns and refers to were not listed within a minute".to_owned());
             }

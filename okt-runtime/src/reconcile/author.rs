@@ -60,7 +60,7 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let (leaving, is_alone) = (effect.leaving, !has_lifecycle::<A::Resource>());
         let hands = Hands {
-            client: shared.client.clone(),
+            client: shared.connection.client.clone(),
             cluster: Arc::clone(&shared.cluster),
             pace: self.pace(),
             creates: !leaving,

@@ -118,7 +118,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Removes parts of the status by a merge patch; returns the answer, for the machine.
     async fn take_away(&mut self, patch: &Value) -> Result<Stored, kube::Error> {
         let meta = self.object.meta();
-        let written = report::take_away(&self.shared.client, meta, patch).await?;
+        let written = report::take_away(&self.shared.connection.direct, meta, patch).await?;
         self.shared.telemetry.wrote(Written::Status);
         Ok(self.became(written))
     }
@@ -135,7 +135,7 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
         let history = &self.shared.history;
         let newest = history.newest();
-        let written = report::write(&self.shared.client, &*self.object, status).await?;
+        let written = report::write(&self.shared.connection.direct, &*self.object, status).await?;
         self.shared.telemetry.wrote(Written::Status);
         history.wrote(written.meta().resource_version.as_deref(), newest);
         Ok(written)
@@ -181,7 +181,13 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Adds the finalizer.
     pub(super) async fn add_finalizer(&mut self, effect: AddFinalizer) {
         let meta = self.object.meta();
-        match finalizer::set(&self.shared.client, meta, &finalizer::addition(meta)).await {
+        match finalizer::set(
+            &self.shared.connection.direct,
+            meta,
+            &finalizer::addition(meta),
+        )
+        .await
+        {
             Ok(written) => {
                 self.shared.telemetry.wrote(Written::Finalizer);
                 let stored = self.became(written);

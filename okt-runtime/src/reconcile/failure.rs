@@ -11,6 +11,7 @@ use okt_core::{Lifecycle, reasons};
 
 use super::occurrences::troubles;
 use super::reconciliation::Reconciliation;
+use crate::api_timeout::retry_after;
 use crate::author::application::{Application, StateOf};
 use crate::clock::moment;
 use crate::reconcile::change::{PassOf, change};
@@ -34,7 +35,7 @@ impl Remembered {
         let kind = match error {
             kube::Error::Api(status) if status.is_conflict() => WriteError::Conflict,
             error if remedy(error).is_some() => WriteError::Refused,
-            _ => WriteError::Failed,
+            error => retry_after(error).map_or(WriteError::Failed, WriteError::Busy),
         };
         let retry = (self.machine).write_failed(write, kind, setup, moment());
         self.note_failure(retry, error);
@@ -135,7 +136,7 @@ impl<A: Application> Reconciliation<'_, A> {
         if change(object, &status, pass) == StatusDiff::None {
             return Ok(None);
         }
-        let written = report::write(&self.shared.client, object, &status).await?;
+        let written = report::write(&self.shared.connection.direct, object, &status).await?;
         self.shared.telemetry.wrote(Written::Status);
         for trouble in troubles(object.status_of(), &status) {
             self.happened(trouble);

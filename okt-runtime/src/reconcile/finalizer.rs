@@ -32,7 +32,7 @@ pub(crate) async fn release<A: Application>(
     state: Option<&'static str>,
     abandoned: bool,
 ) -> Result<(), kube::Error> {
-    set::<A::Resource>(&shared.client, meta, &removal(meta)).await?;
+    set::<A::Resource>(&shared.connection.direct, meta, &removal(meta)).await?;
     shared.telemetry.wrote(Written::Finalizer);
     tracing::info!(state, abandoned, "released");
     if abandoned {

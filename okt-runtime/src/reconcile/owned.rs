@@ -168,7 +168,7 @@ fn site<'a, A: Application>(
     may_write: &'a (dyn Fn() -> bool + Send + Sync),
 ) -> Site<'a, A::Resource> {
     Site {
-        client: &shared.client,
+        client: &shared.connection.direct,
         cluster: &shared.cluster,
         object,
         may_write,

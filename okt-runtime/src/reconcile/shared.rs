@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kube::CustomResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Client, CustomResourceExt};
 use okt_core::Graph;
 use okt_core::backoff::Backoff;
 use okt_core::machine::{Graphs, OperatorFacts, Setup};
@@ -25,12 +25,13 @@ use crate::sharding::gate::{Access, Gate, GateMember};
 use crate::sharding::ranges::{Range, Ranges};
 use crate::telemetry::Telemetry;
 use crate::test_hooks::TestHooks;
+use crate::watch::Connection;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// The values that all reconciliations of one operator share.
 pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
-    pub(crate) client: Client,
+    pub(crate) connection: Connection,
     pub(crate) cluster: Arc<Cluster<A::Resource>>,
     /// The pass that runs in every reconciliation.
     pub(crate) pass: Option<PassGraph<A>>,
@@ -112,7 +113,7 @@ impl<A: Application> Shared<A> {
     pub(crate) fn context(&self, object: Arc<A::Resource>) -> Context<A::Resource> {
         Context::new(
             object,
-            self.client.clone(),
+            self.connection.client.clone(),
             Arc::clone(&self.cluster),
             self.clock.clone(),
             self.gate.clone(),

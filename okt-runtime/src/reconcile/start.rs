@@ -71,7 +71,8 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
-        let api = api::<Cached<A::Resource>>(&self.shared.client, meta.namespace.as_deref());
+        let api =
+            api::<Cached<A::Resource>>(&self.shared.connection.direct, meta.namespace.as_deref());
         // A list of one object: the operator needs no other permission for it.
         let one = ListParams::default().fields(&format!("metadata.name={name}"));
         let list = answer(api.list_metadata(&one)).await.map_err(|error| {

@@ -156,7 +156,7 @@ impl Unreadable<'_> {
         };
         let version = meta.resource_version.as_deref();
         let said = StatusPatch::of::<A::Resource>(version, &status);
-        let api = api::<Cached<A::Resource>>(&shared.client, meta.namespace.as_deref());
+        let api = api::<Cached<A::Resource>>(&shared.connection.direct, meta.namespace.as_deref());
         let name = meta.name.as_deref().unwrap_or_default();
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;

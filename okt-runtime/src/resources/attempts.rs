@@ -54,7 +54,11 @@ impl LastAttempt {
         match &self.failure {
             // OKT retries a permanent failure after the longest wait.
             Some(failure) if failure.is_permanent() => pace.backoff.longest(),
-            Some(_) | None => pace.backoff.wait(self.times, pace.seed),
+            Some(failure) => {
+                let asked = failure.retry_after().unwrap_or_default();
+                pace.backoff.wait(self.times, pace.seed).max(asked)
+            }
+            None => pace.backoff.wait(self.times, pace.seed),
         }
     }
 
@@ -62,7 +66,8 @@ impl LastAttempt {
     ///
     /// Unrelated events do not shorten the wait.
     pub(super) fn wait(&self, pace: &Pace) -> Option<Duration> {
-        if self.occasion != pace.occasion {
+        let is_asked = (self.failure.as_ref()).is_some_and(|it| it.retry_after().is_some());
+        if self.occasion != pace.occasion && !is_asked {
             return None;
         }
         let left = self.backoff(pace).checked_sub(self.last.elapsed())?;

@@ -8,7 +8,7 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
@@ -22,6 +22,7 @@ use crate::clock::{after, until};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::texts::{LastError, said_by_watch};
+use crate::watch::{BACKOFF, Connection, retried};
 use crate::wire::object::LifecycleObject;
 
 /// The page size of a list, in objects.
@@ -247,7 +248,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
-    pub(crate) async fn watch(&self, client: &Client, gate: &Gate, wake: impl Fn(Name)) {
+    pub(crate) async fn watch(&self, connection: &Connection, gate: &Gate, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();
         let owned = owned.map(|(number, kind)| (Side::Owned(number), kind));
         let referred = self.watches.referred.iter().enumerate();
@@ -255,9 +256,9 @@ impl<K: LifecycleObject> Cluster<K> {
         let wake = &wake;
         let all = owned
             .chain(referred)
-            .map(|side| self.watch_kind(client, gate, side, wake));
+            .map(|side| self.watch_kind(connection, gate, side, wake));
         let all = futures::future::join_all(all.collect::<Vec<_>>());
-        let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(client, it, wake));
+        let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(connection, it, wake));
         let mapped = futures::future::join_all(mapped.collect::<Vec<_>>());
         futures::future::join(all, mapped).await;
     }
@@ -265,18 +266,19 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Returns the events of a kind; with `is_bare` it watches the metadata alone.
     fn events(
         &self,
-        client: &Client,
+        connection: &Connection,
         kind: &Kind,
         config: watcher::Config,
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
+        let client = connection.for_watch(&kind.api.kind);
         if is_bare {
-            let api: Api<Bare> = self.api(client, kind);
-            let events = watcher(api, config).default_backoff();
+            let api: Api<Bare> = self.api(&client, kind);
+            let events = retried(watcher(api, config), BACKOFF);
             events.map(|event| Ok(bared(event?))).boxed()
         } else {
-            let api: Api<Kept> = self.api(client, kind);
-            watcher(api, config).default_backoff().boxed()
+            let api: Api<Kept> = self.api(&client, kind);
+            retried(watcher(api, config), BACKOFF).boxed()
         }
     }
 
@@ -293,8 +295,8 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Watches a mapped kind and enqueues the objects that each change concerns.
-    async fn watch_mapped(&self, client: &Client, mapped: &Mapped, wake: &impl Fn(Name)) {
-        let mut events = self.events(client, &mapped.kind, mapped.config.clone(), false);
+    async fn watch_mapped(&self, connection: &Connection, mapped: &Mapped, wake: &impl Fn(Name)) {
+        let mut events = self.events(connection, &mapped.kind, mapped.config.clone(), false);
         // All objects are reconciled at the start anyway.
         let mut was_listed = false;
         let mut last_error = LastError::default();
@@ -319,7 +321,7 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Returns the events of one side, of the objects whose owners are in these ranges.
     fn events_of(
         &self,
-        client: &Client,
+        connection: &Connection,
         side: Side,
         kind: &Kind,
         ranges: Ranges,
@@ -329,12 +331,12 @@ impl<K: LifecycleObject> Cluster<K> {
             Side::Owned(number) => {
                 let config = watcher::Config::default().page_size(PAGE);
                 let config = config.labels(&self.identity.selector(ranges));
-                self.events(client, kind, config, self.is_bare(number))
+                self.events(connection, kind, config, self.is_bare(number))
             }
             // Any object may refer to any of them.
             Side::Referred(number) => {
                 let config = self.watches.referred[number].config.clone();
-                self.events(client, kind, config, false)
+                self.events(connection, kind, config, false)
             }
         }
     }
@@ -342,7 +344,7 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Watches a kind: of an owned one only the objects whose owners this replica acts on.
     async fn watch_kind(
         &self,
-        client: &Client,
+        connection: &Connection,
         gate: &Gate,
         (side, kind): (Side, &Kind),
         wake: &impl Fn(Name),
@@ -353,7 +355,7 @@ impl<K: LifecycleObject> Cluster<K> {
         };
         let mut ranges = wanted.now();
         self.note_listed(side, Ranges::NONE);
-        let mut events = self.events_of(client, side, kind, ranges);
+        let mut events = self.events_of(connection, side, kind, ranges);
         let mut narrows = None;
         let mut fresh = Vec::new();
         let mut last_error = LastError::default();
@@ -367,14 +369,14 @@ impl<K: LifecycleObject> Cluster<K> {
                         narrows = (now != ranges).then(|| after(REST));
                     } else {
                         ranges = now;
-                        events = self.events_of(client, side, kind, ranges);
+                        events = self.events_of(connection, side, kind, ranges);
                         narrows = None;
                     }
                     continue;
                 }
                 () = until(narrows) => {
                     ranges = wanted.now();
-                    events = self.events_of(client, side, kind, ranges);
+                    events = self.events_of(connection, side, kind, ranges);
                     narrows = None;
                     continue;
                 }

@@ -14,7 +14,7 @@ use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::Key;
-use crate::api_timeout::answer;
+use crate::api_timeout::{answer, retry_after};
 use crate::failure::Failure;
 use crate::texts::{chain, said_by_api};
 use crate::wire::object::LifecycleObject;
@@ -204,7 +204,7 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         403 => Failure::retry(reasons::FORBIDDEN, message),
         404 => Failure::retry(reasons::NOT_FOUND, message),
         409 => Failure::retry(reasons::CONFLICT, message),
-        _ => Failure::retry(reasons::FAILED, message),
+        _ => Failure::retry(reasons::FAILED, message).after(retry_after(error)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The gate that every reconciliation asks: may this replica act on the object now?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures::future::Either;
 use futures::{Stream, stream};
@@ -11,6 +12,7 @@ use super::protocol::Held;
 use super::ranges::{RANGES, Range, Ranges};
 use super::time::Stopwatch;
 use crate::telemetry::operators::Replica;
+use crate::watch::Watched;
 
 /// What a replica may do with an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct MembershipHandle {
     group: String,
     pub(crate) held: watch::Receiver<Held>,
     pub(crate) stopwatch: Stopwatch,
+    /// The watch of the leases.
+    pub(crate) watched: Watched,
     parties: Mutex<Vec<Weak<dyn GateMember>>>,
 }
 
@@ -77,6 +81,7 @@ impl MembershipHandle {
             group,
             held,
             stopwatch,
+            watched: Watched::default(),
             parties: Mutex::default(),
         })
     }
@@ -186,6 +191,14 @@ impl Gate {
             of: usize::from(RANGES),
             epoch: standing.held.borrow().epoch,
         })
+    }
+
+    /// Returns the watch of the leases that tell what this replica holds, with its silence; nothing if there are none.
+    pub(crate) fn silences(&self) -> BTreeMap<String, Duration> {
+        match self {
+            Self::Always | Self::Leader(_) => BTreeMap::new(),
+            Self::Member(standing) => standing.watched.silences(),
+        }
     }
 
     /// Tells the member about an operator.

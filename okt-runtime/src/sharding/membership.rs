@@ -13,9 +13,9 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as Stored;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::runtime::utils::Backoff;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client};
+use okt_core::backoff::Backoff;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,7 +28,9 @@ use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
 use super::ranges::RANGES;
 use super::table::{Name, Table};
 use super::time::Stopwatch;
+use crate::api_timeout::{Contact, Limits};
 use crate::texts::{LastError, said_by_api};
+use crate::watch::retried;
 
 /// The default length of a lease: that of other controllers.
 const LEASE: Duration = Duration::from_secs(15);
@@ -169,7 +171,8 @@ impl Membership {
             MembershipHandle::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
         let stopping = CancellationToken::new();
         let process = Process {
-            leases: Api::namespaced(client, &group.namespace),
+            leases: Api::namespaced(client.clone(), &group.namespace),
+            client,
             timing: Timing::of(group.lease),
             group,
             held: held_in,
@@ -221,6 +224,7 @@ impl Drop for Membership {
 
 /// This process in a group: one member after the other.
 struct Process {
+    client: Client,
     leases: Api<Stored>,
     group: Group,
     timing: Timing,
@@ -343,7 +347,22 @@ impl Process {
     ) -> impl futures::Stream<Item = watcher::Result<watcher::Event<Stored>>> + use<> {
         let config =
             watcher::Config::default().labels(&format!("{GROUP_LABEL}={}", self.group.name));
-        watcher(self.leases.clone(), config).backoff(Every(self.timing.retry))
+        let Timing { answer, expiry, .. } = self.timing;
+        // A replica sees its own renewals: a watch that is silent for so long is broken.
+        let limits = Limits {
+            begin: answer,
+            rest: answer,
+            silence: expiry,
+        };
+        // Where leases are refused, this replica acts on nothing.
+        let (watched, contact) = (&self.standing.watched, Contact::new(false));
+        let client = watched.client(&self.client, "Lease", limits, contact);
+        let leases = Api::namespaced(client, &self.group.namespace);
+        // Who watches leases cannot wait for long.
+        retried(
+            watcher(leases, config),
+            Backoff::new(self.timing.retry, expiry),
+        )
     }
 
     /// Converts an event of the watch; collects lists.
@@ -494,19 +513,4 @@ async fn delete(
 
 fn decoded(lease: serde_json::Value) -> kube::Result<Stored> {
     serde_json::from_value(lease).map_err(kube::Error::SerdeError)
-}
-
-/// A backoff that stays the same: who watches leases cannot wait for half a minute.
-struct Every(Duration);
-
-impl Iterator for Every {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        Some(self.0)
-    }
-}
-
-impl Backoff for Every {
-    fn reset(&mut self) {}
 }

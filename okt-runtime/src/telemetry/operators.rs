@@ -64,6 +64,9 @@ pub(crate) trait Inspected: Send + Sync {
     /// Returns why the operator is not ready; nothing if it is.
     fn unready(&self) -> Option<String>;
 
+    /// Returns the kinds that the operator watches, each with the time since the API server last answered its watch.
+    fn silences(&self) -> BTreeMap<String, Duration>;
+
     /// Returns how many transitions of the operator are to be delivered; none if it delivers none.
     fn pending(&self) -> Option<usize>;
 

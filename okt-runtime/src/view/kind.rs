@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
@@ -18,6 +19,7 @@ use super::text::clean;
 use crate::crd::definition::GRAPH_ANNOTATION;
 use crate::resources::PAGE;
 use crate::texts::chain;
+use crate::watch::{BACKOFF, retried};
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
@@ -301,7 +303,18 @@ impl Kind {
         }
     }
 
-    /// Returns the objects of a namespace, or of all.
+    /// Watches the objects of a namespace, or of all: a list first, then each change. After a failure it waits and tries
+    /// again, for as long as it is polled; give it a client that [limits its answers](crate::limit_answers).
+    pub fn events(
+        &self,
+        client: &Client,
+        namespace: Option<&str>,
+        config: watcher::Config,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Send + use<> {
+        retried(watcher(self.objects(client, namespace), config), BACKOFF)
+    }
+
+    /// Returns the requests about objects of a namespace, or of all.
     pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.is_namespaced => {

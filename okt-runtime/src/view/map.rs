@@ -17,13 +17,14 @@ use futures::StreamExt;
 use futures::stream::select_all;
 use jiff::Timestamp;
 use kube::Client;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 
 use self::board::Board;
 pub use self::serve::MapError;
 use super::kind::Kind;
 use super::object::View;
 use super::text::plain;
+use crate::api_timeout::limit_answers;
 use crate::resources::PAGE;
 use crate::texts::said_by_watch;
 
@@ -62,7 +63,7 @@ impl Map {
     ) -> Self {
         let kinds: Arc<[Kind]> = kinds.into_iter().collect();
         Self {
-            client,
+            client: limit_answers(client),
             board: Arc::new(Mutex::new(Board::of(&kinds))),
             kinds,
             namespaces: namespaces.into_iter().collect(),
@@ -84,10 +85,10 @@ impl Map {
             };
             for namespace in of_namespaces {
                 let config = watcher::Config::default().page_size(PAGE);
-                let events = watcher(kind.objects(&self.client, namespace), config);
+                let events = kind.events(&self.client, namespace, config);
                 let listed = HashSet::new();
                 let place = (number, namespace, listed);
-                let taken = events.default_backoff().scan(place, |place, event| {
+                let taken = events.scan(place, |place, event| {
                     let (number, namespace, listed) = place;
                     self.take(*number, *namespace, listed, event);
                     std::future::ready(Some(()))

@@ -44,6 +44,7 @@ mod retries;
 mod rounds;
 mod secure_metrics;
 mod selection;
+mod silence;
 mod sites;
 mod stampede;
 mod stopping;

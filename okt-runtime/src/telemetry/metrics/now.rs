@@ -29,6 +29,7 @@ struct Snapshot {
     controller: String,
     queue: QueueState,
     tally: Tally,
+    silences: BTreeMap<String, Duration>,
     pending: Option<usize>,
 }
 
@@ -37,14 +38,20 @@ impl Snapshot {
         let (mut queue, mut tally) = (QueueState::default(), Tally::default());
         // All parts of an operator have one outbox.
         let pending = parts.first().and_then(|part| part.pending());
+        let mut silences = BTreeMap::new();
         for part in parts {
             queue.add(part.queue());
             part.tally(&mut tally);
+            for (kind, silence) in part.silences() {
+                let longest: &mut Duration = silences.entry(kind).or_default();
+                *longest = silence.max(*longest);
+            }
         }
         Self {
             controller,
             queue,
             tally,
+            silences,
             pending,
         }
     }
@@ -62,6 +69,7 @@ impl Collector for Now {
         let mut gauges = Gauges(encoder);
         gauges.queues(&all)?;
         gauges.objects(&all)?;
+        gauges.watches(&all)?;
         gauges.deliveries(&all)?;
         gauges.replicas(&replicas)
     }
@@ -167,6 +175,25 @@ impl Gauges<'_> {
             "Objects on their way, by the reason of their condition",
         );
         self.gauge(named, by_reason(|tally| &tally.reconciling))
+    }
+
+    fn watches(&mut self, all: &[Snapshot]) -> fmt::Result {
+        let silences = all.iter().flat_map(|it| {
+            let controller = &*it.controller;
+            let of_kind = move |(kind, silence): (&'_ String, &Duration)| {
+                let labels = [
+                    ("controller", controller.to_owned()),
+                    ("kind", kind.clone()),
+                ];
+                (labels, silence.as_secs_f64())
+            };
+            it.silences.iter().map(of_kind)
+        });
+        let named = (
+            "okt_watch_silence_seconds",
+            "How long ago the API server last answered the watch of a kind; a quiet watch is answered about once a minute",
+        );
+        self.gauge(named, silences)
     }
 
     fn deliveries(&mut self, all: &[Snapshot]) -> fmt::Result {
