@@ -37,7 +37,8 @@ pub fn limit_requests(client: &Client, per_second: u32, burst: u32) -> Client {
 }
 
 /// An average rate with bursts.
-struct Rate {
+#[derive(Debug)]
+pub(crate) struct Rate {
     /// The time between two requests.
     pause: Duration,
     /// How far requests may be ahead of the average.
@@ -47,7 +48,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn new(per_second: u32, burst: u32) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
         let pause = Duration::from_secs(1)
             .checked_div(per_second.max(1))
             .unwrap_or_default();
@@ -62,6 +63,22 @@ impl Rate {
     fn turn(&self) -> Instant {
         let now = Instant::now();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take(&mut next, now)
+    }
+
+    /// Returns whether a request may be sent now; if not, it takes no turn.
+    pub(crate) fn is_now(&self) -> bool {
+        let now = Instant::now();
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *next;
+        let is_now = self.take(&mut next, now) <= now;
+        if !is_now {
+            *next = before;
+        }
+        is_now
+    }
+
+    fn take(&self, next: &mut Instant, now: Instant) -> Instant {
         let due = (*next).max(now);
         *next = due.checked_add(self.pause).unwrap_or(due);
         due.checked_sub(self.ahead)

@@ -1,6 +1,8 @@
 //! What happens to objects, for metrics and sinks: Kubernetes Events, and those of your own. One record, made after its
 //! write succeeded.
 
+#[cfg(feature = "serve")]
+mod connections;
 pub(crate) mod delivery;
 pub(crate) mod event;
 mod ids;

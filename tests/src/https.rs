@@ -48,6 +48,8 @@ pub async fn https_get(
     let mut stream = connector.connect(name, stream).await?;
     let request = format!("GET {path} HTTP/1.0\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await?;
+    // Without it a request may stay in the buffers of the client.
+    stream.flush().await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     Ok(answer)

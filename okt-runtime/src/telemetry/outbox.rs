@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use okt_core::backoff::Backoff;
 use tokio::sync::Notify;
@@ -21,13 +22,22 @@ use crate::wire::limits::HISTORY_LIMIT;
 use crate::wire::read::seed;
 use crate::wire::status::Transition;
 
-/// How many objects have a transition under way to the receiver at the same time.
+/// How many objects have a transition under way to the receiver at the same time. One that takes longer than
+/// [`SLOW`] counts no more.
 const CONCURRENT: usize = 16;
+
+/// How many of the objects whose receiver did not answer last time have one under way: they wait for each other, and
+/// nobody else for them.
+const SILENT: usize = 4;
+
+/// After what time a delivery holds up no other: with those that take as long as they may, there are never more than
+/// `CONCURRENT * LIMIT / SLOW`.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// The backoff of an object whose transition was not taken.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(5));
 
-/// After how many failures in a row one transition at a time asks a receiver that seems to be away.
+/// After how many errors in a row one transition at a time asks a receiver that seems to be away.
 const AWAY: u32 = 3;
 
 /// How many objects that are gone keep transitions that are not delivered.
@@ -52,6 +62,8 @@ struct State {
     objects: HashMap<String, Mailbox>,
     /// The objects whose next transition may be delivered, each once, with the ids of their mailboxes.
     ready: VecDeque<(String, u64)>,
+    /// Those of them whose receiver did not answer last time.
+    silent: VecDeque<(String, u64)>,
     /// The objects that wait for the end of a backoff, in the order of their ends.
     waiting: BTreeMap<(Instant, u64), (String, u64)>,
     waited: u64,
@@ -79,8 +91,20 @@ impl State {
         while let Some(first) = self.waiting.first_entry()
             && first.key().0 <= now
         {
-            self.ready.push_back(first.remove());
+            let (uid, id) = first.remove();
+            self.ready(uid, id);
         }
+    }
+
+    /// Notes that the next transition of an object may be delivered.
+    fn ready(&mut self, uid: String, id: u64) {
+        let is_silent = self.objects.get(&uid).is_some_and(|it| it.is_silent);
+        let queue = if is_silent {
+            &mut self.silent
+        } else {
+            &mut self.ready
+        };
+        queue.push_back((uid, id));
     }
 }
 
@@ -98,6 +122,8 @@ struct Mailbox {
     is_queued: bool,
     /// Failures in a row.
     failures: u32,
+    /// Whether the receiver did not answer last time.
+    is_silent: bool,
     /// Whether the object is gone, or another replica's.
     is_left: bool,
     /// A deletion that waits: until when, and how it is continued.
@@ -196,7 +222,7 @@ impl Outbox {
         if !mailbox.is_queued && !mailbox.pending.is_empty() {
             mailbox.is_queued = true;
             let id = mailbox.id;
-            state.ready.push_back((uid.to_owned(), id));
+            state.ready(uid.to_owned(), id);
         }
         drop(state);
         if dropped > 0 {
@@ -289,6 +315,8 @@ impl Outbox {
     /// Delivers, until `closing` is cancelled and everything is delivered that the receiver takes.
     pub(crate) async fn run(&self, closing: CancellationToken) {
         let mut sending = FuturesUnordered::new();
+        // Those that take long, and those of silent receivers.
+        let (mut slow, mut silent) = (FuturesUnordered::new(), FuturesUnordered::new());
         let mut failures = 0_u32;
         loop {
             let is_away = failures >= AWAY;
@@ -299,34 +327,55 @@ impl Outbox {
                 (false, false) => CONCURRENT,
             };
             while sending.len() < most
-                && let Some((uid, id, event)) = self.next()
+                && let Some((uid, id, event)) = self.next(|state| &mut state.ready)
             {
-                sending.push(self.send(uid, id, event));
+                sending.push(soon(self.send(uid, id, event)));
             }
-            if closing.is_cancelled() && sending.is_empty() {
+            while silent.len() < SILENT.min(most)
+                && let Some((uid, id, event)) = self.next(|state| &mut state.silent)
+            {
+                silent.push(self.send(uid, id, event));
+            }
+            if closing.is_cancelled() && sending.is_empty() && slow.is_empty() && silent.is_empty()
+            {
                 return self.close();
             }
-            tokio::select! {
-                Some(taken) = sending.next(), if !sending.is_empty() => match taken {
-                    Ok(()) => {
-                        if is_away {
-                            tracing::info!(pending = self.pending(), "transitions are delivered again");
-                        }
-                        failures = 0;
-                    }
-                    Err(why) => {
-                        failures = failures.saturating_add(1);
-                        if failures == AWAY {
-                            let pending = self.pending();
-                            tracing::warn!(pending, "the receiver of transitions seems to be away: {why}");
-                        } else {
-                            tracing::debug!("cannot deliver a transition: {why}");
-                        }
+            let has_room = sending.len() < most || silent.len() < SILENT.min(most);
+            let sent = tokio::select! {
+                Some(sent) = sending.next(), if !sending.is_empty() => match sent {
+                    Ok(sent) => Some(sent),
+                    Err(late) => {
+                        slow.push(late);
+                        None
                     }
                 },
-                () = self.next_wait(), if sending.len() < most && !closing.is_cancelled() => {}
-                () = self.moved.notified(), if sending.len() < most => {}
-                () = closing.cancelled(), if !closing.is_cancelled() => {}
+                Some(sent) = slow.next(), if !slow.is_empty() => Some(sent),
+                Some(sent) = silent.next(), if !silent.is_empty() => Some(sent),
+                () = self.next_wait(), if has_room && !closing.is_cancelled() => None,
+                () = self.moved.notified(), if has_room => None,
+                () = closing.cancelled(), if !closing.is_cancelled() => None,
+            };
+            match sent {
+                Some(Sent::Taken) => {
+                    if is_away {
+                        tracing::info!(pending = self.pending(), "transitions are delivered again");
+                    }
+                    failures = 0;
+                }
+                // One receiver of several may be silent.
+                Some(Sent::Unanswered) | None => {}
+                Some(Sent::Failed(why)) => {
+                    failures = failures.saturating_add(1);
+                    if failures == AWAY {
+                        let pending = self.pending();
+                        tracing::warn!(
+                            pending,
+                            "the receiver of transitions seems to be away: {why}"
+                        );
+                    } else {
+                        tracing::debug!("cannot deliver a transition: {why}");
+                    }
+                }
             }
         }
     }
@@ -361,11 +410,14 @@ impl Outbox {
         }
     }
 
-    /// Takes the next transition to deliver.
-    fn next(&self) -> Option<(String, u64, Arc<TransitionEvent>)> {
+    /// Takes the next transition to deliver, of the objects of one queue.
+    fn next(
+        &self,
+        queue: fn(&mut State) -> &mut VecDeque<(String, u64)>,
+    ) -> Option<(String, u64, Arc<TransitionEvent>)> {
         let mut state = self.state();
         state.end_waits();
-        while let Some((uid, id)) = state.ready.pop_front() {
+        while let Some((uid, id)) = queue(&mut state).pop_front() {
             // The object may be forgotten meanwhile.
             let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
                 continue;
@@ -379,29 +431,28 @@ impl Outbox {
         None
     }
 
-    /// Delivers a transition, and notes that it is delivered.
-    ///
-    /// # Errors
-    ///
-    /// If it is to be delivered later.
-    async fn send(
-        &self,
-        uid: String,
-        id: u64,
-        event: Arc<TransitionEvent>,
-    ) -> Result<(), Undelivered> {
+    /// Delivers a transition, and notes that it is delivered, or is to be delivered later.
+    async fn send(&self, uid: String, id: u64, event: Arc<TransitionEvent>) -> Sent {
         // Made within the future, so that a panic of the call itself is contained too.
         let delivery = AssertUnwindSafe(async { self.delivery.take(&event).await });
         let taken = match timeout(LIMIT, delivery.catch_unwind()).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(panic)) => Err(Undelivered::retry(panic_text(&*panic))),
-            Err(_) => Err(Undelivered::retry("no answer within a minute")),
+            Err(_) => {
+                tracing::debug!(
+                    uid,
+                    "cannot deliver a transition: no answer within a minute"
+                );
+                self.count("failed", 1);
+                self.retry(uid, id, true);
+                return Sent::Unanswered;
+            }
         };
         match taken {
             Err(why) if !why.is_refused => {
                 self.count("failed", 1);
-                self.retry(uid, id);
-                return Err(why);
+                self.retry(uid, id, false);
+                return Sent::Failed(why);
             }
             Err(why) => {
                 tracing::error!(
@@ -416,16 +467,17 @@ impl Outbox {
             Ok(()) => self.count("delivered", 1),
         }
         self.end(uid, id, event.number());
-        Ok(())
+        Sent::Taken
     }
 
     /// Lets an object wait for its backoff.
-    fn retry(&self, uid: String, id: u64) {
+    fn retry(&self, uid: String, id: u64, is_silent: bool) {
         let mut state = self.state();
         let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
         mailbox.failures = mailbox.failures.saturating_add(1);
+        mailbox.is_silent = is_silent;
         let due = after(BACKOFF.wait(mailbox.failures, seed(&uid)));
         state.waited = state.waited.wrapping_add(1);
         let key = (due, state.waited);
@@ -439,6 +491,7 @@ impl Outbox {
             return;
         };
         mailbox.failures = 0;
+        mailbox.is_silent = false;
         mailbox.delivered = mailbox.delivered.max(number);
         // It may have been dropped meanwhile.
         while (mailbox.pending.front()).is_some_and(|it| it.number() <= number) {
@@ -446,7 +499,7 @@ impl Outbox {
         }
         mailbox.is_queued = !mailbox.pending.is_empty();
         if mailbox.is_queued {
-            state.ready.push_back((uid, id));
+            state.ready(uid, id);
             return;
         }
         let held = mailbox.held.take();
@@ -467,6 +520,26 @@ impl Outbox {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How an attempt to deliver a transition ended.
+enum Sent {
+    /// It is delivered, or refused for good.
+    Taken,
+    Failed(Undelivered),
+    /// The receiver did not answer.
+    Unanswered,
+}
+
+/// Returns the result of a delivery, or after a while the delivery.
+async fn soon<'a>(
+    send: impl Future<Output = Sent> + Send + 'a,
+) -> Result<Sent, BoxFuture<'a, Sent>> {
+    let mut send = send.boxed();
+    match timeout(SLOW, &mut send).await {
+        Ok(sent) => Ok(sent),
+        Err(_) => Err(send),
     }
 }
 
@@ -554,14 +627,15 @@ mod tests {
     fn a_delivery_that_was_under_way_before_the_history_went_back_changes_nothing() {
         let outbox = Outbox::empty();
         outbox.sees(Some(7), 1..=8);
-        let (uid, id, taken) = outbox.next().expect("one is ready");
+        let (uid, id, taken) = outbox.next(|state| &mut state.ready).expect("one is ready");
         outbox.rewind([uid.clone()].into_iter());
         outbox.sees(Some(1), 1..=2);
         outbox.end(uid.clone(), id, taken.number());
-        outbox.retry(uid, id);
+        outbox.retry(uid, id, false);
         assert_eq!(outbox.standing(), (1, vec![2]));
-        assert!(outbox.next().is_some());
-        assert!(outbox.next().is_none(), "each object is ready once");
+        let ready = || outbox.next(|state| &mut state.ready);
+        assert!(ready().is_some());
+        assert!(ready().is_none(), "each object is ready once");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Asks the API server who sends a request, and whether they may read the metrics.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -19,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::after;
+use crate::limit::Rate;
 use crate::texts::said_by_api;
 
 /// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
@@ -27,8 +29,20 @@ const VALID: Duration = Duration::from_mins(1);
 /// How many answers of each kind are kept.
 const KEPT: usize = 256;
 
-/// How many requests wait for the API server at the same time; the others wait for these.
+/// How many questions about strangers are asked at the same time; the others wait for these.
 const ASKING: usize = 4;
+
+/// How many questions about strangers are asked per second, and at once after a pause, about all requests and about those
+/// from one address: whoever invents tokens costs the API server no more.
+const OF_ALL: (u32, u32) = (10, 20);
+const OF_ADDRESS: (u32, u32) = (1, 10);
+
+/// How many addresses are told apart; beyond that all have the rate of one.
+const ADDRESSES: usize = 4096;
+
+/// How long it is remembered that a token was allowed: it is no stranger when its answer has to be asked for again.
+/// Tokens of service accounts last for an hour.
+const FAMILIAR: Duration = Duration::from_hours(1);
 
 /// How long the API server may take for both questions.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,6 +55,9 @@ struct Inner {
     client: Client,
     answers: Mutex<Answers>,
     asking: Semaphore,
+    rate: Rate,
+    /// The rates of addresses that sent unknown tokens.
+    addresses: Mutex<HashMap<IpAddr, Arc<Rate>>>,
 }
 
 /// By the hash of the path and the token.
@@ -51,6 +68,8 @@ type Known = HashMap<[u8; 32], (Verdict, Instant)>;
 struct Answers {
     allowed: Known,
     others: Known,
+    /// Until when tokens that were allowed are familiar.
+    familiar: HashMap<[u8; 32], Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,18 +87,35 @@ impl Permission {
             client,
             answers: Mutex::default(),
             asking: Semaphore::new(ASKING),
+            rate: Rate::new(OF_ALL.0, OF_ALL.1),
+            addresses: Mutex::default(),
         }))
     }
 
-    /// Returns what the API server says about a token, now or a short time ago.
-    async fn verdict(&self, token: &str, path: &str) -> Result<Verdict, String> {
+    /// Returns what the API server says about a token, now or a short time ago; none if too many unknown tokens came.
+    async fn verdict(
+        &self,
+        token: &str,
+        path: &str,
+        peer: IpAddr,
+    ) -> Result<Option<Verdict>, String> {
         let question = Sha256::new().chain_update(path).chain_update([0]);
         let hash = question.chain_update(token).finalize().into();
         if let Some(known) = self.known(&hash) {
-            return Ok(known);
+            return Ok(Some(known));
+        }
+        let is_familiar = self.is_familiar(&hash);
+        let may_ask = || self.rate_of(peer).is_now() && self.0.rate.is_now();
+        if !is_familiar && !may_ask() {
+            return Ok(None);
         }
         let asked = async {
-            let _turn = self.0.asking.acquire().await;
+            // Who was allowed waits for no stranger.
+            let _turn = if is_familiar {
+                None
+            } else {
+                self.0.asking.acquire().await.ok()
+            };
             // Another request may have asked in the meantime.
             match self.known(&hash) {
                 Some(known) => Ok(known),
@@ -92,6 +128,10 @@ impl Permission {
             .map_err(|error| said_by_api(&error))?;
         let now = Instant::now();
         let mut answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        answers.familiar.retain(|_, until| *until > now);
+        if matches!(verdict, Verdict::Allowed) && answers.familiar.len() < KEPT {
+            answers.familiar.insert(hash, after(FAMILIAR));
+        }
         let answers = match verdict {
             Verdict::Allowed => &mut answers.allowed,
             Verdict::Unknown | Verdict::Forbidden(_) => &mut answers.others,
@@ -101,7 +141,24 @@ impl Permission {
             answers.clear();
         }
         answers.insert(hash, (verdict.clone(), after(VALID)));
-        Ok(verdict)
+        Ok(Some(verdict))
+    }
+
+    fn is_familiar(&self, hash: &[u8; 32]) -> bool {
+        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// Returns the rate of unknown tokens from an address.
+    fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
+        let mut addresses = (self.0.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
+        let peer = if addresses.len() < ADDRESSES || addresses.contains_key(&peer) {
+            peer
+        } else {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        };
+        let rate = addresses.entry(peer);
+        Arc::clone(rate.or_insert_with(|| Arc::new(Rate::new(OF_ADDRESS.0, OF_ADDRESS.1))))
     }
 
     fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
@@ -163,6 +220,7 @@ fn access(user: UserInfo, path: &str) -> SubjectAccessReview {
 /// Lets a request pass if its sender may read the path.
 pub(super) async fn check(
     State(permission): State<Permission>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -170,10 +228,17 @@ pub(super) async fn check(
     let Some(token) = bearer(&request) else {
         return unauthorized("send the token of a user or a service account of the cluster\n");
     };
-    match permission.verdict(token, &path).await {
-        Ok(Verdict::Allowed) => next.run(request).await,
-        Ok(Verdict::Unknown) => unauthorized("the API server does not know this token\n"),
-        Ok(Verdict::Forbidden(user)) => {
+    let peer = peer.ip().to_canonical();
+    match permission.verdict(token, &path, peer).await {
+        Ok(None) => {
+            let headers = [(header::RETRY_AFTER, "1")];
+            let why = "too many unknown tokens were sent; try again later\n";
+            // The token is not known, as far as anybody can say now.
+            (StatusCode::UNAUTHORIZED, headers, why).into_response()
+        }
+        Ok(Some(Verdict::Allowed)) => next.run(request).await,
+        Ok(Some(Verdict::Unknown)) => unauthorized("the API server does not know this token\n"),
+        Ok(Some(Verdict::Forbidden(user))) => {
             let why = format!("{user} may not get the path {path}: no role allows it\n");
             (StatusCode::FORBIDDEN, why).into_response()
         }

@@ -1,6 +1,7 @@
 //! Serves the metrics over TLS, to those whom the API server permits.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::time::sleep;
 
 use super::monitoring::Monitoring;
 use super::permission::{Permission, check};
-use super::serve::{ListenAddress, bind, server};
+use super::serve::{ListenAddress, SCRAPERS, bind, server};
 use crate::provider::provider;
 use crate::texts::chain;
 
@@ -68,9 +69,9 @@ impl Monitoring {
         };
         let tls = RustlsConfig::from_config(Arc::new(first));
         let listener = bind(metrics, "metrics with TLS").await?;
-        let server = server(listener)
-            .acceptor(RustlsAcceptor::new(tls.clone()))
-            .serve(routes.into_make_service());
+        let server = server(listener, SCRAPERS)
+            .map(|connections| RustlsAcceptor::new(tls.clone()).acceptor(connections))
+            .serve(routes.into_make_service_with_connect_info::<SocketAddr>());
         Ok(async move {
             let rereading = async {
                 match files {

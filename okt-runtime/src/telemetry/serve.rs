@@ -3,19 +3,30 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Server;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
+use super::connections::Connections;
 use super::monitoring::Monitoring;
 
 /// How long a connection waits for its next request: longer than any usual interval between scrapes.
 const REQUEST: Duration = Duration::from_mins(2);
+
+/// How many connections a server of metrics or health has at most: a few are used, and all servers of a process together
+/// stay far below the 1,024 files that it may often have open.
+pub(super) const SCRAPERS: usize = 128;
+
+/// How old a text may be that many read: it costs a look at every object.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -99,23 +110,28 @@ impl Monitoring {
         }
         let served = servers
             .into_iter()
-            .map(|(listener, routes)| server(listener).serve(routes.into_make_service()));
+            .map(|(listener, routes)| server(listener, SCRAPERS).serve(routes.into_make_service()));
         let served = futures::future::join_all(served);
         // It never ends with an error: the server goes on after a connection that failed.
         Ok(async move { drop(served.await) })
     }
 
     pub(super) fn metrics_routes(&self) -> Router {
-        let monitoring = self.clone();
+        let (monitoring, shared) = (self.clone(), SharedText::default());
         let metrics = move || {
-            let text = monitoring.metrics();
+            let text = shared.get(|| monitoring.metrics());
             std::future::ready(([(header::CONTENT_TYPE, OPEN_METRICS)], text))
         };
         Router::new().route("/metrics", get(metrics))
     }
 
     fn health_routes(&self) -> Router {
-        let (readiness, status) = (self.clone(), self.clone());
+        let (readiness, monitoring) = (self.clone(), self.clone());
+        let shared = SharedText::default();
+        let status = move || {
+            let page = shared.get(|| monitoring.status());
+            std::future::ready(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], page))
+        };
         let live = || std::future::ready("ok\n");
         let ready = move || {
             let answer: Response = match readiness.readiness() {
@@ -129,15 +145,35 @@ impl Monitoring {
             // The path that kubebuilder's manifests have.
             .route("/healthz", get(live))
             .route("/readyz", get(ready))
-            .route("/statusz", get(move || std::future::ready(status.status())))
+            .route("/statusz", get(status))
     }
 }
 
-/// Returns a server of HTTP/1.1 that closes a connection on which no request comes.
-pub(crate) fn server(listener: TcpListener) -> Server<SocketAddr> {
+/// Returns a server of HTTP/1.1 with limits: of its connections, and of the time in which a request comes and an answer is
+/// read. All servers of a process are made here.
+pub(crate) fn server(listener: TcpListener, limit: usize) -> Server<SocketAddr, Connections> {
     let mut server = Server::from_listener(listener).http1_only();
     server.http_builder().http1().header_read_timeout(REQUEST);
-    server
+    server.acceptor(Connections::new(limit))
+}
+
+/// A text that is made at most once in a while, however many read it.
+#[derive(Clone, Default)]
+pub(crate) struct SharedText(Arc<Mutex<Option<(Instant, Bytes)>>>);
+
+impl SharedText {
+    /// Returns the text, or makes it if the last one is old.
+    pub(crate) fn get(&self, make: impl FnOnce() -> String) -> Bytes {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, text)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return text.clone();
+        }
+        let text = Bytes::from(make());
+        *last = Some((Instant::now(), text.clone()));
+        text
+    }
 }
 
 /// Listens, and logs where; the error names the address.

@@ -84,6 +84,38 @@ impl Delivery for Receiver {
     }
 }
 
+/// A receiver that never answers about objects whose name begins with `silent`.
+#[derive(Clone, Default)]
+struct Deaf(Receiver);
+
+impl Delivery for Deaf {
+    async fn deliver(&self, event: &TransitionEvent) -> Result<(), Undelivered> {
+        let name = event.object.name.as_deref().unwrap_or_default();
+        if name.starts_with("silent") {
+            std::future::pending::<()>().await;
+        }
+        self.0.deliver(event).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transitions_of_others_do_not_wait_for_receivers_that_never_answer() {
+    let (rig, receiver) = (Rig::without_operator().await, Deaf::default());
+    rig.start_with(|operator| operator.deliver(receiver.clone()));
+    for number in 0..64 {
+        rig.create(&format!("silent-{number}"), json!({})).await;
+    }
+    // First with all of them new, and then with all of them known as silent.
+    for (name, wait) in [("first", 10), ("second", 3)] {
+        rig.create(name, json!({})).await;
+        let db = rig.until_ready(name, Running).await;
+        rig.pass(Duration::from_secs(wait)).await;
+        let numbers = receiver.0.numbers(&uid(&db));
+        assert_eq!(numbers.len(), 2, "{name}: {numbers:?}");
+        rig.pass(Duration::from_mins(20)).await;
+    }
+}
+
 fn uid(object: &okt_tests::Database) -> String {
     object.metadata.uid.clone().expect("a uid")
 }

@@ -30,6 +30,7 @@ mod ownership;
 mod pass_and_life;
 mod passes;
 mod pausing;
+mod ports;
 mod position;
 mod preview;
 mod program;

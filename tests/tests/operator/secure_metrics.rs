@@ -221,6 +221,35 @@ async fn an_answer_of_the_api_server_is_asked_for_once_a_minute_and_a_failure_ag
     assert_eq!(reviews.asked(), 5);
 }
 
+#[tokio::test]
+async fn invented_tokens_cost_the_api_server_little_and_shut_nobody_out_who_was_permitted() {
+    let reviews = Reviews::default();
+    let served = serve(&reviews, None).await.expect("it listens");
+    let answer = served.as_user("prometheus").await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    for minute in 0..3 {
+        // The answer about the token has to be asked for again, in the middle of the flood.
+        advance(61).await;
+        let before = reviews.asked();
+        let invented: Vec<String> = (0..200).map(|it| format!("{minute}-{it}")).collect();
+        let headers: Vec<_> = (invented.iter())
+            .map(|it| format!("Authorization: Bearer {it}\r\n"))
+            .collect();
+        let flood = headers.iter().map(|headers| served.get(headers, None));
+        let flood = futures::future::join_all(flood);
+        let (answers, answer) = tokio::join!(flood, served.as_user("prometheus"));
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        // Of so many connections some have lost their places.
+        let answered = answers.into_iter().flatten().filter(|it| !it.is_empty());
+        for answer in answered {
+            assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+        }
+        // Two about the permitted token, ten at once, and one for each second that the flood took.
+        let asked = reviews.asked() - before;
+        assert!(asked <= 60, "{asked} questions");
+    }
+}
+
 /// Lets this many seconds pass for all timers.
 async fn advance(seconds: u64) {
     tokio::time::pause();

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Bytes;
 use jiff::Timestamp;
 use okt_core::draw::{Places, roles};
 use okt_core::{Graph, Mark};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 
 use crate::view::kind::Kind;
 use crate::view::object::View;
@@ -18,10 +21,13 @@ const MOVES: usize = 50_000;
 
 /// How long a watch that fails is told as such after its last error, in milliseconds: longer than any wait between two
 /// tries. One that works again says nothing where its objects do not change.
-const TROUBLED: i64 = 90_000;
+const TROUBLED: i64 = 150_000;
 
 /// How many changes a slow page may be behind before it gets everything anew.
 const BEHIND: usize = 4096;
+
+/// How long pages that open get the same.
+const SHARED: Duration = Duration::from_secs(2);
 
 /// Where all objects are.
 pub(super) struct Board {
@@ -35,6 +41,17 @@ pub(super) struct Board {
     /// What cannot be watched, and why and when it failed last.
     troubles: BTreeMap<String, (String, i64)>,
     changes: broadcast::Sender<Arc<str>>,
+    /// How many changes there were.
+    changed: u64,
+    opened: Option<Opened>,
+}
+
+/// Everything, as the last page that opened got it.
+struct Opened {
+    at: Instant,
+    /// How many changes there had been.
+    changed: u64,
+    event: Bytes,
 }
 
 /// An object on the map. All times are milliseconds since 1970.
@@ -80,6 +97,8 @@ impl Board {
             number: 0,
             troubles: BTreeMap::new(),
             changes: broadcast::Sender::new(BEHIND),
+            changed: 0,
+            opened: None,
         }
     }
 
@@ -88,8 +107,33 @@ impl Board {
         self.points.get(uid)
     }
 
+    /// Returns an event with everything, and the changes from then on; or when it can be had, if others have just got
+    /// one: readers that never read hold few different ones.
+    pub(super) fn open(
+        &mut self,
+        now: Timestamp,
+    ) -> Result<(Bytes, broadcast::Receiver<Arc<str>>), Instant> {
+        if let Some(opened) = &self.opened {
+            let next = opened.at.checked_add(SHARED).unwrap_or(opened.at);
+            if Instant::now() < next && opened.changed == self.changed {
+                return Ok((opened.event.clone(), self.changes.subscribe()));
+            }
+            if Instant::now() < next {
+                return Err(next);
+            }
+        }
+        let (all, changes) = self.subscribe(now);
+        let event = Bytes::from(format!("event: snapshot\ndata: {all}\n\n"));
+        self.opened = Some(Opened {
+            at: Instant::now(),
+            changed: self.changed,
+            event: event.clone(),
+        });
+        Ok((event, changes))
+    }
+
     /// Returns everything as text, and the changes from then on.
-    pub(super) fn subscribe(&self, now: Timestamp) -> (String, broadcast::Receiver<Arc<str>>) {
+    fn subscribe(&self, now: Timestamp) -> (String, broadcast::Receiver<Arc<str>>) {
         let all = json!({
             "now": now.as_millisecond(),
             "kinds": self.kinds,
@@ -182,7 +226,8 @@ impl Board {
         }
     }
 
-    fn tell(&self, change: &Value) {
+    fn tell(&mut self, change: &Value) {
+        self.changed = self.changed.wrapping_add(1);
         // Nobody may look at the map.
         let _ = self.changes.send(change.to_string().into());
     }
@@ -327,9 +372,9 @@ mod tests {
         let (_, mut changes) = board.subscribe(at(0));
         board.trouble("lamps", "no answer", at(0));
         board.trouble("lamps", "no answer", at(60));
-        board.settle(at(120));
-        assert!(board.subscribe(at(120)).0.contains("no answer"));
-        board.settle(at(150));
+        board.settle(at(209));
+        assert!(board.subscribe(at(209)).0.contains("no answer"));
+        board.settle(at(210));
         let told = told(&mut changes);
         let texts: Vec<_> = told.iter().map(|it| &it["trouble"]["text"]).collect();
         assert_eq!(texts, ["no answer", ""]);
@@ -341,6 +386,26 @@ mod tests {
             all.push(serde_json::from_str(&change).expect("JSON"));
         }
         all
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_that_open_within_two_seconds_share_one_text_and_miss_nothing() {
+        let kind = kind();
+        let now = "2026-11-26T00:00:00Z".parse().expect("a time");
+        let mut board = Board::of(std::slice::from_ref(&kind));
+        put(&mut board, &kind, "hall", "Lit", "2026-11-25T00:00:00Z");
+        let (first, _) = board.open(now).expect("nobody else has opened");
+        let (second, mut changes) = board.open(now).expect("nothing has changed");
+        assert_eq!(first.as_ptr(), second.as_ptr());
+        put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
+        assert_eq!(told(&mut changes).len(), 1);
+        let later = board.open(now).expect_err("the last text lacks the change");
+        assert_eq!(later - Instant::now(), SHARED);
+        tokio::time::advance(SHARED).await;
+        let (third, _) = board.open(now).expect("it is time");
+        let text = String::from_utf8_lossy(&third);
+        assert!(text.starts_with("event: snapshot\ndata: {") && text.ends_with("}\n\n"));
+        assert!(text.contains("Dark"));
     }
 
     #[test]

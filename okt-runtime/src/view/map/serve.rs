@@ -1,23 +1,25 @@
 //! Serves the map over HTTP, and decides who may read it.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use futures::{Stream, stream};
+use futures::stream;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{sleep_until, timeout};
 
 use super::Map;
 use crate::telemetry::serve::{ListenAddress, server};
@@ -30,6 +32,9 @@ const COOKIE: &str = "okt-map";
 
 /// How often the stream of changes says that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
+
+/// How many connections there are at most: each page has a few, and may hold everything for as long as it reads it.
+const VIEWERS: usize = 64;
 
 /// The least length of a token, in bytes.
 const TOKEN: usize = 16;
@@ -92,7 +97,7 @@ impl Map {
         };
         let listener = address.bind().await?;
         let address = listener.local_addr()?;
-        let served = server(listener).serve(self.routes(access).into_make_service());
+        let served = server(listener, VIEWERS).serve(self.routes(access).into_make_service());
         // It never ends with an error: the server goes on after a connection that failed.
         Ok((address, async move { drop(served.await) }))
     }
@@ -202,38 +207,41 @@ fn is_same(a: &str, b: &str) -> bool {
     a.len() == b.len() && std::hint::black_box(differing) == 0
 }
 
-/// All objects, and then each change.
-async fn events(State(map): State<Map>) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
+/// All objects, and then each change. The event with all objects is one text for many readers, which the events of axum
+/// would copy for each.
+async fn events(State(map): State<Map>) -> Response {
     let changes = stream::unfold(None, move |changes| {
         let map = map.clone();
-        async move { Some(next(&map, changes).await) }
+        async move {
+            let (event, changes) = next(&map, changes).await;
+            Some((Ok::<_, Infallible>(event), changes))
+        }
     });
-    Sse::new(changes).keep_alive(KeepAlive::new().interval(ALIVE))
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    (kind, Body::from_stream(changes)).into_response()
 }
 
 type Changes = Receiver<Arc<str>>;
 
 /// Returns the next event; a page that is too far behind gets everything anew.
-async fn next(
-    map: &Map,
-    changes: Option<Changes>,
-) -> (Result<Event, axum::Error>, Option<Changes>) {
+async fn next(map: &Map, changes: Option<Changes>) -> (Bytes, Option<Changes>) {
     if let Some(mut changes) = changes {
-        match changes.recv().await {
-            Ok(change) => {
-                return (
-                    Ok(Event::default().event("change").data(&*change)),
-                    Some(changes),
-                );
+        match timeout(ALIVE, changes.recv()).await {
+            Ok(Ok(change)) => {
+                let event = format!("event: change\ndata: {change}\n\n");
+                return (event.into(), Some(changes));
             }
-            Err(RecvError::Lagged(_) | RecvError::Closed) => {}
+            Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => {}
+            Err(_) => return (Bytes::from_static(b":\n\n"), Some(changes)),
         }
     }
-    let (all, changes) = map.board().subscribe(Timestamp::now());
-    (
-        Ok(Event::default().event("snapshot").data(all)),
-        Some(changes),
-    )
+    loop {
+        let opened = map.board().open(Timestamp::now());
+        match opened {
+            Ok((all, changes)) => return (all, Some(changes)),
+            Err(later) => sleep_until(later).await,
+        }
+    }
 }
 
 /// One object, as it is now, and why it is there.
