@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Change, Owned};
-use self::places::{lost, moved};
+use self::places::{lost, moved, revised};
 pub(crate) use self::report::text;
 use crate::api_timeout::limit_answers;
 use crate::author::application::Application;
@@ -55,6 +55,8 @@ pub(crate) struct Preview {
     lost: Vec<Finding>,
     /// Objects that the release would move at once.
     moved: Vec<Finding>,
+    /// Objects of which the release says another revision, although nobody changed their specs.
+    revised: Vec<Finding>,
     /// Owned resources that would change.
     resources: Vec<Change>,
     /// Owned resources that cannot be applied.
@@ -80,6 +82,7 @@ impl Preview {
             || self.definition.is_some()
             || !self.graph.is_empty()
             || !self.moved.is_empty()
+            || !self.revised.is_empty()
             || !self.resources.is_empty()
     }
 
@@ -194,6 +197,9 @@ impl Preview {
         }
         if let Some(move_) = moved(&before, &after, Timestamp::now()) {
             self.moved.push(finding(move_));
+        }
+        if let Some(why) = revised::<A>(&object) {
+            self.revised.push(finding(why));
         }
         let (changes, failures) = owned.changes(object, &title).await;
         self.resources.extend(changes);

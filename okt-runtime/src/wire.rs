@@ -8,4 +8,5 @@ pub(crate) mod desired;
 pub(crate) mod limits;
 pub(crate) mod object;
 pub(crate) mod read;
+pub(crate) mod revision;
 pub(crate) mod status;

@@ -170,8 +170,12 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         let may_prune = (recorded.at().zip(life)).is_some_and(|(at, life)| at.may_prune(life));
         return Apply::decided(!object.deleting, prunes && may_prune);
     }
-    if not_ready == NotReadyReason::None && !object.deleting {
-        not_ready = unready_resources(&step, f);
+    if not_ready == NotReadyReason::None {
+        not_ready = if object.deleting {
+            needed_resources(f)
+        } else {
+            unready_resources(&step, f)
+        };
     }
 
     // --- what is recorded and reported
@@ -196,8 +200,11 @@ fn decide_work(f: &Facts<'_>) -> Decision {
 
     // --- work starts only by a record that is written
     if let (Verdict::Run(run), true) = (step, is_stored) {
-        let free =
-            object.deleting || (opens && f.resources.status == Some(ResourceStatus::AsDeclared));
+        let free = if object.deleting {
+            needed_resources(f) == NotReadyReason::None
+        } else {
+            opens && f.resources.status == Some(ResourceStatus::AsDeclared)
+        };
         if free && f.may_start() && f.work.waits.is_none() {
             let resumed = run == Run::Resume;
             return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
@@ -235,6 +242,15 @@ fn wait_of_write(f: &Facts<'_>) -> Option<Duration> {
 }
 
 /// Returns why the owned resources keep the object from being ready.
+/// Returns why the work on the way out of an object that is being deleted waits: of its resources only those count that
+/// are made during the deletion.
+fn needed_resources(f: &Facts<'_>) -> NotReadyReason {
+    match f.resources.status {
+        None | Some(ResourceStatus::AsDeclared) => NotReadyReason::None,
+        Some(status) => NotReadyReason::Resources(status),
+    }
+}
+
 fn unready_resources(step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
     let Some(life) = f.graphs.life else {
         return NotReadyReason::None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use okt_core::{Answer, Dispatch, Graph, Kind, PassDispatch, StateId, Step};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
@@ -14,7 +14,9 @@ use crate::author::observation::Observation;
 use crate::author::pass::{Pass, Steps};
 use crate::failure::Failure;
 use crate::resources::{Resources, Watches};
-use crate::wire::object::{LifecycleObject, LifecycleSpec};
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
+use crate::wire::revision::Revision;
 
 /// The states of an application.
 pub type StateOf<A> = <<A as Application>::Resource as LifecycleObject>::State;
@@ -105,10 +107,14 @@ pub trait Application: Send + Sync + Sized + 'static {
 
     /// Returns the part of the object that the handlers act upon; a change of it is a new revision.
     ///
-    /// By default it is the spec without its lifecycle field.
+    /// By default it is the spec without its lifecycle field, and only somebody's change of the spec makes a new revision
+    /// (`metadata.generation`): a release whose spec has one more field moves no object.
     /// Leave out fields that others may change without work for the application (replicas that an autoscaler owns).
+    /// What you return yourself counts as it is: a release that returns something else is a new revision of every object,
+    /// which the subcommand `preview` says.
     fn revision(object: &Self::Resource) -> impl Serialize + Send {
-        without_lifecycle(object)
+        let _ = object;
+        Spec
     }
 
     /// Returns how often OKT observes the application while nothing happens; every 30 s by default.
@@ -135,11 +141,29 @@ pub trait Application: Send + Sync + Sized + 'static {
     }
 }
 
-/// Returns the spec of an object without its lifecycle field.
-pub(crate) fn without_lifecycle<K: LifecycleObject>(object: &K) -> serde_json::Value {
-    let mut spec = object.spec_of().clone();
-    spec.forget_lifecycle();
-    serde_json::to_value(spec).unwrap_or_default()
+/// What an application returns as the revision that says nothing of it: the spec counts.
+pub(crate) struct Spec;
+
+impl Serialize for Spec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(SPEC)
+    }
+}
+
+/// A text that no application returns by chance.
+const SPEC: &str = "okt.dev/the-spec-without-its-lifecycle-field";
+
+/// Returns the revision of an object.
+pub(crate) fn revision_of<A: Application>(object: &A::Resource) -> Revision {
+    let said = serde_json::to_vec(&A::revision(object)).unwrap_or_default();
+    let said_nothing = (said.strip_prefix(b"\""))
+        .and_then(|said| said.strip_suffix(b"\""))
+        .is_some_and(|said| said == SPEC.as_bytes());
+    if said_nothing {
+        Revision::of_spec(object)
+    } else {
+        Revision::OnPurpose(read::revision_hash(&said))
+    }
 }
 
 /// The default time limit of a step.

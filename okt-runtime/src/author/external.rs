@@ -7,7 +7,7 @@ use kube::Resource;
 use okt_core::{Answer, Delegate, Delegated, Dispatch, Graph, Lifecycle, Mark};
 use serde::Serialize;
 
-use crate::author::application::{Application, ExtraOf, StateOf, without_lifecycle};
+use crate::author::application::{Application, ExtraOf, Spec, StateOf};
 use crate::author::context::{Action, Context, StateOnRecord};
 use crate::author::observation::Observation;
 use crate::failure::Failure;
@@ -204,7 +204,8 @@ pub trait External: Send + Sync + Sized + 'static {
 
     /// See [`Application::revision`].
     fn revision(object: &Self::Resource) -> impl Serialize + Send {
-        without_lifecycle(object)
+        let _ = object;
+        Spec
     }
 
     /// See [`Application::observe_every`]; also the wait between calls for one piece of work.

@@ -184,6 +184,14 @@ fn missing_property(own: &Value, stored: &Value, path: &str) -> Option<String> {
     if free {
         return None;
     }
+    let most = |schema: &Value| schema.get("maxItems").and_then(Value::as_u64);
+    if let (Some(own), Some(stored)) = (most(own), most(stored))
+        && stored < own
+    {
+        return Some(format!(
+            "room for {own} items in the field {path}: it has room for {stored}"
+        ));
+    }
     let properties = own.get("properties").and_then(Value::as_object)?;
     properties.iter().find_map(|(name, own)| {
         let path = format!("{path}.{name}");

@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use super::effect::{Content, Effect, Work, Write};
 use super::memory::{Memory, Settings, Taken};
-use crate::author::application::without_lifecycle;
 use crate::author::observation::Observation;
 use crate::clock::moment;
 use crate::failure::Failure;
@@ -29,6 +28,7 @@ use crate::reconcile::report::{NotRecorded, Report, confirm};
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 use crate::wire::read;
+use crate::wire::revision::Revision;
 use crate::wire::status::Status;
 
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
@@ -54,7 +54,7 @@ const ACTS: OperatorFacts = OperatorFacts {
 /// ```
 pub struct Reconciliation<K: LifecycleObject> {
     object: Arc<K>,
-    revision: u64,
+    revision: Revision,
     memory: Taken,
     settings: Settings,
     setup: Setup<'static>,
@@ -78,7 +78,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     pub fn of(memory: &Memory<K>, object: Arc<K>) -> Self {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         let mut begun = Self {
-            revision: read::revision(&without_lifecycle(&*object)),
+            revision: Revision::of_spec(&*object),
             memory: memory.take(uid),
             setup: Setup {
                 graphs: Graphs {
@@ -104,14 +104,16 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn read(&mut self) {
-        let object = self.translated(&self.object);
+        let object = Arc::clone(&self.object);
+        let object = self.translated(&object);
         self.memory.machine.read(&object, moment());
     }
 
-    fn translated(&self, object: &K) -> core::Object {
+    fn translated(&mut self, object: &K) -> core::Object {
+        let revision = self.revision.counted(object, &mut self.memory.revision);
         core::Object {
             observe_every: self.settings.observe_every,
-            ..reading::read(object, self.revision, &self.settings.clock)
+            ..reading::read(object, revision, &self.settings.clock)
         }
     }
 
@@ -130,7 +132,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// ```
     #[must_use]
     pub fn revision(mut self, of: &impl Serialize) -> Self {
-        self.revision = read::revision(of);
+        self.revision = Revision::OnPurpose(read::revision(of));
         self.read();
         self
     }

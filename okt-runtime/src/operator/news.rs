@@ -6,11 +6,10 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-use crate::author::application::Application;
+use crate::author::application::{Application, revision_of};
 use crate::cache::cached::Cached;
 use crate::cache::pruned::field;
 use crate::wire::annotations::{is_abandoned, is_paused};
-use crate::wire::read::revision;
 
 /// A property of an object, as a hash; none if the object does not have it.
 pub(crate) type Property<K> = Arc<dyn Fn(&K) -> Option<u64> + Send + Sync>;
@@ -49,7 +48,7 @@ pub(super) fn is_news<A: Application>(
         let value = property(&new);
         value.is_none()
             || value != property(&old)
-            || revision(&A::revision(&old)) != revision(&A::revision(&new))
+            || revision_of::<A>(&old) != revision_of::<A>(&new)
     };
     // Code of the application that panics hides nothing; the reconciliation logs a `revision` that panics.
     std::panic::catch_unwind(AssertUnwindSafe(differs)).unwrap_or(true)

@@ -1,9 +1,13 @@
 //! Where a release would find the objects on its graph: those that have no place there, and those that it would move.
 
 use jiff::Timestamp;
+use kube::Resource;
 use okt_core::{Graph, Mark, StateId};
 
+use crate::author::application::{Application, revision_of};
 use crate::view::{Goal, View};
+use crate::wire::object::LifecycleObject;
+use crate::wire::read;
 
 /// Returns why an object has no place in the graph of a release; none if it has one.
 pub(super) fn lost(after: &View<'_>) -> Option<String> {
@@ -39,6 +43,22 @@ pub(super) fn moved(before: &View<'_>, after: &View<'_>, now: Timestamp) -> Opti
     let (graph, at) = after.place()?;
     let is_new = old.is_none_or(|(old, _)| old != to);
     is_new.then(|| format!("{} → {to}: {why}", graph.name_of(at)))
+}
+
+/// Returns what a release would do with an object because its application says another revision than is recorded, although
+/// nobody changed the spec; none if it does not.
+pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
+    let position = object.status_of()?.lifecycle.as_ref()?;
+    let (generation, recorded) = read::recorded_revision(position)?;
+    let now = revision_of::<A>(object).counted(object, &mut None);
+    let is_revised = object.meta().generation == Some(generation) && now != recorded;
+    is_revised.then(|| {
+        format!(
+            "`revision` says {} and said {}: work of its state begins anew, and an `on_change` edge is taken",
+            read::text(now),
+            read::text(recorded)
+        )
+    })
 }
 
 /// Returns the next state of an object that rests, and why it goes there.

@@ -47,6 +47,12 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
         &preview.moved,
         shown,
     );
+    findings(
+        text,
+        "Objects that would have a new revision",
+        &preview.revised,
+        shown,
+    );
     changes(text, &preview.resources, shown);
     findings(
         text,

@@ -224,6 +224,8 @@ pub(crate) struct Remembered {
     pub(crate) owned: OwnedMemory,
     /// Why the last pass run keeps work from beginning, and the conditions of its states.
     pub(crate) held: Option<(Failure, Vec<Condition>)>,
+    /// The hash of the spec by this release, and the recorded one of an earlier release for the same spec.
+    pub(crate) revision: Option<(u64, u64)>,
     /// The reason and message of the writes that fail.
     pub(crate) failure: Option<Box<(&'static str, String)>>,
     /// The states that the observation named as events although no edge leads there, as last logged.
@@ -253,6 +255,7 @@ impl Remembered {
             machine,
             work,
             owned,
+            revision,
             // These mean nothing without what the machine remembers of them.
             held: _,
             failure: _,
@@ -264,7 +267,8 @@ impl Remembered {
         let is_empty = work.is_empty()
             && owned.is_empty()
             && refused_events.is_empty()
-            && unanswered.is_none();
+            && unanswered.is_none()
+            && revision.is_none();
         machine.at_rest(moment()).filter(|_| is_empty)
     }
 

@@ -1,7 +1,7 @@
 //! Effects on the owned resources: they apply the declared ones, and delete those of an object that is being deleted.
 
 use kube::Resource;
-use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult};
+use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult, ResourceStatus};
 use okt_core::{Lifecycle, StateId, reasons};
 use tokio::time::Instant;
 
@@ -32,7 +32,12 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(declared) => declared,
             Err(failure) => {
                 let due = Some(self.memory.owned.failed(failure, &pace));
-                let status = self.memory.owned.status.numbers();
+                // A deletion goes on although it is not known what should exist.
+                let status = if self.read().deleting {
+                    ResourceStatus::AsDeclared
+                } else {
+                    self.memory.owned.status.numbers()
+                };
                 return ApplyResult::Applied { status, due };
             }
         };

@@ -10,7 +10,7 @@ use okt_core::record::Recorded;
 use serde_json::Value;
 
 use super::reading;
-use crate::author::application::{Application, ExtraOf, StateOf};
+use crate::author::application::{Application, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::author::pass::FinishedRun;
@@ -54,7 +54,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         memory: &'a mut Remembered,
         object: Arc<A::Resource>,
     ) -> Self {
-        let revision = read::revision(&A::revision(&object));
+        let revision = revision_of::<A>(&object).counted(&*object, &mut memory.revision);
         let read = read_with(shared, &object, revision);
         memory.machine.read(&read, moment());
         Self {
@@ -83,7 +83,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         let revision = if is_same {
             self.read().revision
         } else {
-            read::revision(&A::revision(&object))
+            revision_of::<A>(&object).counted(&*object, &mut self.memory.revision)
         };
         self.cx = self.shared.context(Arc::clone(&object));
         self.object = object;

@@ -82,6 +82,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
         // If a declaration failed, OKT does not know which objects are no longer declared.
         let mut is_whole = leave.prunes;
         for (index, declared) in resources.declared.iter().enumerate() {
+            if declared.in_deletion {
+                self.report.needed.insert(index);
+            }
             let applied = match self.stamp(declared, &mut wanted) {
                 Ok(applied) => applied,
                 Err(failure) => {
@@ -91,6 +94,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 }
             };
             let there = owned.get(&applied.key);
+            if declared.ready && there.is_none() {
+                self.report.needed.insert(index);
+            }
             let uid = there.and_then(|it| it.meta().uid.as_deref());
             self.attempts.forget_if_replaced(&applied.key, uid);
             if self.has_failed_lately(Some(index), &applied.key) {
@@ -108,6 +114,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         if is_whole {
             self.prune(resources, &owned, &wanted).await;
+        }
+        if self.object.meta().deletion_timestamp.is_some() {
+            self.report.keep_needed();
         }
         self.note_records(&owned, &wanted, is_whole);
         self.report
@@ -147,7 +156,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 Some(_) => "it goes before its object",
                 None => "it is no longer declared",
             };
-            match self.delete(key, there, why).await {
+            match self.delete(key, there, &there.propagation, why).await {
                 Ok(()) => {
                     self.report.operations.deleted += 1;
                     let wait = self.attempts.succeeded(key, &self.pace);
@@ -219,6 +228,20 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 self.report.due_in(ABSENT);
             }
         }
+        // The status has room for no more: those that are to be created wait until others are gone.
+        let mut unmade = wanted
+            .recorded
+            .iter()
+            .rev()
+            .filter(|key| !owned.contains_key(key));
+        while to_record.len() > RECORDED_LIMIT
+            && let Some(key) = unmade.next()
+        {
+            let mark = self.mark(key);
+            if !self.site.recorded().contains(&mark) && to_record.remove(&mark) {
+                self.report.due_in(ABSENT);
+            }
+        }
         self.absent.retain(|mark, _| to_record.contains(mark));
         self.report.to_record = to_record;
     }
@@ -244,12 +267,12 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return wrong(format!("{what} is declared twice"));
         }
         if self.has_to_record(declared, key) {
+            if wanted.recorded.len() >= RECORDED_LIMIT {
+                return wrong(format!(
+                    "{what} has no owner reference, as {RECORDED_LIMIT} others: a status records no more of them"
+                ));
+            }
             wanted.recorded.insert(key.clone());
-        }
-        if wanted.recorded.len() > RECORDED_LIMIT {
-            return wrong(format!(
-                "{what} has no owner reference, as {RECORDED_LIMIT} others: a status records no more of them"
-            ));
         }
         if declared.ready && self.cluster.is_bare(key.0) {
             return wrong(format!(
@@ -274,6 +297,16 @@ impl<K: LifecycleObject> Applying<'_, K> {
     ) -> Result<(), Failure> {
         let key = &applied.key;
         let what = self.describe(key);
+        let is_going = self.object.meta().deletion_timestamp.is_some();
+        let creates = creates || (is_going && declared.in_deletion);
+        if is_going && !creates && declared.ready && there.is_none() {
+            return Err(Failure::permanent(
+                reasons::BAD_RESOURCE,
+                format!(
+                    "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`"
+                ),
+            ));
+        }
         if let Some(why) = self.cluster.unlisted(key.0) {
             let why = format!("{what}: its kind cannot be listed: {why}");
             return Err(Failure::retry(reasons::NOT_WATCHED, why));
@@ -287,7 +320,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             && let Some(why) = self.failed(key, there)?
         {
             return self
-                .replace(index, key, there, reasons::NOT_READY, &why)
+                .replace((index, declared), key, there, reasons::NOT_READY, &why)
                 .await;
         }
         let awaited = loop {
@@ -299,7 +332,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
                     self.check(index, declared, key, &object);
                     return Ok(());
                 }
-                (Plan::Check | Plan::AllowedWrites, _) => {
+                (Plan::Check | Plan::LeaveAlone, _) => {
                     self.report.made.insert(index);
                     return Ok(());
                 }
@@ -336,7 +369,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
                             };
                             let why = failure.message();
                             return self
-                                .replace(index, key, there, reasons::IMMUTABLE, why)
+                                .replace((index, declared), key, there, reasons::IMMUTABLE, why)
                                 .await;
                         }
                         Err(failure) => return Err(failure),
@@ -368,7 +401,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Also when it is deleted: with the reason for it, so that the next attempt waits longer.
     async fn replace(
         &mut self,
-        index: usize,
+        (index, declared): (usize, &Declared),
         key: &Key,
         there: &Kept,
         reason: &'static str,
@@ -381,7 +414,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
             self.report.awaited.push((Some(index), later));
             return Ok(());
         }
-        self.delete(key, there, "it is created again").await?;
+        // The object may have another policy, or none, from an earlier release.
+        let policy = declared.propagation.as_ref().unwrap_or(&there.propagation);
+        self.delete(key, there, policy, "it is created again")
+            .await?;
         self.report.operations.deleted += 1;
         let why = format!("{why}; it is deleted and created again");
         Err(Failure::retry(reason, why))

@@ -1,6 +1,7 @@
 //! The resources that an application declares.
 
 use kube::Resource;
+use kube::api::PropagationPolicy;
 use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
 use serde::Serialize;
@@ -141,6 +142,10 @@ pub struct Declared {
     pub(crate) prunable: bool,
     pub(crate) adopts: bool,
     pub(crate) wave: Option<u32>,
+    /// Whether it is also made while its owner is being deleted.
+    pub(crate) in_deletion: bool,
+    /// What happens to its dependents when the operator deletes it.
+    pub(crate) propagation: Option<PropagationPolicy>,
 }
 
 /// The kind of owner reference that an object gets.
@@ -176,6 +181,8 @@ impl Declared {
             prunable: false,
             adopts: false,
             wave: None,
+            in_deletion: false,
+            propagation: None,
         }
     }
 
@@ -247,6 +254,18 @@ impl Declared {
         self
     }
 
+    /// Makes the object also while its owner is being deleted: a Job that the work on the way out needs, for example.
+    ///
+    /// Otherwise OKT makes and repairs nothing then: whoever deletes the owner may want the rest left as it is. If such an
+    /// object has to be [`ready`](Self::ready) and is not there, that is an error.
+    /// With `kubectl delete --cascade=foreground` the garbage collector deletes it again, unless it is
+    /// [`unowned`](Self::unowned).
+    #[must_use]
+    pub fn during_deletion(mut self) -> Self {
+        self.in_deletion = true;
+        self
+    }
+
     /// Takes over an existing object of the same name, even if another owner created it.
     #[must_use]
     pub fn adopting(mut self) -> Self {
@@ -258,6 +277,26 @@ impl Declared {
     #[must_use]
     pub fn prunable(mut self) -> Self {
         self.prunable = true;
+        self
+    }
+
+    /// Sets what happens to the dependents of the object when OKT deletes it, also to create it again: by default they go
+    /// before it (`Foreground`).
+    ///
+    /// With `Orphan` the Pods of a `StatefulSet` that is created again run on, and the new one takes them over, as after
+    /// `kubectl delete --cascade=orphan`. OKT records the policy on the object, for when it is declared no longer.
+    ///
+    /// ```
+    /// use okt::Declared;
+    /// use okt::kube::api::PropagationPolicy;
+    ///
+    /// # fn example(set: okt::k8s_openapi::api::apps::v1::StatefulSet) -> Declared {
+    /// Declared::of(set).recreate().propagation(PropagationPolicy::Orphan)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn propagation(mut self, policy: PropagationPolicy) -> Self {
+        self.propagation = Some(policy);
         self
     }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::api::PropagationPolicy;
 use kube::core::{ApiResource, DynamicResourceScope};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -14,8 +15,8 @@ use serde_json::value::RawValue;
 use super::drift::{covers, owned_fields};
 use super::kind::Kind;
 use super::stamp::{
-    APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PRUNE_ALLOWED,
-    PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
+    APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PROPAGATION_ANNOTATION,
+    PRUNE_ALLOWED, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::cache::packed::Packed;
 use crate::cache::pruned::{self, Pruned, pruned_metadata};
@@ -37,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) applied: Option<String>,
     /// Whether it was declared unowned, so that the operator has to delete it.
     pub(crate) is_unowned: bool,
+    /// What happens to its dependents when the operator deletes it.
+    pub(crate) propagation: PropagationPolicy,
     /// The declared deletion wave, if any.
     pub(crate) wave: Option<u32>,
     /// Whether it may be pruned although its kind holds data.
@@ -91,6 +94,11 @@ impl Kept {
         Ok(Self {
             is_applied,
             reference,
+            propagation: match annotation(PROPAGATION_ANNOTATION).as_deref() {
+                Some("Orphan") => PropagationPolicy::Orphan,
+                Some("Background") => PropagationPolicy::Background,
+                Some(_) | None => PropagationPolicy::Foreground,
+            },
             wave: annotation(WAVE_ANNOTATION).and_then(|wave| wave.parse().ok()),
             owner,
             owner_name: annotation(OWNER_NAME_ANNOTATION),

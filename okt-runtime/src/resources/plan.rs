@@ -22,7 +22,7 @@ pub(super) enum Plan {
     /// Check that it is ready, if it has to be.
     Check,
     /// Leave it as it is.
-    AllowedWrites,
+    LeaveAlone,
     /// Wait until the object of its name is gone, which is an event.
     AwaitDeletion,
     /// Record it in the status of its owner: nothing else would show after a crash that the operator created it.
@@ -47,7 +47,7 @@ pub(super) fn plan(
         Presence::Deleting => Plan::AwaitDeletion,
         Presence::AsDeclared => Plan::Check,
         // A user who deletes the owner may want its resources left as they are.
-        Presence::Absent | Presence::Changed if !creates => Plan::AllowedWrites,
+        Presence::Absent | Presence::Changed if !creates => Plan::LeaveAlone,
         Presence::Absent if !is_recorded => Plan::Record,
         Presence::Absent | Presence::Changed | Presence::Outdated => {
             wait.map_or(Plan::Apply, Plan::Wait)
@@ -77,8 +77,8 @@ mod tests {
      {
         for (is_recorded, wait) in [(true, None), (false, WAIT)] {
             let plan = |presence| plan(presence, false, is_recorded, wait);
-            assert_eq!(plan(Presence::Absent), Plan::AllowedWrites);
-            assert_eq!(plan(Presence::Changed), Plan::AllowedWrites);
+            assert_eq!(plan(Presence::Absent), Plan::LeaveAlone);
+            assert_eq!(plan(Presence::Changed), Plan::LeaveAlone);
             assert_eq!(plan(Presence::AsDeclared), Plan::Check);
         }
         assert_eq!(plan(Presence::Outdated, false, true, None), Plan::Apply);

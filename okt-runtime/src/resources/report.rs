@@ -59,6 +59,8 @@ pub(crate) struct ApplyReport {
     pub(crate) due: Option<Duration>,
     /// The declarations whose object exists, ready or not.
     pub(crate) made: BTreeSet<usize>,
+    /// The declarations that work on the way out of an object waits for.
+    pub(super) needed: BTreeSet<usize>,
     /// Counts of the requests made.
     pub(crate) operations: Operations,
     /// The marks that the object's status should record.
@@ -76,6 +78,13 @@ impl ApplyReport {
                 OwnedStatus::Awaited(listed(&awaited))
             }
         }
+    }
+
+    /// Leaves out what work on the way out does not wait for.
+    pub(super) fn keep_needed(&mut self) {
+        let is_needed = |index: &Option<usize>| index.is_some_and(|it| self.needed.contains(&it));
+        self.failures.retain(|(index, _)| is_needed(index));
+        self.awaited.retain(|(index, _)| is_needed(index));
     }
 
     pub(super) fn due_in(&mut self, wait: Duration) {

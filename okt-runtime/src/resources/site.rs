@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::{Request, Status};
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
@@ -76,14 +76,24 @@ impl<K: LifecycleObject> Site<'_, K> {
         .collect()
     }
 
-    /// Deletes an object in the foreground: its dependents go first. `why` is for the log.
-    pub(crate) async fn delete(&self, key: &Key, there: &Kept, why: &str) -> Result<(), Failure> {
+    /// Deletes an object. `policy` says what happens to its dependents, and `why` is for the log.
+    pub(crate) async fn delete(
+        &self,
+        key: &Key,
+        there: &Kept,
+        policy: &PropagationPolicy,
+        why: &str,
+    ) -> Result<(), Failure> {
         self.check_leader()?;
         let what = self.describe(key);
-        let params = DeleteParams::foreground().preconditions(Preconditions {
-            uid: there.meta().uid.clone(),
-            resource_version: None,
-        });
+        let params = DeleteParams {
+            propagation_policy: Some(policy.clone()),
+            preconditions: Some(Preconditions {
+                uid: there.meta().uid.clone(),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
         match answer(self.send_deletion(key, &params)).await {
             Ok(()) => {
                 tracing::info!(resource = what, "deleted: {why}");

@@ -39,6 +39,9 @@ pub(crate) const PRUNE_ALLOWED: &str = "allowed";
 /// The annotation of objects that Kubernetes does not delete with their owner.
 pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
 
+/// The annotation that holds what happens to the dependents of an object when the operator deletes it.
+pub(crate) const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
+
 /// The annotation that holds the deletion wave of an object.
 pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
 
@@ -167,6 +170,9 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         }
         if let Some(wave) = declared.wave {
             notes.insert(WAVE_ANNOTATION.into(), wave.to_string().into());
+        }
+        if let Some(policy) = &declared.propagation {
+            notes.insert(PROPAGATION_ANNOTATION.into(), format!("{policy:?}").into());
         }
         if declared.owner == Owner::None {
             notes.insert(UNOWNED_ANNOTATION.into(), "true".into());

@@ -504,10 +504,7 @@ impl Member {
                 }
             }
             (Request::Renew { .. }, Outcome::Missing | Outcome::Changed)
-            | (
-                Request::AllowedWrites { .. },
-                Outcome::Done(_) | Outcome::Missing | Outcome::Changed,
-            ) => {
+            | (Request::Leave { .. }, Outcome::Done(_) | Outcome::Missing | Outcome::Changed) => {
                 self.lose();
             }
             (Request::Delete { name, .. }, Outcome::Done(_)) => {

@@ -452,7 +452,7 @@ impl Process {
                 Request::Delete { name, uid, version } => {
                     delete(&leases, &name, uid, Some(version)).await
                 }
-                Request::AllowedWrites { uid } => delete(&leases, &own, uid, None).await,
+                Request::Leave { uid } => delete(&leases, &own, uid, None).await,
             }
         };
         let group = self.group.name.clone();

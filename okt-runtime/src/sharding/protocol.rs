@@ -130,13 +130,13 @@ pub(crate) enum Request {
         version: String,
     },
     /// Delete the own lease: nothing is held any more.
-    AllowedWrites { uid: String },
+    Leave { uid: String },
 }
 
 impl Request {
     pub(crate) fn purpose(&self) -> Purpose {
         match self {
-            Self::Join(_) | Self::Renew { .. } | Self::AllowedWrites { .. } => Purpose::Own,
+            Self::Join(_) | Self::Renew { .. } | Self::Leave { .. } => Purpose::Own,
             Self::Found | Self::Write { .. } => Purpose::Table,
             Self::Delete { .. } => Purpose::Other,
         }

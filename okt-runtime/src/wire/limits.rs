@@ -12,8 +12,9 @@ pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
 pub(crate) const FAILURE_LIMIT: usize = 512;
 /// The highest number of transitions in the history.
 pub(crate) const HISTORY_LIMIT: usize = 10;
-/// The highest number of owned objects without a usable owner reference.
-pub(crate) const RECORDED_LIMIT: usize = 64;
+/// The highest number of owned objects without a usable owner reference: their record is 110 KB then, and as much again
+/// in the managed fields, where etcd takes 1.5 MB.
+pub(crate) const RECORDED_LIMIT: usize = 4096;
 /// The number of hexadecimal digits of an entry of `recordedResources`.
 pub(crate) const MARK_LENGTH: usize = 24;
 /// The highest number of conditions. The operator writes 29 at most; with a limit near that, conditions of other

@@ -228,10 +228,23 @@ pub(crate) fn visit<S: Lifecycle>(
     })
 }
 
+/// Returns the generation of the object at which its recorded revision was last found, and that revision; none if an
+/// older release recorded no generation.
+pub(crate) fn recorded_revision<S>(position: &Position<S>) -> Option<(i64, u64)> {
+    let generation = last(position)?.generation?;
+    let action = position.action.as_ref().map(|action| action.generation);
+    let generation = action.map_or(generation, |action| action.max(generation));
+    Some((generation, number(&position.revision)?))
+}
+
 /// Returns a hash of the input of handlers.
 pub(crate) fn revision(of: &impl Serialize) -> u64 {
-    let text = serde_json::to_vec(of).unwrap_or_default();
-    let digest = Sha256::digest(&text);
+    revision_hash(&serde_json::to_vec(of).unwrap_or_default())
+}
+
+/// Returns a hash of the input of handlers, as JSON.
+pub(crate) fn revision_hash(text: &[u8]) -> u64 {
+    let digest = Sha256::digest(text);
     digest
         .iter()
         .take(8)

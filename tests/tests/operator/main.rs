@@ -42,6 +42,7 @@ mod requests;
 mod resources;
 mod restored;
 mod retries;
+mod revisions;
 mod rounds;
 mod secure_metrics;
 mod selection;

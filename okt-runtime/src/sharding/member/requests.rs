@@ -109,7 +109,7 @@ impl Member {
             Own::Joined { uid, said, .. } => {
                 let is_leaving = said.stopping && !self.may_still_hold();
                 if is_leaving {
-                    return Some(Request::AllowedWrites { uid: uid.clone() });
+                    return Some(Request::Leave { uid: uid.clone() });
                 }
                 let last = self.sent.get(&Purpose::Own).map(|sent| sent.at.least);
                 let is_due =

@@ -432,7 +432,7 @@ impl World {
                 }) if own == uid => self.put_member(name, uid, joined, said),
                 Some(_) => Outcome::Changed,
             },
-            Request::AllowedWrites { uid } => match self.leases.get(name) {
+            Request::Leave { uid } => match self.leases.get(name) {
                 None => Outcome::Missing,
                 Some(Lease::Member { uid: own, .. }) if *own == uid => {
                     self.delete(name);

@@ -67,6 +67,59 @@ async fn a_resource_in_another_namespace_is_kept_by_keep_across_only() {
     assert_eq!(left, [named("default", "c"), named("elsewhere", "b")]);
 }
 
+/// Declares this many maps that have no owner reference.
+fn unowned_maps(number: usize) -> Resources {
+    let all = (0..number).map(|it| Declared::of(map(&format!("map-{it}"), "x")).unowned());
+    all.fold(Resources::new(), Resources::with)
+}
+
+async fn number_of_maps(rig: &Shop) -> usize {
+    let maps: Api<ConfigMap> = Api::all(rig.client.clone());
+    maps.list(&ListParams::default())
+        .await
+        .expect("a list")
+        .items
+        .len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_unowned_resources_are_made_and_go_with_their_object() {
+    for number in [64, 65, 300] {
+        let rig = open(unowned_maps(number)).await;
+        assert_eq!(number_of_maps(&rig).await, number);
+        rig.delete("shop").await;
+        rig.until_gone("shop").await;
+        rig.pass(Duration::from_secs(1)).await;
+        assert_eq!(number_of_maps(&rig).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "takes a minute; run with --include-ignored"]
+async fn unowned_resources_beyond_the_limit_are_refused_by_name_and_the_others_made() {
+    let rig = Shop::without_operator_of().await;
+    rig.app.declare(unowned_maps(4_097));
+    rig.start();
+    rig.create("shop", json!({})).await;
+    let ready = rig.until_reason("shop", "Stalled", "BadResource").await;
+    let said = "ConfigMap map-4096 has no owner reference, as 4096 others";
+    assert!(ready.message.contains(said), "{}", ready.message);
+    rig.pass(Duration::from_mins(10)).await;
+    assert_eq!(number_of_maps(&rig).await, 4_096);
+    // All others are declared: they have to wait for room.
+    let others = (5_000..5_100).map(|it| Declared::of(map(&format!("map-{it}"), "x")).unowned());
+    rig.app
+        .declare(others.fold(Resources::new(), Resources::with));
+    rig.request("shop");
+    rig.pass(Duration::from_mins(10)).await;
+    rig.until_ready("shop", Open).await;
+    assert_eq!(number_of_maps(&rig).await, 100);
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(number_of_maps(&rig).await, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_pruned_while_the_declaration_fails() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;

@@ -181,3 +181,36 @@ async fn an_owner_written_by_hand_is_the_same_owner() {
     let map = maps(&rig).get("a").await.expect("it is there");
     assert_eq!(map.owner_references().len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_has_to_be_ready() {
+    let made = |rig: &super::Shop, name: &str| {
+        let versions = rig.server.versions().resource("configmaps").name(name);
+        !versions.course("/metadata/name").is_empty()
+    };
+    for ready in [false, true] {
+        let rig = open(Resources::new()).await;
+        let farewell = || match ready {
+            true => Declared::of(map("farewell", "x")).ready(),
+            false => Declared::of(map("farewell", "x")),
+        };
+        rig.app.declare(Resources::new().with(farewell()));
+        rig.delete("shop").await;
+        if ready {
+            let said_ready = rig.until_reason("shop", "Ready", "BadResource").await;
+            let said = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
+            assert!(said_ready.message.contains(said), "{}", said_ready.message);
+            rig.app
+                .declare(Resources::new().with(farewell().during_deletion()));
+            rig.restart().await;
+        }
+        rig.until_gone("shop").await;
+        assert_eq!(made(&rig, "farewell"), ready);
+    }
+    let rig = open(Resources::new()).await;
+    rig.app
+        .declare(Resources::new().with(Declared::of(map("farewell", "x")).during_deletion()));
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+    assert!(made(&rig, "farewell"));
+}

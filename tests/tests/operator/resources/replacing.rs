@@ -5,12 +5,12 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams, PropagationPolicy};
 use okt::{Declared, Resources};
 use okt_tests::{Rig, ShopState::Open, WebApps};
 use serde_json::json;
 
-use super::{Shop, deployment, of, open};
+use super::{Shop, deployment, maps, of, open};
 
 /// A Deployment whose selector, which cannot change, is this label.
 fn selecting(label: &str) -> Deployment {
@@ -123,4 +123,59 @@ async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
     let pod = template.spec.expect("a spec");
     assert_eq!(pod.containers[0].image.as_deref(), Some("web:2"));
     assert_eq!(rig.says("shop", "Stalled").await, "");
+}
+
+/// Makes a map that the deployment owns, as its Pods are.
+async fn depend(rig: &Shop) {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid(rig).await });
+    let dependent = of(json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } }));
+    let created = maps(rig).create(&PostParams::default(), &dependent).await;
+    created.expect("it is accepted");
+}
+
+async fn stays(rig: &Shop) -> bool {
+    maps(rig).get_opt("pod").await.expect("a read").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_depends_on_an_object_that_okt_deletes_goes_or_stays_as_declared() {
+    for policy in [
+        None,
+        Some(PropagationPolicy::Background),
+        Some(PropagationPolicy::Orphan),
+    ] {
+        let orphans = policy == Some(PropagationPolicy::Orphan);
+        let declared = |label: &str| {
+            let declared = Declared::of(selecting(label)).recreate();
+            match policy.clone() {
+                Some(policy) => declared.propagation(policy),
+                None => declared,
+            }
+        };
+        // Created again by its new declaration, although the object has no policy on record yet.
+        let rig = open(Resources::new().with(Declared::of(selecting("a")).recreate())).await;
+        depend(&rig).await;
+        let old = uid(&rig).await;
+        rig.app.declare(Resources::new().with(declared("b")));
+        rig.patch("shop", json!({ "spec": { "key": "another" } }))
+            .await;
+        rig.until_ready("shop", Open).await;
+        assert_ne!(uid(&rig).await, old);
+        assert_eq!(stays(&rig).await, orphans, "{policy:?}");
+        // And pruned, by the policy on record.
+        if !orphans {
+            depend(&rig).await;
+        }
+        rig.app.declare(Resources::new());
+        rig.request("shop");
+        rig.pass(Duration::from_mins(2)).await;
+        assert!(
+            deployments(&rig)
+                .get_opt("web")
+                .await
+                .expect("a read")
+                .is_none()
+        );
+        assert_eq!(stays(&rig).await, orphans, "{policy:?}");
+    }
 }
