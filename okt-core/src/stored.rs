@@ -3,6 +3,7 @@
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -17,6 +18,7 @@ use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
 };
 use crate::hops::Routes;
+use crate::names::is_state;
 use crate::routes::Tables;
 
 /// A graph in the annotation `okt.dev/graph` of a CRD (the format of [`Graph::json`]).
@@ -146,7 +148,24 @@ impl StoredGraph {
             Some(format) => return Err(Unread::Format(format)),
             None => return Err(Unread::Text("it does not say its format".to_owned())),
         }
-        serde_json::from_value(value).map_err(unread)
+        let graph: Self = serde_json::from_value(value).map_err(unread)?;
+        // Whoever may write the definition chooses them, and they stand in drawings, scripts of shells and commands.
+        if let Some(name) = graph.names().find(|name| !is_state(name)) {
+            return Err(Unread::Text(format!("{name:?} is no name of a state")));
+        }
+        Ok(graph)
+    }
+
+    /// Returns all names of states, wherever they stand.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.states.iter().flat_map(|state| {
+            let own = iter::once(&state.name).chain(&state.was);
+            let edges = state
+                .children
+                .iter()
+                .chain(state.triggers.iter().map(|it| &it.to));
+            own.chain(edges).map(String::as_str)
+        })
     }
 
     /// Converts a graph into its stored form.
@@ -447,6 +466,37 @@ mod tests {
             { "name": "Old", "children": ["Draft"] },
             { "name": "End", "roles": ["leaf"] },
         ]))
+    }
+
+    #[test]
+    fn a_graph_whose_states_have_no_names_is_not_read() {
+        let text = |name: &str, place: &str| {
+            let mut state = json!({ "name": "A", "roles": ["entry"] });
+            match place {
+                "name" => state["name"] = name.into(),
+                "triggers" => state["triggers"] = json!([{ "to": name }]),
+                _ => state[place] = json!([name]),
+            }
+            json!({ "format": 1, "name": "App", "kind": "lifecycle", "states": [state] })
+                .to_string()
+        };
+        for place in ["name", "was", "children", "triggers"] {
+            assert!(StoredGraph::read(&text("B_2", place)).is_ok());
+            for name in [
+                "$(reboot)",
+                "a b",
+                "",
+                "a\nb",
+                "é",
+                "a;b",
+                "\u{202e}a",
+                "<b>",
+            ] {
+                let read = StoredGraph::read(&text(name, place));
+                let why = read.expect_err("it is no name").to_string();
+                assert!(why.ends_with("is no name of a state"), "{why}");
+            }
+        }
     }
 
     #[test]

@@ -140,6 +140,20 @@ fn any_text_survives_json() {
 }
 
 #[test]
+fn a_state_named_like_a_word_of_mermaid_has_another_name_in_the_diagram() {
+    let graph = graph(&["entry Start >Note -Note", "rest Note >End -End", "leaf End"]);
+    let drawn = graph.mermaid();
+    for line in [
+        "    state \"Note\" as Note_\n",
+        "    Start --> Note_\n",
+        "    Note_ --> End\n",
+        "    class Note_ rest\n",
+    ] {
+        assert!(drawn.contains(line), "{line}{drawn}");
+    }
+}
+
+#[test]
 fn a_quoted_text_stays_within_its_quotes_in_dot() {
     let drawn = nasty("a \"b\" \\ c\nd").dot();
     assert!(drawn.contains(r#"tooltip="a \"b\" \\ c\nd""#), "{drawn}");

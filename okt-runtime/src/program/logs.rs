@@ -1,7 +1,7 @@
 //! Logs of `run` on standard error, and spans for traces: their format, and their level, which may change while the
 //! program runs.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,10 +26,15 @@ pub(super) fn start(
     #[cfg(feature = "otel")] traces: Option<&Traces>,
 ) -> Option<AbortOnDropHandle<()>> {
     let (filter, level) = reload::Layer::new(EnvFilter::new(&asked.log));
-    let lines = fmt::layer().with_writer(std::io::stderr);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match asked.log_format {
-        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
-        LogFormat::Json => Box::new(lines.json().flatten_event(true)),
+        LogFormat::Text => {
+            let lines = fmt::layer().with_writer(|| OneLine(std::io::stderr()));
+            Box::new(lines.with_ansi(std::io::stderr().is_terminal()))
+        }
+        LogFormat::Json => {
+            let lines = fmt::layer().with_writer(std::io::stderr);
+            Box::new(lines.json().flatten_event(true))
+        }
     };
     let logs = tracing_subscriber::registry().with(lines.with_filter(filter));
     #[cfg(feature = "otel")]
@@ -45,6 +50,33 @@ pub(super) fn start(
     }
     let follow = follow(file?, level, asked.log.clone());
     Some(AbortOnDropHandle::new(tokio::spawn(follow)))
+}
+
+/// Writes each event on one line: applications and users choose texts in it, which could otherwise look like other events.
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    /// Takes an event, which comes as a whole.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let line = event.strip_suffix(b"\n").unwrap_or(event);
+        let mut text = Vec::with_capacity(event.len());
+        for byte in line {
+            match byte {
+                b'\n' => text.extend(b"\\n"),
+                b'\r' => text.extend(b"\\r"),
+                byte => text.push(*byte),
+            }
+        }
+        if line.len() < event.len() {
+            text.push(b'\n');
+        }
+        self.0.write_all(&text)?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Changes what is logged whenever the file does.
@@ -79,5 +111,23 @@ fn next(file: &Path) -> Result<(String, EnvFilter), String> {
     match filter(&text) {
         Ok(filter) => Ok((text, filter)),
         Err(error) => Err(format!("{}: `log`: {error}", file.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_its_texts_are() {
+        let mut log = OneLine(Vec::new());
+        log.write_all(b"INFO it said: a\nERROR forged\r\n\n")
+            .expect("it is written");
+        log.write_all(b"INFO the next one\n")
+            .expect("it is written");
+        assert_eq!(
+            String::from_utf8_lossy(&log.0),
+            "INFO it said: a\\nERROR forged\\r\\n\nINFO the next one\n"
+        );
     }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use okt_core::reasons;
+
 /// Returns the name of the controller of a kind, as metrics, health and alerts have it.
 pub(crate) fn controller(kind: &str) -> String {
     kind.to_lowercase()
@@ -110,9 +112,7 @@ pub(crate) struct Replica {
     pub(crate) epoch: u64,
 }
 
-/// How many reasons have a number of their own.
-///
-/// OKT has 40 reasons; the rest are those of your handlers.
+/// How many reasons have a number of their own, beside those of OKT: alerts select these.
 pub(crate) const REASONS: usize = 100;
 
 /// The name of the reasons beyond [`REASONS`].
@@ -135,6 +135,11 @@ pub(crate) struct Tally {
     pub(crate) reconciling: Reasons,
 }
 
+/// Returns whether OKT itself writes a reason, whatever the handlers of an author return.
+pub(crate) fn is_own(reason: &str) -> bool {
+    reasons::ALL.contains(&reason) || reasons::resources::ALL.contains(&reason)
+}
+
 /// Objects by a reason.
 #[derive(Default)]
 pub(crate) struct Reasons(pub(crate) BTreeMap<String, usize>);
@@ -142,8 +147,9 @@ pub(crate) struct Reasons(pub(crate) BTreeMap<String, usize>);
 impl Reasons {
     /// Counts an object.
     pub(crate) fn count(&mut self, reason: &str) {
-        let is_full = self.0.len() >= REASONS && !self.0.contains_key(reason);
-        let reason = if is_full { OTHER } else { reason };
+        let foreign = || self.0.keys().filter(|it| !is_own(it)).count();
+        let has_number = is_own(reason) || self.0.contains_key(reason) || foreign() < REASONS;
+        let reason = if has_number { reason } else { OTHER };
         let number = self.0.entry(reason.to_owned()).or_default();
         *number = number.saturating_add(1);
     }
@@ -160,5 +166,25 @@ impl Tally {
         let (number, longest) = self.states.entry(state).or_default();
         *number = number.saturating_add(1);
         *longest = time.max(*longest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_reasons_an_author_returns_those_of_okt_are_counted() {
+        let mut reasons = Reasons::default();
+        for number in 0..REASONS * 3 {
+            reasons.count(&format!("Author{number}"));
+        }
+        for own in ["NoRoute", "ResourceNotReady"] {
+            assert!(is_own(own));
+            reasons.count(own);
+            assert_eq!(reasons.0[own], 1);
+        }
+        assert_eq!(reasons.0[OTHER], REASONS * 2);
+        assert_eq!(reasons.0.len(), REASONS + 3);
     }
 }

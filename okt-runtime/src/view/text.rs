@@ -3,14 +3,15 @@
 use jiff::SignedDuration;
 use okt_core::{Graph, StateId};
 use serde_json::Value;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Replaces the characters of all texts in a value that control a terminal.
+/// Replaces the characters of all texts in a value that control a terminal, or deceive who reads it.
 ///
 /// Everybody who may write an object chooses its texts.
 pub fn clean(value: &mut Value) {
     match value {
         Value::String(text) => {
-            if text.contains(char::is_control) {
+            if text.contains(is_unseen) {
                 *text = plain(text);
             }
         }
@@ -20,9 +21,26 @@ pub fn clean(value: &mut Value) {
     }
 }
 
-/// Returns a text on one line, without characters that control a terminal.
+/// Returns a text on one line, without characters that control a terminal, and with a sign for each that nobody sees:
+/// these change the order of the others, or make two names look the same.
 pub fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    let seen = |c: char| match c {
+        c if c.is_control() => ' ',
+        c if is_unseen(c) => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(seen).collect()
+}
+
+/// Returns whether a character is not seen as itself.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c.general_category(),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+    )
 }
 
 /// Returns a duration as kubectl prints an age: two units at most.
@@ -88,5 +106,23 @@ mod tests {
             value,
             json!({ "a": [" [31mred  "], "b": { "c": " 2J" }, "d": 1 })
         );
+        for deceives in [
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200b}",
+            "\u{200d}",
+            "\u{200f}",
+            "\u{feff}",
+            "\u{ad}",
+            "\u{2028}",
+            "\u{e0041}",
+            "\u{61c}",
+            "\u{180e}",
+        ] {
+            let text = format!("a{deceives}b");
+            assert_eq!(plain(&text), "a\u{fffd}b", "{deceives:?}");
+        }
+        let readable = "Straße 東京 עברית naïve 🚀 ﷽";
+        assert_eq!(plain(readable), readable);
     }
 }

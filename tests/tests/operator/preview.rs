@@ -71,7 +71,7 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(errors, "");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    expect![[r##"
+    expect![[r#"
         # lamps.demo.okt.dev: 4 objects
 
         Objects without a place in this release (1):
@@ -171,7 +171,7 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
           the rights of the service account: 501 okt-testing does not serve this: the resource subjectaccessreviews of authorization.k8s.io/v1
 
         Nothing was changed: this was a preview.
-    "##]].assert_eq(&text);
+    "#]].assert_eq(&text);
     assert_eq!(output.status.code(), Some(4), "a lamp has no place");
     has_changed_nothing(&rig);
 }

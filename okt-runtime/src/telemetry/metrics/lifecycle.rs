@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use crate::telemetry::event::Occurrence;
 use crate::telemetry::ids::Id;
-use crate::telemetry::operators::{NEW, OTHER, REASONS, UNKNOWN};
+use crate::telemetry::operators::{NEW, OTHER, REASONS, UNKNOWN, is_own};
 
 /// The buckets of times in a state and of actions, in seconds: from 0.1 s to a week.
 const TIMES: [f64; 14] = [
@@ -284,9 +284,10 @@ impl LifecycleMetrics {
 
     fn trouble(&self, reason: &str) {
         let mut known = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_series = known.contains(reason) || known.len() < REASONS;
+        let is_own = is_own(reason);
+        let has_series = is_own || known.contains(reason) || known.len() < REASONS;
         let reason = if has_series { reason } else { OTHER };
-        if has_series {
+        if has_series && !is_own {
             known.insert(reason.to_owned());
         }
         let labels = OfReason {

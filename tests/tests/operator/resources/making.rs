@@ -190,9 +190,9 @@ async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_h
     };
     for ready in [false, true] {
         let rig = open(Resources::new()).await;
-        let farewell = || match ready {
-            true => Declared::of(map("farewell", "x")).ready(),
-            false => Declared::of(map("farewell", "x")),
+        let farewell = || {
+            let declared = Declared::of(map("farewell", "x"));
+            if ready { declared.ready() } else { declared }
         };
         rig.app.declare(Resources::new().with(farewell()));
         rig.delete("shop").await;
