@@ -65,6 +65,7 @@ pub mod reach;
 #[cfg(any(feature = "cloudevents", feature = "otel"))]
 mod receivers;
 mod reconcile;
+mod refusal;
 mod resources;
 mod sharding;
 #[cfg(feature = "sidecar")]

@@ -334,7 +334,7 @@ async fn quota() {
         Stall default/a is in Building, and is to be in Open.
         The route: Building → Open
 
-        A quota is exhausted: ConfigMap settings: 403 configmaps "settings" is forbidden: exceeded quota: team, requested: configmaps=1, used: configmaps=5, limited: configmaps=5
+        A quota is exhausted: ConfigMap settings: 403 configmaps "settings" is forbidden: exceeded quota: team, requested: configmaps=1, used: configmaps=5, limited: configmaps=5; raise the quota of the namespace, or ask for less
           → kubectl describe resourcequota shows the quota; raise it, or free some of it; the operator tries again by itself
     "#]]).await;
 }

@@ -151,7 +151,7 @@ impl Serialize for Spec {
 }
 
 /// A text that no application returns by chance.
-const SPEC: &str = "okt.dev/the-spec-without-its-lifecycle-field";
+const SPEC: &str = "the spec without its lifecycle field, and nothing else of the object";
 
 /// Returns the revision of an object.
 pub(crate) fn revision_of<A: Application>(object: &A::Resource) -> Revision {

@@ -17,6 +17,7 @@ use crate::clock::moment;
 use crate::reconcile::change::{PassOf, change};
 use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{self, NotRecorded};
+use crate::refusal::Refusal;
 use crate::telemetry::Written;
 use crate::texts::said_by_api;
 use crate::wire::annotations;
@@ -85,19 +86,21 @@ fn reason_and_message(
 
 /// Returns the reason and the remedy of an error that a retry does not fix; none for other errors.
 ///
-/// Such an error needs a change of a schema, a CEL rule or a role.
+/// Such an error needs a change of a schema, a CEL rule, a role, or of whatever else refuses the write.
 fn remedy(error: &kube::Error) -> Option<(&'static str, &'static str)> {
     let kube::Error::Api(status) = error else {
         return None;
     };
+    let advice = Refusal::of(status).advice();
     match status.code {
         403 => Some((
             reasons::FORBIDDEN,
-            "apply the roles that the subcommand `rbac` prints",
+            advice.unwrap_or("the message names what refuses it"),
         )),
-        400 | 405 | 406 | 413 | 415 | 422 => {
-            Some((reasons::REFUSED, "apply the CRD of this operator"))
-        }
+        400 | 405 | 406 | 413 | 415 | 422 => Some((
+            reasons::REFUSED,
+            advice.unwrap_or("apply the CRD of this operator"),
+        )),
         _ => None,
     }
 }

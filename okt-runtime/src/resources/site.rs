@@ -16,6 +16,7 @@ use super::kind::Kind;
 use super::names::Key;
 use crate::api_timeout::{answer, retry_after};
 use crate::failure::Failure;
+use crate::refusal::Refusal;
 use crate::texts::{chain, said_by_api};
 use crate::wire::object::LifecycleObject;
 
@@ -207,6 +208,10 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         format!("{what}: {} {}", status.code, status.reason)
     } else {
         format!("{what}: {}", said_by_api(error))
+    };
+    let message = match Refusal::of(status).advice() {
+        Some(advice) if matches!(status.code, 400 | 403 | 422) => format!("{message}; {advice}"),
+        _ => message,
     };
     match status.code {
         422 if is_immutable(status) => Failure::permanent(reasons::IMMUTABLE, message),

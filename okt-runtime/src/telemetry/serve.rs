@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::connections::Connections;
 use super::monitoring::Monitoring;
+use crate::clock::after;
 
 /// How long a connection waits for its next request: longer than any usual interval between scrapes.
 const REQUEST: Duration = Duration::from_mins(2);
@@ -25,8 +26,9 @@ const REQUEST: Duration = Duration::from_mins(2);
 /// stay far below the 1,024 files that it may often have open.
 pub(super) const SCRAPERS: usize = 128;
 
-/// How old a text may be that many read: it costs a look at every object.
-const FRESH: Duration = Duration::from_millis(500);
+/// For how many times as long as it took to make is a text given to others: however many read it, making it takes a tenth
+/// of a core. A text about a few objects is always new; one about many costs a look at each of them.
+const SHARED: u32 = 10;
 
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -157,21 +159,36 @@ pub(crate) fn server(listener: TcpListener, limit: usize) -> Server<SocketAddr, 
     server.acceptor(Connections::new(limit))
 }
 
-/// A text that is made at most once in a while, however many read it.
+/// A text that many may read at once.
 #[derive(Clone, Default)]
-pub(crate) struct SharedText(Arc<Mutex<Option<(Instant, Bytes)>>>);
+pub(crate) struct SharedText(Arc<Mutex<Option<Made>>>);
+
+/// The last text, and until when it is given to others.
+struct Made {
+    until: Instant,
+    text: Bytes,
+}
+
+impl Made {
+    /// Returns a text that took this time to make.
+    fn of(text: Bytes, took: Duration) -> Self {
+        Self {
+            until: after(took.saturating_mul(SHARED)),
+            text,
+        }
+    }
+}
 
 impl SharedText {
     /// Returns the text, or makes it if the last one is old.
     pub(crate) fn get(&self, make: impl FnOnce() -> String) -> Bytes {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, text)) = &*last
-            && at.elapsed() < FRESH
-        {
-            return text.clone();
+        let begun = Instant::now();
+        if let Some(made) = last.as_ref().filter(|made| begun < made.until) {
+            return made.text.clone();
         }
         let text = Bytes::from(make());
-        *last = Some((Instant::now(), text.clone()));
+        *last = Some(Made::of(text.clone(), begun.elapsed()));
         text
     }
 }
@@ -192,6 +209,21 @@ pub(super) async fn bind(address: ListenAddress, what: &str) -> io::Result<TcpLi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_shared_for_ten_times_as_long_as_it_took() {
+        let took = Duration::from_millis(20);
+        let shared = SharedText(Arc::new(Mutex::new(Some(Made::of("first".into(), took)))));
+        tokio::time::advance(took * (SHARED - 1)).await;
+        assert_eq!(shared.get(|| "second".to_owned()), "first");
+        tokio::time::advance(took).await;
+        assert_eq!(shared.get(|| "third".to_owned()), "third");
+        assert_eq!(
+            shared.get(|| "fourth".to_owned()),
+            "fourth",
+            "the third cost nothing"
+        );
+    }
 
     #[test]
     fn an_address_has_a_port_and_may_leave_out_the_host() {

@@ -272,6 +272,49 @@ async fn a_forbidden_write_is_reported_at_once_with_its_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_is_refused_for_another_cause_than_a_role_or_a_schema_names_that_cause() {
+    let quota = r#"databases.demo.okt.dev "db" is forbidden: exceeded quota: q, requested: x=1"#;
+    let namespace = r#"databases.demo.okt.dev "db" is forbidden: unable to create new content in namespace default because it is being terminated"#;
+    let webhook = r#"admission webhook "check.example.com" denied the request: not on a Friday"#;
+    for (code, reason, message, advice) in [
+        (
+            403,
+            "Forbidden",
+            quota,
+            "raise the quota of the namespace, or ask for less",
+        ),
+        (403, "Forbidden", namespace, "it ends with the namespace"),
+        (
+            403,
+            "Forbidden",
+            webhook,
+            "see its configuration and its log",
+        ),
+        (
+            400,
+            "BadRequest",
+            webhook,
+            "see its configuration and its log",
+        ),
+        (422, "Invalid", webhook, "see its configuration and its log"),
+    ] {
+        let rig = Rig::new().await;
+        let fault = Fault::answer(code, reason, message).client(OPERATOR);
+        let fault = fault.matching(|request| request.subresource.is_none());
+        let fault = rig.server.inject(fault.resource("databases").on_writes());
+        rig.create("db", json!({})).await;
+        let said = if code == 403 { "Forbidden" } else { "Refused" };
+        let stalled = rig.until_reason("db", "Stalled", said).await;
+        assert!(stalled.message.ends_with(advice), "{}", stalled.message);
+        for other in ["`rbac`", "CRD"] {
+            assert!(!stalled.message.contains(other), "{}", stalled.message);
+        }
+        fault.end();
+        rig.until_ready("db", DatabaseState::Running).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_write_does_not_block_the_abandonment_of_an_object() {
     let rig = Rig::new().await;
     rig.create("db", json!({})).await;

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::surroundings::{Group, Surroundings};
 use crate::reconcile::finalizer::FINALIZER;
+use crate::refusal::Refusal;
 use crate::view::object::View;
 use crate::view::text::age;
 
@@ -213,10 +214,7 @@ fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
             what: sentence("The API server refuses what the operator writes"),
             remedies: vec!["apply the CRD of the operator's release: the output of its subcommand `crd`".to_owned()],
         },
-        reasons::FORBIDDEN => Cause {
-            what: sentence("The operator lacks a role"),
-            remedies: vec!["apply the output of the operator's subcommand `rbac`".to_owned()],
-        },
+        reasons::FORBIDDEN => forbidden(message),
         reasons::WRITE_FAILED => Cause {
             what: sentence("Its operator cannot record what it does"),
             remedies: of_webhooks(around)
@@ -232,6 +230,26 @@ fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
     Some(found)
 }
 
+/// Returns the cause of a write that is forbidden, whose message has the code and the words of the API server.
+fn forbidden(message: &str) -> Cause {
+    let said = message.split_once("403 ").map_or(message, |(_, said)| said);
+    let (what, remedy) = match Refusal::said(said) {
+        Refusal::Roles => ("The operator lacks a role", "apply the output of the operator's subcommand `rbac`"),
+        Refusal::Quota => (
+            "A quota is exhausted",
+            "kubectl describe resourcequota shows the quota; raise it, or free some of it; the operator tries again by itself",
+        ),
+        other => (
+            "The API server refuses what the operator writes",
+            other.advice().unwrap_or("mend what the message names, or apply the output of the operator's subcommand `rbac`"),
+        ),
+    };
+    Cause {
+        what: format!("{what}: {message}"),
+        remedies: vec![remedy.to_owned()],
+    }
+}
+
 /// Returns the cause if it is an owned resource.
 fn of_resource(view: &View<'_>) -> Option<Cause> {
     let (_, reason, message) = view.ready();
@@ -244,16 +262,7 @@ fn of_resource(view: &View<'_>) -> Option<Cause> {
                 "delete or rename the object that the message names, or change the spec so that another name is used".to_owned(),
             ],
         },
-        resources::FORBIDDEN if message.contains("exceeded quota") => Cause {
-            what: sentence("A quota is exhausted"),
-            remedies: vec![
-                "kubectl describe resourcequota shows the quota; raise it, or free some of it; the operator tries again by itself".to_owned(),
-            ],
-        },
-        resources::FORBIDDEN => Cause {
-            what: sentence("The operator lacks a role for a resource, or an admission plugin refuses it"),
-            remedies: vec!["apply the output of the operator's subcommand `rbac`, or mend what the message names".to_owned()],
-        },
+        resources::FORBIDDEN => forbidden(message),
         resources::REFUSED | resources::BAD_RESOURCE | resources::BAD_TEMPLATE | resources::IMMUTABLE => Cause {
             what: sentence("A resource that it needs cannot be applied"),
             remedies: vec!["change the spec that leads to this resource, or delete the resource if it may be made anew".to_owned()],
