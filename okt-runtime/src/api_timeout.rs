@@ -185,7 +185,9 @@ pub(crate) fn limited(client: Client, limits: Limits, contact: Option<Arc<Contac
                 contact.note();
             }
             let answer = answer.map(|body| Limited::new(body, limit, contact));
-            if answer.headers().contains_key(RETRY_AFTER) && !answer.status().is_success() {
+            // What a proxied application answers is its own.
+            let is_own = limit != BodyLimit::None && !answer.status().is_success();
+            if is_own && answer.headers().contains_key(RETRY_AFTER) {
                 return with_retry_after(answer).await;
             }
             Ok::<_, BoxError>(answer)
@@ -213,9 +215,15 @@ impl BodyLimit {
         if is_watch(uri) {
             return Self::Silence(limits.silence);
         }
-        let lasts =
-            |part: &str| matches!(part, "log" | "proxy" | "exec" | "attach" | "portforward");
-        if uri.path().split('/').any(lasts) {
+        let parts: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
+        // Objects and namespaces may be called so too.
+        let subresource = match parts[..] {
+            ["api", _, "namespaces", _, _, _, subresource, ..]
+            | ["api", _, "nodes", _, subresource, ..] => subresource,
+            _ => "",
+        };
+        let lasting = ["log", "proxy", "exec", "attach", "portforward"];
+        if lasting.contains(&subresource) {
             return Self::None;
         }
         Self::Rest(limits.rest)
@@ -424,6 +432,12 @@ mod tests {
             (
                 "/apis/x",
                 trickling.clone(),
+                Some("the answer did not end within 120 s"),
+                120,
+            ),
+            (
+                "/api/v1/namespaces/proxy/configmaps/log",
+                stalled.clone(),
                 Some("the answer did not end within 120 s"),
                 120,
             ),

@@ -78,6 +78,11 @@ impl Rate {
         is_now
     }
 
+    /// Returns whether a whole burst may be sent.
+    pub(crate) fn is_rested(&self) -> bool {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
+    }
+
     fn take(&self, next: &mut Instant, now: Instant) -> Instant {
         let due = (*next).max(now);
         *next = due.checked_add(self.pause).unwrap_or(due);

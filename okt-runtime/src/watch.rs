@@ -215,7 +215,14 @@ impl Retries {
         }
         self.failures = self.failures.saturating_add(1);
         let wait = self.backoff.wait(self.failures, self.seed);
-        let wait = wait.max(retry_after_of(error).unwrap_or_default());
+        // Whoever cannot wait for long does not: the backoff of leases ends with their length.
+        let asked = retry_after_of(error).unwrap_or_default();
+        let most = if self.backoff == BACKOFF {
+            asked
+        } else {
+            asked.min(self.backoff.longest())
+        };
+        let wait = wait.max(most);
         self.last = crate::clock::after(wait);
         wait
     }

@@ -171,10 +171,10 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         return Apply::decided(!object.deleting, prunes && may_prune);
     }
     if not_ready == NotReadyReason::None {
-        not_ready = if object.deleting {
-            needed_resources(f)
-        } else {
-            unready_resources(&step, f)
+        not_ready = match step {
+            Verdict::Run(Run::Begin) if object.deleting => needed_resources(f),
+            _ if object.deleting => not_ready,
+            _ => unready_resources(&step, f),
         };
     }
 
@@ -201,7 +201,8 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     // --- work starts only by a record that is written
     if let (Verdict::Run(run), true) = (step, is_stored) {
         let free = if object.deleting {
-            needed_resources(f) == NotReadyReason::None
+            // Work that began may itself delete what it needed.
+            run != Run::Begin || needed_resources(f) == NotReadyReason::None
         } else {
             opens && f.resources.status == Some(ResourceStatus::AsDeclared)
         };
@@ -241,7 +242,6 @@ fn wait_of_write(f: &Facts<'_>) -> Option<Duration> {
     }
 }
 
-/// Returns why the owned resources keep the object from being ready.
 /// Returns why the work on the way out of an object that is being deleted waits: of its resources only those count that
 /// are made during the deletion.
 fn needed_resources(f: &Facts<'_>) -> NotReadyReason {
@@ -251,6 +251,7 @@ fn needed_resources(f: &Facts<'_>) -> NotReadyReason {
     }
 }
 
+/// Returns why the owned resources keep the object from being ready.
 fn unready_resources(step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
     let Some(life) = f.graphs.life else {
         return NotReadyReason::None;

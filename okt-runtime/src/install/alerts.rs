@@ -127,7 +127,7 @@ fn of_operator(operator: &Monitored) -> Vec<Alert> {
         lasts: "5m",
         severity: "critical",
         summary: format!(
-            "the API server has not answered the watch of {{{{ $labels.kind }}}} for {{{{ $value | humanizeDuration }}}}: \
+            "the API server has not served the watch of {{{{ $labels.kind }}}} for {{{{ $value | humanizeDuration }}}}: \
              the operator of {controller} knows nothing newer"
         ),
     });

@@ -74,7 +74,7 @@ impl<A: Application> Inspected for OperatorPart<A> {
         let (kind, silence) = self.silences().into_iter().find(silent)?;
         let silence = Duration::from_secs(silence.as_secs());
         Some(format!(
-            "the API server has not answered the watch of {kind} for {silence:?}"
+            "the API server has not served the watch of {kind} for {silence:?}"
         ))
     }
 

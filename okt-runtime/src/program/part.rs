@@ -12,6 +12,7 @@ use kube::Client;
 use okt_core::{Graph, Lifecycle};
 use tokio_util::sync::CancellationToken;
 
+use crate::api_timeout::limit_answers;
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::{Rbac, ServiceAccount};
 use crate::operator::{Operator, OperatorError};
@@ -137,7 +138,7 @@ where
                 options,
                 found,
             } = *previewed;
-            let connected = connect(client.clone(), options).await;
+            let connected = connect(limit_answers(client.clone()), options).await;
             let connected =
                 connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?;
             let operator = connected.into_operator(client);
@@ -172,7 +173,7 @@ where
         stopping,
     } = surroundings;
     let connected = tokio::select! {
-        connected = connect(client.clone(), options) => {
+        connected = connect(limit_answers(client.clone()), options) => {
             connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?
         }
         () = stopping.cancelled() => return Ok(()),

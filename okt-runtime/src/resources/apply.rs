@@ -299,6 +299,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let what = self.describe(key);
         let is_going = self.object.meta().deletion_timestamp.is_some();
         let creates = creates || (is_going && declared.in_deletion);
+        if let Some(why) = self.cluster.unlisted(key.0) {
+            let why = format!("{what}: its kind cannot be listed: {why}");
+            return Err(Failure::retry(reasons::NOT_WATCHED, why));
+        }
         if is_going && !creates && declared.ready && there.is_none() {
             return Err(Failure::permanent(
                 reasons::BAD_RESOURCE,
@@ -306,10 +310,6 @@ impl<K: LifecycleObject> Applying<'_, K> {
                     "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`"
                 ),
             ));
-        }
-        if let Some(why) = self.cluster.unlisted(key.0) {
-            let why = format!("{what}: its kind cannot be listed: {why}");
-            return Err(Failure::retry(reasons::NOT_WATCHED, why));
         }
         let is_recorded = !self.has_to_record(declared, key) || self.is_recorded(key);
         let recreates = creates && (declared.recreate || self.kind(key).has_fixed_spec());

@@ -317,10 +317,10 @@ impl Outbox {
         let mut sending = FuturesUnordered::new();
         // Those that take long, and those of silent receivers.
         let (mut slow, mut silent) = (FuturesUnordered::new(), FuturesUnordered::new());
-        let mut failures = 0_u32;
+        let (mut failures, mut unanswered) = (0_u32, 0_u32);
         loop {
             let is_away = failures >= AWAY;
-            let gives_up = closing.is_cancelled() && is_away;
+            let gives_up = closing.is_cancelled() && (is_away || unanswered >= AWAY);
             let most = match (gives_up, is_away) {
                 (true, _) => 0,
                 (false, true) => 1,
@@ -360,10 +360,17 @@ impl Outbox {
                     if is_away {
                         tracing::info!(pending = self.pending(), "transitions are delivered again");
                     }
-                    failures = 0;
+                    (failures, unanswered) = (0, 0);
                 }
-                // One receiver of several may be silent.
-                Some(Sent::Unanswered) | None => {}
+                // One receiver of several may be silent: the others go on.
+                Some(Sent::Unanswered) => {
+                    unanswered = unanswered.saturating_add(1);
+                    if unanswered == AWAY {
+                        let pending = self.pending();
+                        tracing::warn!(pending, "no receiver of transitions answers");
+                    }
+                }
+                None => {}
                 Some(Sent::Failed(why)) => {
                     failures = failures.saturating_add(1);
                     if failures == AWAY {

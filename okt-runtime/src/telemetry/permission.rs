@@ -152,6 +152,9 @@ impl Permission {
     /// Returns the rate of unknown tokens from an address.
     fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
         let mut addresses = (self.0.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
+        if addresses.len() >= ADDRESSES {
+            addresses.retain(|_, rate| !rate.is_rested());
+        }
         let peer = if addresses.len() < ADDRESSES || addresses.contains_key(&peer) {
             peer
         } else {

@@ -103,7 +103,7 @@ async fn a_watch_that_falls_silent_is_seen_in_readiness_and_metrics_and_begins_a
         rig.pass(Duration::from_mins(6)).await;
         let said = monitoring.readiness().expect_err(resource);
         assert!(
-            said.contains("the API server has not answered the watch of"),
+            said.contains("the API server has not served the watch of"),
             "{said}"
         );
         let text = monitoring.metrics();
@@ -315,7 +315,7 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_fo
     tokio::time::pause();
     sleep(Duration::from_mins(7)).await;
     let said = monitoring.readiness().expect_err("it knows nothing new");
-    assert!(said.contains("has not answered the watch"), "{said}");
+    assert!(said.contains("has not served the watch"), "{said}");
     tokio::time::resume();
     proxy.swallows.store(false, Ordering::SeqCst);
     is_ready(&rig, "second").await;

@@ -191,7 +191,7 @@ impl Gauges<'_> {
         });
         let named = (
             "okt_watch_silence_seconds",
-            "How long ago the API server last answered the watch of a kind; a quiet watch is answered about once a minute",
+            "How long ago the API server last served the watch of a kind; a quiet watch has a message about once a minute",
         );
         self.gauge(named, silences)
     }
