@@ -149,23 +149,12 @@ impl StoredGraph {
             None => return Err(Unread::Text("it does not say its format".to_owned())),
         }
         let graph: Self = serde_json::from_value(value).map_err(unread)?;
-        // Whoever may write the definition chooses them, and they stand in drawings, scripts of shells and commands.
-        if let Some(name) = graph.names().find(|name| !is_state(name)) {
-            return Err(Unread::Text(format!("{name:?} is no name of a state")));
+        // Whoever may write the definition chooses them; they stand in CEL rules, drawings, commands and scripts of shells.
+        if let Some(word) = graph.words().find(|word| !is_state(word)) {
+            let word: String = word.chars().filter(|c| !c.is_control()).collect();
+            return Err(Unread::Text(format!("`{word}` is no name of a state")));
         }
         Ok(graph)
-    }
-
-    /// Returns all names of states, wherever they stand.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.states.iter().flat_map(|state| {
-            let own = iter::once(&state.name).chain(&state.was);
-            let edges = state
-                .children
-                .iter()
-                .chain(state.triggers.iter().map(|it| &it.to));
-            own.chain(edges).map(String::as_str)
-        })
     }
 
     /// Converts a graph into its stored form.
@@ -229,7 +218,7 @@ impl StoredGraph {
     }
 
     /// Returns every state name in the graph, present, former or as a target.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
+    fn words(&self) -> impl Iterator<Item = &str> {
         self.states.iter().flat_map(|state| {
             let was = state.was.iter().map(String::as_str);
             state.declared().chain(was).chain([state.name.as_str()])

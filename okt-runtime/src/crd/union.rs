@@ -4,7 +4,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
 };
 use okt_core::Lifecycle;
-use okt_core::names::is_state;
 use okt_core::stored::{StoredGraph, Unread};
 use serde_json::Value;
 
@@ -149,21 +148,11 @@ fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
     let Some(text) = annotations.and_then(|all| all.get(GRAPH_ANNOTATION)) else {
         return Err(CrdError::NoGraph { name });
     };
-    let graph = match StoredGraph::read(text) {
-        Ok(graph) => graph,
-        Err(Unread::Format(format)) => return Err(CrdError::UnknownFormat { name, format }),
-        Err(Unread::Text(why)) => return Err(unreadable(name, &why)),
-    };
-    // The names become part of CEL rules.
-    if let Some(word) = graph.words().find(|word| !is_state(word)) {
-        return Err(unreadable(name, &format!("`{word}` is no name of a state")));
+    match StoredGraph::read(text) {
+        Ok(graph) => Ok(graph),
+        Err(Unread::Format(format)) => Err(CrdError::UnknownFormat { name, format }),
+        Err(Unread::Text(why)) => Err(CrdError::UnreadableGraph { name, why }),
     }
-    Ok(graph)
-}
-
-fn unreadable(name: String, why: &str) -> CrdError {
-    let why = why.to_owned();
-    CrdError::UnreadableGraph { name, why }
 }
 
 /// Widens one version of the resource by the same version in use.
