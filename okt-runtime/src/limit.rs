@@ -67,6 +67,7 @@ impl Rate {
     }
 
     /// Returns whether a request may be sent now; if not, it takes no turn.
+    #[cfg(feature = "secure-metrics")]
     pub(crate) fn is_now(&self) -> bool {
         let now = Instant::now();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,6 +80,7 @@ impl Rate {
     }
 
     /// Returns whether a whole burst may be sent.
+    #[cfg(feature = "secure-metrics")]
     pub(crate) fn is_rested(&self) -> bool {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
     }
