@@ -491,7 +491,7 @@ impl<A: Application> Operator<A> {
         let connection = Connection::new(&self.client);
         let crd = watch_crd::<A::Resource>(connection.clone(), readiness_in);
         let stopping = CancellationToken::new();
-        let namespaces = namespaces(&self.namespaces);
+        let namespaces = watched(&self.namespaces);
         let metrics = self.measured(namespaces.len());
         let (telemetry, deliveries) = self.telemetry(metrics.as_ref());
         let application = Arc::new(self.application);
@@ -646,7 +646,7 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
 }
 
 /// Returns the namespaces to watch; none means all.
-pub(crate) fn namespaces(namespaces: &[String]) -> Vec<Option<String>> {
+pub(crate) fn watched(namespaces: &[String]) -> Vec<Option<String>> {
     if namespaces.is_empty() {
         return vec![None];
     }

@@ -33,7 +33,7 @@ use crate::author::application::Application;
 use crate::cache::pruned::decode_unquoted;
 use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
-use crate::operator::{Operator, namespaces as watched};
+use crate::operator::{Operator, watched};
 use crate::texts::{chain, said_by_api};
 use crate::view::{Kind, View};
 

@@ -17,7 +17,7 @@ use crate::api_timeout::{Contact, Limits, is_watch, limit_answers, limited, retr
 
 /// The backoff of a watch that fails. client-go lists again after half a minute at most; an operator has a watch for each
 /// kind, namespace and replica.
-pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
 
 /// A watch that ends sooner is short.
 const SHORT: Duration = Duration::from_secs(10);
@@ -158,10 +158,19 @@ impl Pace {
 /// kube's own backoff begins anew with each list that begins.
 pub(crate) fn retried<T: Send + 'static>(
     events: impl Stream<Item = Result<Event<T>>> + Send + 'static,
+) -> impl Stream<Item = Result<Event<T>>> + Send + 'static {
+    retried_within(events, BACKOFF, Duration::MAX)
+}
+
+/// Does the same with another backoff; `most` is the longest wait that the API server may ask for.
+pub(crate) fn retried_within<T: Send + 'static>(
+    events: impl Stream<Item = Result<Event<T>>> + Send + 'static,
     backoff: Backoff,
+    most: Duration,
 ) -> impl Stream<Item = Result<Event<T>>> + Send + 'static {
     let retries = Retries {
         backoff,
+        most,
         seed: seed(),
         failures: 0,
         last: Instant::now(),
@@ -188,6 +197,8 @@ fn seed() -> u64 {
 /// The failures of a watch.
 struct Retries {
     backoff: Backoff,
+    /// The longest wait that the API server may ask for.
+    most: Duration,
     seed: u64,
     failures: u32,
     /// When the attempt after the last failure began.
@@ -215,14 +226,8 @@ impl Retries {
         }
         self.failures = self.failures.saturating_add(1);
         let wait = self.backoff.wait(self.failures, self.seed);
-        // Whoever cannot wait for long does not: the backoff of leases ends with their length.
         let asked = retry_after_of(error).unwrap_or_default();
-        let most = if self.backoff == BACKOFF {
-            asked
-        } else {
-            asked.min(self.backoff.longest())
-        };
-        let wait = wait.max(most);
+        let wait = wait.max(asked.min(self.most));
         self.last = crate::clock::after(wait);
         wait
     }

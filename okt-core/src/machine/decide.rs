@@ -171,10 +171,10 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         return Apply::decided(!object.deleting, prunes && may_prune);
     }
     if not_ready == NotReadyReason::None {
-        not_ready = match step {
-            Verdict::Run(Run::Begin) if object.deleting => needed_resources(f),
-            _ if object.deleting => not_ready,
-            _ => unready_resources(&step, f),
+        not_ready = if object.deleting {
+            needed_resources(&step, f)
+        } else {
+            unready_resources(&step, f)
         };
     }
 
@@ -201,8 +201,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     // --- work starts only by a record that is written
     if let (Verdict::Run(run), true) = (step, is_stored) {
         let free = if object.deleting {
-            // Work that began may itself delete what it needed.
-            run != Run::Begin || needed_resources(f) == NotReadyReason::None
+            needed_resources(&step, f) == NotReadyReason::None
         } else {
             opens && f.resources.status == Some(ResourceStatus::AsDeclared)
         };
@@ -243,11 +242,12 @@ fn wait_of_write(f: &Facts<'_>) -> Option<Duration> {
 }
 
 /// Returns why the work on the way out of an object that is being deleted waits: of its resources only those count that
-/// are made during the deletion.
-fn needed_resources(f: &Facts<'_>) -> NotReadyReason {
-    match f.resources.status {
-        None | Some(ResourceStatus::AsDeclared) => NotReadyReason::None,
-        Some(status) => NotReadyReason::Resources(status),
+/// are made during the deletion. Work that has begun goes on: it may itself delete what it needed.
+fn needed_resources(step: &Verdict, f: &Facts<'_>) -> NotReadyReason {
+    match (step, f.resources.status) {
+        (_, None | Some(ResourceStatus::AsDeclared)) => NotReadyReason::None,
+        (Verdict::Run(Run::Begin), Some(status)) => NotReadyReason::Resources(status),
+        (_, Some(_)) => NotReadyReason::None,
     }
 }
 

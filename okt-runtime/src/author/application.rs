@@ -156,10 +156,7 @@ const SPEC: &str = "the spec without its lifecycle field, and nothing else of th
 /// Returns the revision of an object.
 pub(crate) fn revision_of<A: Application>(object: &A::Resource) -> Revision {
     let said = serde_json::to_vec(&A::revision(object)).unwrap_or_default();
-    let said_nothing = (said.strip_prefix(b"\""))
-        .and_then(|said| said.strip_suffix(b"\""))
-        .is_some_and(|said| said == SPEC.as_bytes());
-    if said_nothing {
+    if serde_json::from_slice::<&str>(&said).is_ok_and(|said| said == SPEC) {
         Revision::of_spec(object)
     } else {
         Revision::OnPurpose(read::revision_hash(&said))

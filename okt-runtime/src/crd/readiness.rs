@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::crd::definition::{GRAPH_ANNOTATION, crd};
 use crate::texts::chain;
-use crate::watch::{BACKOFF, Connection, retried};
+use crate::watch::{Connection, retried};
 use crate::wire::object::LifecycleObject;
 
 /// Whether the CRD in the cluster fits this operator.
@@ -53,7 +53,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     let client = connection.for_watch("CustomResourceDefinition");
     let api: Api<CustomResourceDefinition> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = Box::pin(retried(watcher(api, config), BACKOFF));
+    let mut events = Box::pin(retried(watcher(api, config)));
     let mut found = false;
     loop {
         let next = match events.try_next().await {

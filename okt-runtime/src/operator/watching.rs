@@ -33,7 +33,7 @@ use crate::sharding::gate::GateMember;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::sharding::selector::only;
 use crate::texts::LastError;
-use crate::watch::{BACKOFF, retried};
+use crate::watch::retried;
 
 /// How long the ranges must stay the same before one watch replaces several.
 const REST: Duration = Duration::from_mins(1);
@@ -186,7 +186,7 @@ impl<A: Application> Watching<A> {
             client
         };
         let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
-        let events = retried(watcher(api, self.config.clone()), BACKOFF);
+        let events = retried(watcher(api, self.config.clone()));
         Part {
             ranges,
             requested: ranges,

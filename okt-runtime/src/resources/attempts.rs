@@ -54,11 +54,11 @@ impl LastAttempt {
         match &self.failure {
             // OKT retries a permanent failure after the longest wait.
             Some(failure) if failure.is_permanent() => pace.backoff.longest(),
-            Some(failure) => {
-                let asked = failure.retry_after().unwrap_or_default();
-                pace.backoff.wait(self.times, pace.seed).max(asked)
+            failure => {
+                let asked = failure.as_ref().and_then(Failure::retry_after);
+                let wait = pace.backoff.wait(self.times, pace.seed);
+                wait.max(asked.unwrap_or_default())
             }
-            None => pace.backoff.wait(self.times, pace.seed),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::clock::{after, until};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::texts::{LastError, said_by_watch};
-use crate::watch::{BACKOFF, Connection, retried};
+use crate::watch::{Connection, retried};
 use crate::wire::object::LifecycleObject;
 
 /// The page size of a list, in objects.
@@ -274,11 +274,11 @@ impl<K: LifecycleObject> Cluster<K> {
         let client = connection.for_watch(&kind.api.kind);
         if is_bare {
             let api: Api<Bare> = self.api(&client, kind);
-            let events = retried(watcher(api, config), BACKOFF);
+            let events = retried(watcher(api, config));
             events.map(|event| Ok(bared(event?))).boxed()
         } else {
             let api: Api<Kept> = self.api(&client, kind);
-            retried(watcher(api, config), BACKOFF).boxed()
+            retried(watcher(api, config)).boxed()
         }
     }
 

@@ -30,7 +30,7 @@ use super::table::{Name, Table};
 use super::time::Stopwatch;
 use crate::api_timeout::{Contact, Limits};
 use crate::texts::{LastError, said_by_api};
-use crate::watch::retried;
+use crate::watch::retried_within;
 
 /// The default length of a lease: that of other controllers.
 const LEASE: Duration = Duration::from_secs(15);
@@ -359,10 +359,8 @@ impl Process {
         let client = watched.client(&self.client, "Lease", limits, contact);
         let leases = Api::namespaced(client, &self.group.namespace);
         // Who watches leases cannot wait for long.
-        retried(
-            watcher(leases, config),
-            Backoff::new(self.timing.retry, expiry),
-        )
+        let backoff = Backoff::new(self.timing.retry, expiry);
+        retried_within(watcher(leases, config), backoff, backoff.longest())
     }
 
     /// Converts an event of the watch; collects lists.

@@ -127,7 +127,8 @@ impl<S> Connection<S> {
         }
     }
 
-    fn is_active(&self) {
+    /// Notes that bytes have come or gone.
+    fn note_activity(&self) {
         if let Some(entry) = self.connections.open().all.get_mut(&self.number) {
             entry.last = Instant::now();
         }
@@ -140,9 +141,8 @@ impl<S> Connection<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            if self.blocked.take().is_some() || matches!(written, Poll::Ready(Ok(_))) {
-                self.is_active();
-            }
+            self.blocked = None;
+            self.note_activity();
             return written;
         }
         let blocked = (self.blocked).get_or_insert_with(|| Box::pin(sleep(WRITE)));
@@ -168,7 +168,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         self.poll_closed(cx)?;
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
-            self.is_active();
+            self.note_activity();
         }
         read
     }

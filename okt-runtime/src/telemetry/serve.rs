@@ -161,7 +161,7 @@ pub(crate) fn server(listener: TcpListener, limit: usize) -> Server<SocketAddr, 
 
 /// A text that many may read at once.
 #[derive(Clone, Default)]
-pub(crate) struct SharedText(Arc<Mutex<Option<Made>>>);
+struct SharedText(Arc<Mutex<Option<Made>>>);
 
 /// The last text, and until when it is given to others.
 struct Made {
@@ -181,7 +181,7 @@ impl Made {
 
 impl SharedText {
     /// Returns the text, or makes it if the last one is old.
-    pub(crate) fn get(&self, make: impl FnOnce() -> String) -> Bytes {
+    fn get(&self, make: impl FnOnce() -> String) -> Bytes {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = Instant::now();
         if let Some(made) = last.as_ref().filter(|made| begun < made.until) {

@@ -19,7 +19,7 @@ use super::text::clean;
 use crate::crd::definition::GRAPH_ANNOTATION;
 use crate::resources::PAGE;
 use crate::texts::chain;
-use crate::watch::{BACKOFF, retried};
+use crate::watch::retried;
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
@@ -311,7 +311,7 @@ impl Kind {
         namespace: Option<&str>,
         config: watcher::Config,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Send + use<> {
-        retried(watcher(self.objects(client, namespace), config), BACKOFF)
+        retried(watcher(self.objects(client, namespace), config))
     }
 
     /// Returns the requests about objects of a namespace, or of all.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
+use crate::clock::after;
 use crate::view::kind::Kind;
 use crate::view::object::View;
 
@@ -48,7 +49,8 @@ pub(super) struct Board {
 
 /// Everything, as the last page that opened got it.
 struct Opened {
-    at: Instant,
+    /// Until when others get it.
+    until: Instant,
     /// How many changes there had been.
     changed: u64,
     event: Bytes,
@@ -113,19 +115,16 @@ impl Board {
         &mut self,
         now: Timestamp,
     ) -> Result<(Bytes, broadcast::Receiver<Arc<str>>), Instant> {
-        if let Some(opened) = &self.opened {
-            let next = opened.at.checked_add(SHARED).unwrap_or(opened.at);
-            if Instant::now() < next && opened.changed == self.changed {
-                return Ok((opened.event.clone(), self.changes.subscribe()));
+        if let Some(opened) = self.opened.as_ref().filter(|it| Instant::now() < it.until) {
+            if opened.changed != self.changed {
+                return Err(opened.until);
             }
-            if Instant::now() < next {
-                return Err(next);
-            }
+            return Ok((opened.event.clone(), self.changes.subscribe()));
         }
         let (all, changes) = self.subscribe(now);
         let event = Bytes::from(format!("event: snapshot\ndata: {all}\n\n"));
         self.opened = Some(Opened {
-            at: Instant::now(),
+            until: after(SHARED),
             changed: self.changed,
             event: event.clone(),
         });
