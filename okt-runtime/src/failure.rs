@@ -68,7 +68,6 @@ impl Failure {
     }
 
     /// Appends a text to the message.
-    #[cfg(feature = "reach")]
     pub(crate) fn saying(mut self, more: &str) -> Self {
         if !more.is_empty() {
             self.failed.message.push_str(": ");

@@ -10,6 +10,7 @@
 //! | `site` | requests about owned objects, and their names in messages |
 //! | `plan`, `going` | what to do about each resource: pure decisions |
 //! | `apply`, `record`, `report` | the loop that does it, the proof of ownership, and the findings |
+//! | `inventory`, `stock` | what a status records, and what becomes of recorded objects that the cache does not show |
 //! | `attempts`, `memory` | backoff of attempts, and the state kept between reconciliations |
 
 mod apply;
@@ -20,6 +21,7 @@ mod drift;
 mod filled;
 mod going;
 mod index;
+mod inventory;
 mod kept;
 mod kind;
 mod memory;
@@ -31,6 +33,7 @@ mod record;
 mod report;
 mod site;
 mod stamp;
+mod stock;
 #[cfg(feature = "templates")]
 mod template;
 mod watches;
@@ -40,6 +43,7 @@ pub(crate) use self::attempts::Pace;
 pub(crate) use self::cluster::{Cluster, PAGE, name_of};
 pub use self::declared::{Declared, Resources};
 pub(crate) use self::filled::Filling;
+pub(crate) use self::inventory::Inventory;
 pub(crate) use self::kept::decoded;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::memory::OwnedMemory;

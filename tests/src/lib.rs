@@ -44,7 +44,7 @@ pub use rig::{Options, Rig};
 pub use runner::{Runner, RunnerSpec, RunnerState, Runners};
 pub use script::{Say, Script};
 pub use shelf::{Shelf, ShelfSpec, ShelfState, Shelves};
-pub use shop::{Shop, ShopSpec, ShopState, Shops};
+pub use shop::{Shop, ShopSpec, ShopState, ShopStateHandler, Shops, shop_state};
 pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};
 pub use slate::{Slate, SlateSpec, Slates};
 pub use stall::{Stall, StallSpec, StallState, Stalls, Surroundings, jobs, services};

@@ -184,13 +184,20 @@ fn missing_property(own: &Value, stored: &Value, path: &str) -> Option<String> {
     if free {
         return None;
     }
-    let most = |schema: &Value| schema.get("maxItems").and_then(Value::as_u64);
-    if let (Some(own), Some(stored)) = (most(own), most(stored))
-        && stored < own
+    for (limit, what) in [("maxItems", "items"), ("maxLength", "characters")] {
+        let most = |schema: &Value| schema.get(limit).and_then(Value::as_u64);
+        if let (Some(own), Some(stored)) = (most(own), most(stored))
+            && stored < own
+        {
+            return Some(format!(
+                "room for {own} {what} in the field {path}: it has room for {stored}"
+            ));
+        }
+    }
+    if let (Some(own), Some(stored)) = (own.get("items"), stored.get("items"))
+        && let Some(missing) = missing_property(own, stored, path)
     {
-        return Some(format!(
-            "room for {own} items in the field {path}: it has room for {stored}"
-        ));
+        return Some(missing);
     }
     let properties = own.get("properties").and_then(Value::as_object)?;
     properties.iter().find_map(|(name, own)| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::wire::desired::REQUEST_LIMIT;
 use crate::wire::limits::{
-    CONDITIONS_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, MARK_LENGTH, PROGRESS_LIMIT,
+    CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT,
     REASON_LIMIT, RECORDED_LIMIT,
 };
 use crate::wire::status::Status;
@@ -33,10 +33,10 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
                 "conditions": conditions(),
                 "recordedResources": {
                     "type": "array",
-                    "description": "Hashes of the owned resources that no owner reference shows, written by the operator.",
+                    "description": "The owned resources that no owner reference shows, and those that have finished, written by the operator: the uid of each, its path in the API, and marks.",
                     "maxItems": RECORDED_LIMIT,
                     "x-kubernetes-list-type": "set",
-                    "items": { "type": "string", "maxLength": MARK_LENGTH },
+                    "items": { "type": "string", "maxLength": ENTRY_LIMIT },
                 },
             },
             "x-kubernetes-validations": [{

@@ -18,7 +18,9 @@ use super::dry_run::{Record, Tried};
 use crate::author::application::Application;
 use crate::author::context::{Context, StateOnRecord};
 use crate::clock::Clock;
-use crate::resources::{AllowedWrites, Cluster, OwnedMemory, Pace, Resources, Site, Watches};
+use crate::resources::{
+    AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, Resources, Site, Watches,
+};
 use crate::sharding::gate::Gate;
 use crate::sharding::ranges::Ranges;
 use crate::telemetry::Telemetry;
@@ -170,8 +172,8 @@ impl<'a, A: Application> Owned<'a, A> {
             };
             let report = memory.apply(site, pace, leave, declared).await;
             // An unowned object is made only after the status of its owner records it.
-            let marks = memory.to_record.unwrap_or_default();
-            let Some(recording) = recording(&*object, &marks) else {
+            let to_record = memory.to_record.unwrap_or_default();
+            let Some(recording) = recording(&*object, &to_record) else {
                 let failures = report.failures.iter();
                 return failures.map(|(_, failure)| failure.to_string()).collect();
             };
@@ -183,15 +185,14 @@ impl<'a, A: Application> Owned<'a, A> {
     }
 }
 
-/// Returns the object with a status that records these marks too; none if it does already.
-fn recording<K: LifecycleObject>(object: &K, marks: &[String]) -> Option<K> {
-    let recorded = object
-        .status_of()
-        .map_or(&[][..], |it| &it.recorded_resources);
-    if marks.iter().all(|mark| recorded.contains(mark)) {
+/// Returns the object with a status that records these resources too; none if it does already.
+fn recording<K: LifecycleObject>(object: &K, to_record: &[String]) -> Option<K> {
+    let wanted = Inventory::of(to_record);
+    let recorded = recorded_by(object);
+    if Inventory::of(recorded).includes(&wanted) {
         return None;
     }
-    let all: BTreeSet<&String> = recorded.iter().chain(marks).collect();
+    let all: BTreeSet<&String> = recorded.iter().chain(to_record).collect();
     let mut value = serde_json::to_value(object).ok()?;
     if value["status"].is_null() {
         value["status"] = json!({});
@@ -199,13 +200,13 @@ fn recording<K: LifecycleObject>(object: &K, marks: &[String]) -> Option<K> {
     value["status"]["recordedResources"] = json!(all);
     let with: K = serde_json::from_value(value).ok()?;
     // A status that records nothing would be tried for ever.
-    let recorded = with
-        .status_of()
-        .map_or(&[][..], |it| &it.recorded_resources);
-    marks
-        .iter()
-        .all(|mark| recorded.contains(mark))
+    Inventory::of(recorded_by(&with))
+        .includes(&wanted)
         .then_some(with)
+}
+
+fn recorded_by<K: LifecycleObject>(object: &K) -> &[String] {
+    (object.status_of()).map_or(&[], |it| &it.recorded_resources)
 }
 
 /// Returns the change that a write would be; none if it would change nothing that a user sees.

@@ -5,6 +5,7 @@ use okt_core::machine::StatusDiff;
 use okt_core::names::RESERVED;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
+use crate::resources::Inventory;
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, Status};
 
@@ -40,7 +41,7 @@ pub(crate) fn change<K: LifecycleObject>(
     let number = |position: &Option<Position<K::State>>| position.as_ref().map(|p| p.transition);
     let same = old.observed_generation == next.observed_generation
         && number(&old.lifecycle) == number(&next.lifecycle)
-        && old.recorded_resources == next.recorded_resources
+        && !Inventory::is_news(&old.recorded_resources, &next.recorded_resources)
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {

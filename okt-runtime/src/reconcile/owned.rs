@@ -87,11 +87,16 @@ impl<A: Application> Reconciliation<'_, A> {
         let shared = self.shared;
         let object = &*self.object;
         let hidden = shared.cluster.hidden();
-        if hidden.is_none() && !shared.cluster.owns_anything(object.meta()) {
+        let uid = self.uid().to_owned();
+        let may_write = || shared.may_act(&uid);
+        let site = site(shared, object, &may_write);
+        let owns_anything = shared.cluster.owns_anything(object.meta()) || site.has_unseen();
+        if hidden.is_none() && !owns_anything {
             return (ClearResult::Cleared, OwnedStatus::AsDeclared);
         }
         let pace = self.pace();
-        if self.memory.owned.waits(&pace) {
+        let goes_by_record = self.memory.owned.goes_by_record();
+        if self.memory.owned.waits(&pace) && !goes_by_record {
             return (ClearResult::Waits, OwnedStatus::AsDeclared);
         }
         if let Some(why) = hidden {
@@ -99,15 +104,18 @@ impl<A: Application> Reconciliation<'_, A> {
             let failure = Failure::retry(reasons::resources::NOT_WATCHED, why);
             return self.not_cleared(failure, &pace);
         }
-        let uid = self.uid().to_owned();
-        let may_write = || shared.may_act(&uid);
-        let site = site(shared, object, &may_write);
         let of_pass = self.of_pass();
         let kept = match self.state() {
+            Some(_) | None if goes_by_record => of_pass.and(site.kept_on_record()),
             Some(state) if site.leaves_something(&of_pass) => match self.declared(state).await {
                 Ok(declared) => of_pass.and(declared),
                 // It is not known which resources to keep.
-                Err(failure) => return self.not_cleared(failure, &pace),
+                Err(failure) => {
+                    let failure = failure.saying(
+                        "after ten minutes the deletion goes on by what was declared before",
+                    );
+                    return self.not_cleared(failure, &pace);
+                }
             },
             Some(_) | None => of_pass,
         };

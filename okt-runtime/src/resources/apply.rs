@@ -9,26 +9,22 @@ use std::time::Duration;
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::attempts::{Attempts, Pace};
 use super::declared::{Declared, Resources};
 use super::drift::{covers, owned_fields};
 use super::going::{DeletionPlan, Owned};
+use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::plan::{Plan, Presence, plan};
-use super::ready::{Lack, lack};
+use super::ready::{End, Lack, lack};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};
 use super::stamp::{Applied, Stamper};
 use crate::failure::Failure;
-use crate::wire::limits::RECORDED_LIMIT;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
-
-/// How long the status may record an object that is neither declared nor present.
-const ABSENT: Duration = Duration::from_mins(1);
 
 /// Objects that OKT cannot own completely, each with a hash of the fields that it does own.
 pub(crate) type Accepted = BTreeMap<Key, u64>;
@@ -47,8 +43,12 @@ pub(super) struct Applying<'a, K> {
     pub(super) site: Site<'a, K>,
     pub(super) attempts: &'a mut Attempts,
     pub(super) accepted: &'a mut Accepted,
-    /// Recorded marks of objects that are neither declared nor present, and since when.
-    pub(super) absent: &'a mut BTreeMap<String, Instant>,
+    /// What the status of the object records.
+    pub(super) inventory: Inventory,
+    /// The attempts on recorded objects that the cache does not show, by their entries.
+    pub(super) lookups: &'a mut Attempts<String>,
+    /// The uids of objects that were deleted.
+    pub(super) deleted: &'a mut BTreeSet<String>,
     pub(super) pace: Pace,
     pub(super) report: ApplyReport,
 }
@@ -63,10 +63,12 @@ impl<'a, K> Deref for Applying<'a, K> {
 
 /// The declared objects.
 #[derive(Default)]
-struct Wanted {
-    all: BTreeSet<Key>,
+pub(super) struct Wanted {
+    pub(super) all: BTreeSet<Key>,
     /// Those that the status has to record.
-    recorded: BTreeSet<Key>,
+    pub(super) recorded: BTreeSet<Key>,
+    /// Those that do something once, each with a hash of its declaration.
+    pub(super) once: BTreeMap<Key, String>,
 }
 
 impl<K: LifecycleObject> Applying<'_, K> {
@@ -77,6 +79,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         leave: AllowedWrites,
     ) -> ApplyReport {
         self.attempts.forget_old(&self.pace);
+        self.lookups.forget_old(&self.pace);
         let owned = self.owned();
         let mut wanted = Wanted::default();
         // If a declaration failed, OKT does not know which objects are no longer declared.
@@ -94,13 +97,24 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 }
             };
             let there = owned.get(&applied.key);
-            if declared.ready && there.is_none() {
+            let finished = self.finished(&applied).filter(|_| there.is_none());
+            if declared.ready && there.is_none() && finished.is_none() {
                 self.report.needed.insert(index);
             }
             let uid = there.and_then(|it| it.meta().uid.as_deref());
             self.attempts.forget_if_replaced(&applied.key, uid);
             if self.has_failed_lately(Some(index), &applied.key) {
                 continue;
+            }
+            match finished {
+                Some(Finished {
+                    end: End::Failed, ..
+                }) if declared.recreate => {}
+                Some(finished) => {
+                    self.report_finished(index, declared, &applied.key, finished.end);
+                    continue;
+                }
+                None => {}
             }
             let brought =
                 self.bring_about(index, declared, &applied, there.cloned(), leave.creates);
@@ -118,7 +132,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         if self.object.meta().deletion_timestamp.is_some() {
             self.report.keep_needed();
         }
-        self.note_records(&owned, &wanted, is_whole);
+        self.take_stock(resources, &wanted, is_whole).await;
         self.report
     }
 
@@ -128,6 +142,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let going = DeletionPlan::with_owner(&self.site, resources, &owned);
         self.delete_first(&going).await;
         self.await_going(&going);
+        if going.first.is_empty() {
+            self.clear_unseen(resources, &owned).await;
+        }
         self.report
     }
 
@@ -152,12 +169,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 self.report.due_in(wait);
                 continue;
             }
-            let why = match &self.object.meta().deletion_timestamp {
-                Some(_) => "it goes before its object",
-                None => "it is no longer declared",
-            };
-            match self.delete(key, there, &there.propagation, why).await {
+            let why = self.why_it_goes();
+            let place = self.place(key);
+            match self.delete(place, there, &there.propagation, why).await {
                 Ok(()) => {
+                    self.deleted.extend(there.meta().uid.clone());
                     self.report.operations.deleted += 1;
                     let wait = self.attempts.succeeded(key, &self.pace);
                     self.report.due_in(wait);
@@ -169,6 +185,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
                     }
                 }
             }
+        }
+    }
+
+    pub(super) fn why_it_goes(&self) -> &'static str {
+        match &self.object.meta().deletion_timestamp {
+            Some(_) => "it goes before its object",
+            None => "it is no longer declared",
         }
     }
 
@@ -209,43 +232,6 @@ impl<K: LifecycleObject> Applying<'_, K> {
         goes_on
     }
 
-    /// Notes the marks that the status should record; `is_whole` says that all declarations are known.
-    fn note_records(&mut self, owned: &Owned, wanted: &Wanted, is_whole: bool) {
-        let unshown = owned
-            .iter()
-            .filter(|(key, there)| !self.is_shown(key, there));
-        let unshown = unshown.map(|(key, _)| key).chain(&wanted.recorded);
-        let mut to_record: BTreeSet<String> = unshown.map(|key| self.mark(key)).collect();
-        for recorded in self.site.recorded() {
-            if to_record.contains(recorded) {
-                self.absent.remove(recorded);
-                continue;
-            }
-            let since = *(self.absent.entry(recorded.clone())).or_insert_with(Instant::now);
-            // An object that was created a moment ago may not be in the cache yet.
-            if !is_whole || since.elapsed() < ABSENT {
-                to_record.insert(recorded.clone());
-                self.report.due_in(ABSENT);
-            }
-        }
-        // The status has room for no more: those that are to be created wait until others are gone.
-        let mut unmade = wanted
-            .recorded
-            .iter()
-            .rev()
-            .filter(|key| !owned.contains_key(key));
-        while to_record.len() > RECORDED_LIMIT
-            && let Some(key) = unmade.next()
-        {
-            let mark = self.mark(key);
-            if !self.site.recorded().contains(&mark) && to_record.remove(&mark) {
-                self.report.due_in(ABSENT);
-            }
-        }
-        self.absent.retain(|mark, _| to_record.contains(mark));
-        self.report.to_record = to_record;
-    }
-
     fn stamp(&self, declared: &Declared, wanted: &mut Wanted) -> Result<Applied, Failure> {
         let stamper = Stamper {
             object: self.object,
@@ -267,12 +253,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return wrong(format!("{what} is declared twice"));
         }
         if self.has_to_record(declared, key) {
-            if wanted.recorded.len() >= RECORDED_LIMIT {
+            if let Some(limit) = wanted.is_full() {
                 return wrong(format!(
-                    "{what} has no owner reference, as {RECORDED_LIMIT} others: a status records no more of them"
+                    "{what} has no owner reference, as {limit} others: a status records no more of them"
                 ));
             }
             wanted.recorded.insert(key.clone());
+        }
+        if let Some(content) = &applied.content {
+            wanted.once.insert(key.clone(), content.clone());
         }
         if declared.ready && self.cluster.is_bare(key.0) {
             return wrong(format!(
@@ -311,7 +300,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 ),
             ));
         }
-        let is_recorded = !self.has_to_record(declared, key) || self.is_recorded(key);
+        let is_recorded =
+            !self.has_to_record(declared, key) || self.inventory.has(self.kind(key), key);
         let recreates = creates && (declared.recreate || self.kind(key).has_fixed_spec());
         // A failed Pod or Job may be a result that the work of the state is about to read.
         if creates
@@ -416,7 +406,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         // The object may have another policy, or none, from an earlier release.
         let policy = declared.propagation.as_ref().unwrap_or(&there.propagation);
-        self.delete(key, there, policy, "it is created again")
+        let place = self.place(key);
+        self.delete(place, there, policy, "it is created again")
             .await?;
         self.report.operations.deleted += 1;
         let why = format!("{why}; it is deleted and created again");
@@ -450,6 +441,32 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 }))
     }
 
+    /// Returns how an object ended that was made from this declaration and is done once, also when it is gone.
+    fn finished(&self, applied: &Applied) -> Option<Finished> {
+        let content = applied.content.as_ref()?;
+        let key = &applied.key;
+        let recorded = self.inventory.get(self.kind(key), key);
+        let recorded = recorded.and_then(|entry| entry.finished.clone());
+        let recorded = recorded.filter(|it| it.content == *content);
+        recorded.or_else(|| {
+            let ended = self.cluster.ended(self.uid(), key);
+            ended.filter(|it| it.content == *content)
+        })
+    }
+
+    /// Reports an object that has done what it was made for and is gone.
+    fn report_finished(&mut self, index: usize, declared: &Declared, key: &Key, end: End) {
+        self.report.made.insert(index);
+        if declared.ready && end == End::Failed {
+            let what = self.describe(key);
+            let why = format!(
+                "{what} has failed and is gone: it is made again when its declaration changes"
+            );
+            let failure = Failure::permanent(reasons::NOT_READY, why);
+            self.report.failures.push((Some(index), failure));
+        }
+    }
+
     /// Reports an object that exists, and whether it is ready, if it has to be.
     fn check(&mut self, index: usize, declared: &Declared, key: &Key, object: &Value) {
         self.report.made.insert(index);
@@ -478,11 +495,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
     async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
         let what = self.describe(key);
         let refused = |reason, why| Err(Failure::retry(reason, format!("{what} {why}")));
-        let Some(found) = self.read(key).await? else {
+        let Some(found) = self.read(self.place(key)).await? else {
             return refused(reasons::CONFLICT, "was there a moment ago");
         };
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
-        if declared.adopts || self.is_own(key, &found, &object) {
+        if declared.adopts || self.is_own(&self.inventory, key, &found, &object) {
             Ok(found)
         } else if found.is_deleting() {
             refused(

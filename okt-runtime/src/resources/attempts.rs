@@ -29,6 +29,7 @@ pub(crate) struct Pace {
 pub(super) struct LastAttempt {
     occasion: Occasion,
     times: u32,
+    first: Instant,
     last: Instant,
     /// The failure of the last attempt, if it failed.
     failure: Option<Failure>,
@@ -40,13 +41,20 @@ impl LastAttempt {
     /// Notes an attempt after earlier ones.
     pub(super) fn after(before: Option<&Self>, pace: &Pace, failure: Option<Failure>) -> Self {
         let before = before.filter(|it| it.occasion == pace.occasion);
+        let now = Instant::now();
         Self {
             occasion: pace.occasion,
             times: before.map_or(0, |it| it.times).saturating_add(1),
-            last: Instant::now(),
+            first: before.map_or(now, |it| it.first),
+            last: now,
             failure,
             uid: None,
         }
+    }
+
+    /// Returns the time since the first attempt.
+    pub(super) fn age(&self) -> Duration {
+        self.first.elapsed()
     }
 
     /// Returns how long the next attempt waits from the last one.
@@ -76,10 +84,16 @@ impl LastAttempt {
 }
 
 /// The recent attempts on the resources of an object.
-#[derive(Debug, Default)]
-pub(super) struct Attempts(BTreeMap<Key, LastAttempt>);
+#[derive(Debug)]
+pub(super) struct Attempts<K = Key>(BTreeMap<K, LastAttempt>);
 
-impl Attempts {
+impl<K> Default for Attempts<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Attempts<K> {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -93,7 +107,7 @@ impl Attempts {
     }
 
     /// Forgets a permanent failure if another object exists now than at that attempt: a retry may succeed.
-    pub(super) fn forget_if_replaced(&mut self, key: &Key, uid: Option<&str>) {
+    pub(super) fn forget_if_replaced(&mut self, key: &K, uid: Option<&str>) {
         let is_over = |attempt: &LastAttempt| {
             attempt.uid.as_deref() != uid
                 && attempt.failure.as_ref().is_some_and(Failure::is_permanent)
@@ -104,13 +118,13 @@ impl Attempts {
     }
 
     /// Returns how long the next attempt has to wait, and the failure of the last one; none if it need not wait.
-    pub(super) fn wait(&self, key: &Key, pace: &Pace) -> Option<(Duration, Option<&Failure>)> {
+    pub(super) fn wait(&self, key: &K, pace: &Pace) -> Option<(Duration, Option<&Failure>)> {
         let attempt = self.0.get(key)?;
         Some((attempt.wait(pace)?, attempt.failure.as_ref()))
     }
 
     /// Notes an attempt that succeeded, and returns how long the next one has to wait.
-    pub(super) fn succeeded(&mut self, key: &Key, pace: &Pace) -> Duration {
+    pub(super) fn succeeded(&mut self, key: &K, pace: &Pace) -> Duration {
         self.note(key, pace, LastAttempt::after(self.0.get(key), pace, None))
     }
 
@@ -118,7 +132,7 @@ impl Attempts {
     /// existed.
     pub(super) fn failed(
         &mut self,
-        key: &Key,
+        key: &K,
         pace: &Pace,
         failure: Failure,
         uid: Option<&str>,
@@ -128,7 +142,7 @@ impl Attempts {
         self.note(key, pace, LastAttempt { uid, ..attempt })
     }
 
-    fn note(&mut self, key: &Key, pace: &Pace, attempt: LastAttempt) -> Duration {
+    fn note(&mut self, key: &K, pace: &Pace, attempt: LastAttempt) -> Duration {
         let wait = attempt.backoff(pace);
         self.0.insert(key.clone(), attempt);
         wait

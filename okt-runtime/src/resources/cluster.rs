@@ -13,6 +13,7 @@ use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
 use super::index::{Index, Side, Unlisted, key_of};
+use super::inventory::Finished;
 use super::kept::{Bare, Kept};
 use super::kind::Kind;
 use super::names::{Key, Misnamed, Name, placed};
@@ -105,12 +106,17 @@ impl<K: LifecycleObject> Cluster<K> {
         self.index().owns_anything(owner)
     }
 
+    /// Returns how an object ended that is gone and is done once.
+    pub(super) fn ended(&self, uid: &str, key: &Key) -> Option<Finished> {
+        self.index().ended(uid, key)
+    }
+
     /// Notes the owned objects that the status of an object records.
     pub(crate) fn note_recorded(&self, object: &K) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         let status = object.status_of();
-        let marks = status.map_or(&[][..], |status| &status.recorded_resources);
-        self.index().note_recorded(uid, marks);
+        let recorded = status.map_or(&[][..], |status| &status.recorded_resources);
+        self.index().note_recorded(uid, recorded);
     }
 
     /// Returns why an owned kind cannot be listed; none if it can.
@@ -224,7 +230,7 @@ impl<K: LifecycleObject> Cluster<K> {
     pub(crate) fn forget(&self, object: &Name, uid: &str) {
         let index = &mut *self.index();
         index.forget_references(object);
-        index.note_recorded(uid, &[]);
+        index.forget_owner(uid);
     }
 
     /// Puts an object from a response into the cache, before the watch delivers it.

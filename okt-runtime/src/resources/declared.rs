@@ -7,6 +7,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::kind::Kind;
 use super::names::Name;
 
 /// The resources that should exist in the cluster for an object in a state.
@@ -191,6 +192,12 @@ impl Declared {
         Self::typed(serde_json::to_value(object), &api.api_version, &api.kind)
     }
 
+    /// Returns whether what the object does is done when it has finished, also if it is gone then.
+    pub(super) fn is_done_once(&self, kind: &Kind, body: &Value) -> bool {
+        let vanishes = || body["spec"].get("ttlSecondsAfterFinished").is_some();
+        kind.has_fixed_spec() && (self.once || vanishes())
+    }
+
     fn typed(object: serde_json::Result<Value>, api_version: &str, kind: &str) -> Self {
         let named = |mut object: Value| {
             if let Some(fields) = object.as_object_mut() {
@@ -215,6 +222,10 @@ impl Declared {
     }
 
     /// Never changes the object while it exists.
+    ///
+    /// A Job or a Pod that has finished is not made again when it is gone, unless its declaration changes: the status of
+    /// the owner records that. The same holds without `once` for a Job with `ttlSecondsAfterFinished`. A Job that is
+    /// deleted before it has finished is made again.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;

@@ -53,7 +53,9 @@ impl<'a> DeletionPlan<'a> {
         let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
         let has_to_go = |key: &Key, there: &Kept| {
             let in_waves = there.wave.is_some() && there.reference.is_some() && !orphans;
-            in_waves || (there.is_unowned && there.may_go(site.kind(key)))
+            // Who may write it may have removed the mark.
+            let is_unowned = there.is_unowned || there.reference.is_none();
+            in_waves || (is_unowned && there.may_go(site.kind(key)))
         };
         let going =
             (owned.iter()).filter(|(key, there)| !kept.contains(*key) && has_to_go(key, there));
@@ -97,8 +99,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Returns whether the operator has to delete any resource before its owner is gone, except kept ones.
     pub(crate) fn leaves_something(&self, resources: &Resources) -> bool {
         let owned = self.owned();
-        !DeletionPlan::with_owner(self, resources, &owned)
-            .first
-            .is_empty()
+        let going = DeletionPlan::with_owner(self, resources, &owned);
+        !going.first.is_empty() || self.has_unseen()
     }
 }

@@ -3,31 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use sha2::{Digest, Sha256};
-
+use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::{Key, Name};
-use crate::wire::limits::MARK_LENGTH;
-use crate::wire::read::hex;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 
 /// The cached objects, by name and by owner.
 ///
 /// Labels and annotations name the owner of an object, but anyone who may write the object can forge them. OKT believes
 /// them in two cases: an owner reference has the uid and the object is in the namespace of its owner (who may write
-/// there may also write the owner), or the status of the owner records the object ([`mark`]).
+/// there may also write the owner), or the status of the owner records the object.
 pub(crate) struct Index {
     kinds: Vec<Kind>,
     /// Whether the owners live in namespaces.
     namespaced: bool,
     /// Owned objects, by the owner's uid in their label.
     owned: HashMap<String, BTreeMap<Key, Arc<Kept>>>,
-    /// The marks that the status of an owner records, by its uid.
-    recorded: HashMap<String, BTreeSet<String>>,
+    /// What the status of an owner records, by its uid.
+    recorded: HashMap<String, Inventory>,
     /// The owner of each owned object.
     owners: HashMap<Key, IndexedOwner>,
+    /// How objects ended that are done once and are gone, by the owner's uid, until the owner is.
+    ended: HashMap<String, BTreeMap<Key, Finished>>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
     /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
@@ -68,6 +67,7 @@ impl Index {
             owned: HashMap::new(),
             recorded: HashMap::new(),
             owners: HashMap::new(),
+            ended: HashMap::new(),
             referred: HashMap::new(),
             referrers: HashMap::new(),
             refers: HashMap::new(),
@@ -105,21 +105,15 @@ impl Index {
 
     fn is_recorded(&self, uid: &str, key: &Key) -> bool {
         let recorded = self.recorded.get(uid);
-        recorded.is_some_and(|recorded| recorded.contains(&mark(&self.kinds[key.0], key)))
+        recorded.is_some_and(|recorded| recorded.has(&self.kinds[key.0], key))
     }
 
-    /// Notes the marks that the status of an owner records.
-    pub(crate) fn note_recorded(&mut self, uid: &str, marks: &[String]) {
-        if marks.is_empty() {
-            self.recorded.remove(uid);
-        } else if self
-            .recorded
-            .get(uid)
-            .is_none_or(|own| !own.iter().eq(marks))
-        {
-            let marks = marks.iter().cloned().collect();
-            self.recorded.insert(uid.to_owned(), marks);
-        }
+    /// Notes what the status of an owner records.
+    pub(crate) fn note_recorded(&mut self, uid: &str, recorded: &[String]) {
+        match Inventory::proof(recorded) {
+            Some(inventory) => self.recorded.insert(uid.to_owned(), inventory),
+            None => self.recorded.remove(uid),
+        };
     }
 
     /// Returns the owner to enqueue when an object changes; none if only labels name an owner.
@@ -160,6 +154,7 @@ impl Index {
                 if self.owners.get(&key).is_some_and(other) {
                     return BTreeSet::new();
                 }
+                self.note_end(&key, kept);
                 self.remove_owned(&key)
             }
             Side::Referred(number) => {
@@ -185,6 +180,9 @@ impl Index {
                 self.unlisted.remove(&number);
                 let known = self.owners.keys().filter(|key| !self.taken.contains(*key));
                 for key in lacking(number, known, &fresh) {
+                    if let Some(last) = self.last_seen(&key) {
+                        self.note_end(&key, &last);
+                    }
                     woken.extend(self.remove_owned(&key));
                 }
             }
@@ -239,6 +237,33 @@ impl Index {
         gone.and_then(|it| it.0.name).into_iter().collect()
     }
 
+    fn last_seen(&self, key: &Key) -> Option<Arc<Kept>> {
+        let owner = self.owners.get(key)?;
+        self.owned.get(&owner.uid)?.get(key).cloned()
+    }
+
+    /// Notes how an object ended that is gone, if it is done once: nobody may have recorded it yet.
+    fn note_end(&mut self, key: &Key, last: &Kept) {
+        if let (Some(uid), Some(content)) = (&last.owner, &last.content)
+            && let Some(end) = last.end(&self.kinds[key.0])
+        {
+            let content = content.clone();
+            let of_owner = self.ended.entry(uid.clone()).or_default();
+            of_owner.insert(key.clone(), Finished { end, content });
+        }
+    }
+
+    /// Returns how an object ended that is gone and is done once.
+    pub(crate) fn ended(&self, uid: &str, key: &Key) -> Option<Finished> {
+        self.ended.get(uid)?.get(key).cloned()
+    }
+
+    /// Forgets what was known of the resources of an object that is gone.
+    pub(crate) fn forget_owner(&mut self, uid: &str) {
+        self.recorded.remove(uid);
+        self.ended.remove(uid);
+    }
+
     /// Removes an object and returns its owner and its cached version.
     fn detach(&mut self, key: &Key) -> Option<(IndexedOwner, Option<Arc<Kept>>)> {
         let owner = self.owners.remove(key)?;
@@ -271,16 +296,6 @@ fn lacking<'a>(number: usize, known: impl Iterator<Item = &'a Key>, fresh: &[Kep
         .filter(|key| key.0 == number && !listed.contains(*key))
         .cloned()
         .collect()
-}
-
-/// Returns the mark of an object that has no usable owner reference: a hash of its kind, namespace and name.
-///
-/// The status of its owner records it.
-pub(crate) fn mark(kind: &Kind, key: &Key) -> String {
-    let (_, namespace, name) = key;
-    let namespace = namespace.as_deref().unwrap_or_default();
-    let text = format!("{}/{}/{namespace}/{name}", kind.api.group, kind.api.kind);
-    hex(&Sha256::digest(text))[..MARK_LENGTH].to_owned()
 }
 
 pub(crate) fn key_of(number: usize, kept: &Kept) -> Key {

@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 
 use super::drift::{covers, owned_fields};
 use super::kind::Kind;
+use super::ready::{End, ended};
 use super::stamp::{
-    APPLIED_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION, PROPAGATION_ANNOTATION,
-    PRUNE_ALLOWED, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
+    APPLIED_ANNOTATION, CONTENT_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION,
+    PROPAGATION_ANNOTATION, PRUNE_ALLOWED, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::cache::packed::Packed;
 use crate::cache::pruned::{self, Pruned, pruned_metadata};
@@ -36,6 +37,8 @@ pub(crate) struct Kept {
     pub(crate) is_applied: bool,
     /// The hash of the last applied declaration.
     pub(crate) applied: Option<String>,
+    /// The hash of the declaration of an object that is done once.
+    pub(crate) content: Option<String>,
     /// Whether it was declared unowned, so that the operator has to delete it.
     pub(crate) is_unowned: bool,
     /// What happens to its dependents when the operator deletes it.
@@ -46,6 +49,8 @@ pub(crate) struct Kept {
     is_prunable: bool,
     /// Whether OKT still owns all applied fields, once computed.
     whole: OnceLock<bool>,
+    /// How it has ended, once computed.
+    end: OnceLock<Option<End>>,
     text: Packed,
 }
 
@@ -103,9 +108,11 @@ impl Kept {
             owner,
             owner_name: annotation(OWNER_NAME_ANNOTATION),
             applied: annotation(APPLIED_ANNOTATION),
+            content: annotation(CONTENT_ANNOTATION),
             is_unowned: annotation(UNOWNED_ANNOTATION).is_some(),
             is_prunable: annotation(PRUNE_ANNOTATION).as_deref() == Some(PRUNE_ALLOWED),
             whole: OnceLock::new(),
+            end: OnceLock::new(),
             text: Packed::new(&pruned.text),
             meta: ObjectMeta {
                 name: meta.name,
@@ -135,6 +142,15 @@ impl Kept {
             let object = self.value().unwrap_or_default();
             owned_fields(&object, manager).is_some_and(|owned| covers(owned, body))
         })
+    }
+
+    /// Returns how the object has ended; none if it has not, or is of a kind that does not.
+    ///
+    /// The result is computed once, because a cached version never changes.
+    pub(super) fn end(&self, kind: &Kind) -> Option<End> {
+        *self
+            .end
+            .get_or_init(|| ended(kind, &self.value().ok()?["status"]))
     }
 
     /// Returns whether this version is older than another one of the same object.

@@ -42,7 +42,7 @@ impl Kind {
 
     /// Returns whether the content of its objects is secret.
     pub(crate) fn is_secret(&self) -> bool {
-        self.api.group.is_empty() && self.api.kind == "Secret"
+        self.api.group.is_empty() && self.api.plural == "secrets"
     }
 
     /// Returns whether the specs of its objects cannot change, and a new object does the same: Pods and Jobs.
@@ -53,11 +53,11 @@ impl Kind {
     /// Returns whether its objects hold data that cannot be recreated.
     pub(crate) fn holds_data(&self) -> bool {
         matches!(
-            (self.api.group.as_str(), self.api.kind.as_str()),
+            (self.api.group.as_str(), self.api.plural.as_str()),
             (
                 "",
-                "PersistentVolumeClaim" | "PersistentVolume" | "Secret" | "Namespace"
-            ) | ("apiextensions.k8s.io", "CustomResourceDefinition")
+                "persistentvolumeclaims" | "persistentvolumes" | "secrets" | "namespaces"
+            ) | ("apiextensions.k8s.io", "customresourcedefinitions")
         )
     }
 }

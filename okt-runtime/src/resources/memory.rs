@@ -1,9 +1,7 @@
 //! The memory of an object's resources between reconciliations.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::apply::{Accepted, AllowedWrites, Applying};
 use super::attempts::{Attempts, LastAttempt, Pace};
@@ -12,6 +10,9 @@ use super::report::{ApplyReport, OwnedStatus};
 use super::site::Site;
 use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
+
+/// How long an application is asked what to keep of an object that is being deleted.
+const ASKED: Duration = Duration::from_mins(10);
 
 /// The memory of an object's resources between reconciliations; all of it may be lost at any time.
 #[derive(Debug, Default)]
@@ -22,10 +23,12 @@ pub(crate) struct OwnedMemory {
     declaring: Option<LastAttempt>,
     attempts: Attempts,
     accepted: Accepted,
-    /// The marks that the object's status should record; none before the first apply.
+    /// What the object's status should record; none before the first apply.
     pub(crate) to_record: Option<Vec<String>>,
-    /// Recorded marks of objects that are neither declared nor present, and since when.
-    absent: BTreeMap<String, Instant>,
+    /// The attempts on recorded objects that the cache does not show, by their entries.
+    lookups: Attempts<String>,
+    /// The uids of resources that were deleted.
+    deleted: BTreeSet<String>,
 }
 
 impl OwnedMemory {
@@ -38,14 +41,22 @@ impl OwnedMemory {
             attempts,
             accepted,
             to_record: _,
-            absent,
+            lookups,
+            // Who is asked once more whether they are gone says so.
+            deleted: _,
         } = self;
-        declaring.is_none() && attempts.is_empty() && accepted.is_empty() && absent.is_empty()
+        declaring.is_none() && attempts.is_empty() && accepted.is_empty() && lookups.is_empty()
     }
 
     /// Returns whether the application did not say which resources it declares.
     pub(crate) fn is_silent(&self) -> bool {
         self.declaring.is_some()
+    }
+
+    /// Returns whether the application has not said for so long which resources it declares that a deletion goes on by
+    /// what is on record: what it needs in order to say it may be gone for ever.
+    pub(crate) fn goes_by_record(&self) -> bool {
+        (self.declaring.as_ref()).is_some_and(|attempt| attempt.age() >= ASKED)
     }
 
     /// Returns whether the backoff after [`failed`](Self::failed) is running; unrelated events do not shorten it.
@@ -90,12 +101,18 @@ impl OwnedMemory {
         self.applying(site, pace).clear(kept).await
     }
 
-    fn applying<'a, K>(&'a mut self, site: Site<'a, K>, pace: Pace) -> Applying<'a, K> {
+    fn applying<'a, K: LifecycleObject>(
+        &'a mut self,
+        site: Site<'a, K>,
+        pace: Pace,
+    ) -> Applying<'a, K> {
         Applying {
-            site,
             attempts: &mut self.attempts,
             accepted: &mut self.accepted,
-            absent: &mut self.absent,
+            inventory: site.inventory(),
+            site,
+            lookups: &mut self.lookups,
+            deleted: &mut self.deleted,
             pace,
             report: ApplyReport::default(),
         }

@@ -12,6 +12,14 @@ pub(crate) type Name = (Option<String>, String);
 /// The key of an object: the index of its kind among the owned kinds, its namespace and its name.
 pub(crate) type Key = (usize, Option<String>, String);
 
+/// Where an object is in the cluster.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) kind: &'a Kind,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) name: &'a str,
+}
+
 /// The highest number of invalid names that are logged, so that users cannot flood the log.
 const LOGGED: usize = 1000;
 

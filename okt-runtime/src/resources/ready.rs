@@ -16,6 +16,22 @@ pub(crate) enum Lack {
     Failed(String),
 }
 
+/// How a Job or a Pod ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Complete,
+    Failed,
+}
+
+impl End {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Returns why an object is not ready; none if it is.
 ///
 /// The kind is a parameter because objects from a list lack it.
@@ -67,6 +83,18 @@ fn failed(group: &str, kind: &str, status: &Value) -> Option<String> {
         }
         ("" | "apps" | "batch", _) => None,
         _ => is("Stalled", "True"),
+    }
+}
+
+/// Returns how a Job or a Pod has ended, by its status; none if it has not, or for other kinds.
+pub(super) fn ended(kind: &Kind, status: &Value) -> Option<End> {
+    let is = |name: &str| condition(status, name).is_some_and(|(status, _)| status == "True");
+    match (&*kind.api.group, &*kind.api.kind) {
+        ("batch", "Job") if is("Complete") => Some(End::Complete),
+        ("batch", "Job") if is("Failed") => Some(End::Failed),
+        ("", "Pod") if status["phase"] == "Succeeded" => Some(End::Complete),
+        ("", "Pod") if status["phase"] == "Failed" => Some(End::Failed),
+        _ => None,
     }
 }
 

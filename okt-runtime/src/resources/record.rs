@@ -1,32 +1,26 @@
 //! Ownership of resources: by an owner reference, or by a record in the status of their owner.
 //!
 //! An owner reference works in the owner's namespace only, and not for an unowned resource. The status of the owner
-//! records the others before the operator creates them, so that it finds them again after a crash.
+//! records the others before the operator creates them, so that it finds them again after a crash. Anyone who may write a
+//! resource can change all of it but its uid, so a uid that is on record proves more than what the resource says.
 
+use kube::Resource;
 use serde_json::Value;
 
 use super::declared::{Declared, Owner};
 use super::drift::owned_fields;
-use super::index::mark;
+use super::inventory::{Entry, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
 use super::stamp::named;
 use crate::wire::object::LifecycleObject;
 
-impl<'a, K: LifecycleObject> Site<'a, K> {
-    /// Returns the marks of resources that the status records.
-    pub(super) fn recorded(&self) -> &'a [String] {
+impl<K: LifecycleObject> Site<'_, K> {
+    /// Returns what the status of the owner records.
+    pub(crate) fn inventory(&self) -> Inventory {
         let status = self.object.status_of();
-        status.map_or(&[], |status| &status.recorded_resources)
-    }
-
-    pub(super) fn is_recorded(&self, key: &Key) -> bool {
-        self.recorded().contains(&self.mark(key))
-    }
-
-    pub(super) fn mark(&self, key: &Key) -> String {
-        mark(self.kind(key), key)
+        Inventory::of(status.map_or(&[], |status| &status.recorded_resources))
     }
 
     /// Returns whether the status has to record a declared object.
@@ -40,17 +34,39 @@ impl<'a, K: LifecycleObject> Site<'a, K> {
     }
 
     /// Returns whether an object that the cache does not show as owned belongs to the owner all the same: its
-    /// creation is so recent, or its label was removed.
-    pub(super) fn is_own(&self, key: &Key, found: &Kept, object: &Value) -> bool {
+    /// creation is so recent, or somebody has changed what shows its owner.
+    pub(super) fn is_own(
+        &self,
+        inventory: &Inventory,
+        key: &Key,
+        found: &Kept,
+        object: &Value,
+    ) -> bool {
+        let kind = self.kind(key);
+        let is_recorded = match inventory.get(kind, key) {
+            Some(entry) => self.is_recorded_as(entry, found, object),
+            None => inventory.has(kind, key) && self.is_made_for(found, object),
+        };
         let uid = self.uid();
         let owners = object["metadata"]["ownerReferences"].as_array();
         let has_reference = owners.is_some_and(|owners| owners.iter().any(|it| it["uid"] == uid));
-        // It is recorded, and this operator created it for this owner.
-        let is_recorded = self.is_recorded(key)
-            && owned_fields(object, &self.cluster.identity.manager).is_some()
-            && found.owner.as_deref().is_none_or(|owner| owner == uid)
-            && found.owner_name.as_deref() == Some(&*named(self.object.meta()));
         is_recorded || (has_reference && self.is_beside(key))
+    }
+
+    /// Returns whether an object is the one that an entry names.
+    pub(super) fn is_recorded_as(&self, entry: &Entry, found: &Kept, object: &Value) -> bool {
+        match &entry.uid {
+            Some(uid) => found.meta().uid.as_ref() == Some(uid),
+            None => self.is_made_for(found, object),
+        }
+    }
+
+    /// Returns whether an object says that this operator created it for this owner.
+    fn is_made_for(&self, found: &Kept, object: &Value) -> bool {
+        let uid = self.uid();
+        owned_fields(object, &self.cluster.identity.manager).is_some()
+            && found.owner.as_deref().is_none_or(|owner| owner == uid)
+            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
     }
 
     /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.

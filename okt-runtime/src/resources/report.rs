@@ -63,7 +63,7 @@ pub(crate) struct ApplyReport {
     pub(super) needed: BTreeSet<usize>,
     /// Counts of the requests made.
     pub(crate) operations: Operations,
-    /// The marks that the object's status should record.
+    /// What the object's status should record.
     pub(crate) to_record: BTreeSet<String>,
 }
 

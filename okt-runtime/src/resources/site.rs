@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::{Request, Status};
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
@@ -13,7 +13,8 @@ use super::cluster::Cluster;
 use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::Kind;
-use super::names::Key;
+use super::names::{Key, Place};
+use super::stamp::OWNER_LABEL;
 use crate::api_timeout::{answer, retry_after};
 use crate::failure::Failure;
 use crate::refusal::Refusal;
@@ -59,6 +60,14 @@ impl<K: LifecycleObject> Site<'_, K> {
         &self.cluster.watches.owned[key.0]
     }
 
+    pub(super) fn place<'k>(&'k self, key: &'k Key) -> Place<'k> {
+        Place {
+            kind: self.kind(key),
+            namespace: key.1.as_deref(),
+            name: &key.2,
+        }
+    }
+
     /// Returns the objects that the owner owns.
     pub(crate) fn owned(&self) -> BTreeMap<Key, Arc<Kept>> {
         self.cluster.owned(self.object.meta())
@@ -78,15 +87,15 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Deletes an object. `policy` says what happens to its dependents, and `why` is for the log.
-    pub(crate) async fn delete(
+    pub(super) async fn delete(
         &self,
-        key: &Key,
+        place: Place<'_>,
         there: &Kept,
         policy: &PropagationPolicy,
         why: &str,
     ) -> Result<(), Failure> {
         self.check_leader()?;
-        let what = self.describe(key);
+        let what = self.describe_place(place);
         let params = DeleteParams {
             propagation_policy: Some(policy.clone()),
             preconditions: Some(Preconditions {
@@ -95,14 +104,14 @@ impl<K: LifecycleObject> Site<'_, K> {
             }),
             ..DeleteParams::default()
         };
-        match answer(self.send_deletion(key, &params)).await {
+        match answer(self.send_deletion(place, &params)).await {
             Ok(()) => {
                 tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
             }
             // Most likely it is gone and the event is under way; if not, OKT deletes it again.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(self.failure_of(key, &error)),
+            Err(error) => Err(self.failure_of(place, &error)),
         }
     }
 
@@ -123,15 +132,32 @@ impl<K: LifecycleObject> Site<'_, K> {
             Precondition::Absent => body["metadata"]["resourceVersion"] = NO_VERSION.into(),
         }
         let params = PatchParams::apply(&self.cluster.identity.manager).force();
-        let api = self.api(key);
-        let made = answer(api.patch(&key.2, &params, &Patch::Apply(&body))).await;
-        made.map_err(|error| self.failure_of(key, &error))
+        let place = self.place(key);
+        let api = self.api(place);
+        let made = answer(api.patch(place.name, &params, &Patch::Apply(&body))).await;
+        made.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Reads an object.
-    pub(super) async fn read(&self, key: &Key) -> Result<Option<Kept>, Failure> {
-        let found = answer(self.api(key).get_opt(&key.2)).await;
-        found.map_err(|error| self.failure_of(key, &error))
+    pub(super) async fn read(&self, place: Place<'_>) -> Result<Option<Kept>, Failure> {
+        let found = answer(self.api(place).get_opt(place.name)).await;
+        found.map_err(|error| self.failure_of(place, &error))
+    }
+
+    /// Reads the objects of a kind that bear the uid of the owner, beside the owner; none if the kind is not served.
+    pub(super) async fn read_owned(&self, kind: &Kind) -> Result<Vec<Kept>, Failure> {
+        let namespace = self.object.meta().namespace.as_deref();
+        let place = Place {
+            kind,
+            namespace,
+            name: "",
+        };
+        let labelled = ListParams::default().labels(&format!("{OWNER_LABEL}={}", self.uid()));
+        match answer(self.api(place).list(&labelled)).await {
+            Ok(found) => Ok(found.items),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(failure_of(&format!("objects of {kind}"), false, &error)),
+        }
     }
 
     /// Checks that this operator may still write.
@@ -148,34 +174,46 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Sends a delete request; ignores the body of the response, which is the object or a status.
-    async fn send_deletion(&self, key: &Key, params: &DeleteParams) -> Result<(), kube::Error> {
-        let api = self.api(key);
-        let request = Request::new(api.resource_url()).delete(&key.2, params);
+    async fn send_deletion(
+        &self,
+        place: Place<'_>,
+        params: &DeleteParams,
+    ) -> Result<(), kube::Error> {
+        let api = self.api(place);
+        let request = Request::new(api.resource_url()).delete(place.name, params);
         let request = request.map_err(kube::Error::BuildRequest)?;
         self.client.request_text(request).await.map(drop)
     }
 
-    fn api(&self, key: &Key) -> Api<Kept> {
-        let api = &self.kind(key).api;
-        match &key.1 {
+    fn api(&self, place: Place<'_>) -> Api<Kept> {
+        let api = &place.kind.api;
+        match place.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
             None => Api::all_with(self.client.clone(), api),
         }
     }
 
     /// Converts the error of a request about an object into a failure.
-    fn failure_of(&self, key: &Key, error: &kube::Error) -> Failure {
-        failure_of(&self.describe(key), self.kind(key).is_secret(), error)
+    fn failure_of(&self, place: Place<'_>, error: &kube::Error) -> Failure {
+        failure_of(&self.describe_place(place), place.kind.is_secret(), error)
     }
 
     /// Returns the kind and name of an object for messages.
     pub(crate) fn describe(&self, key: &Key) -> String {
-        let kind = self.kind(key);
-        match &key.1 {
-            Some(namespace) if Some(namespace) != self.object.meta().namespace.as_ref() => {
-                format!("{kind} {namespace}/{}", key.2)
+        self.describe_place(self.place(key))
+    }
+
+    pub(super) fn describe_place(&self, place: Place<'_>) -> String {
+        let Place {
+            kind,
+            namespace,
+            name,
+        } = place;
+        match namespace {
+            Some(namespace) if Some(namespace) != self.object.meta().namespace.as_deref() => {
+                format!("{kind} {namespace}/{name}")
             }
-            Some(_) | None => format!("{kind} {}", key.2),
+            Some(_) | None => format!("{kind} {name}"),
         }
     }
 }

@@ -45,6 +45,9 @@ pub(crate) const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
 /// The annotation that holds the deletion wave of an object.
 pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
 
+/// The annotation of objects that are done once: a hash of the declaration, without what OKT adds to it.
+pub(crate) const CONTENT_ANNOTATION: &str = "okt.dev/content";
+
 /// The prefix of OKT's field managers.
 pub(crate) const MANAGER_PREFIX: &str = "okt/";
 
@@ -104,6 +107,8 @@ pub(crate) struct Applied {
     pub(crate) body: Value,
     /// A hash of the declaration.
     pub(crate) hash: String,
+    /// A hash of the declaration without what OKT adds to it, if the object is done once.
+    pub(crate) content: Option<String>,
 }
 
 /// The owner of declared objects, and the scope of the operator.
@@ -139,6 +144,9 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if (&*api_version, &*kind) == ("v1", "Secret") {
             encode(&mut body);
         }
+        let content = declared
+            .is_done_once(&self.kinds[index], &body)
+            .then(|| short_hash(&body));
         let metadata = field(&mut body, "metadata")
             .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
         let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
@@ -174,6 +182,9 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if let Some(policy) = &declared.propagation {
             notes.insert(PROPAGATION_ANNOTATION.into(), format!("{policy:?}").into());
         }
+        if let Some(content) = &content {
+            notes.insert(CONTENT_ANNOTATION.into(), content.clone().into());
+        }
         if declared.owner == Owner::None {
             notes.insert(UNOWNED_ANNOTATION.into(), "true".into());
         }
@@ -184,12 +195,13 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             owners.retain(|owner| owner["uid"] != reference["uid"]);
             owners.push(reference);
         }
-        let hash = hex(&Sha256::digest(body.to_string()))[..16].to_owned();
+        let hash = short_hash(&body);
         body["metadata"]["annotations"][APPLIED_ANNOTATION] = hash.clone().into();
         Ok(Applied {
             key: (index, namespace, name),
             body,
             hash,
+            content,
         })
     }
 
@@ -266,6 +278,10 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         }
         Ok(Some(reference))
     }
+}
+
+fn short_hash(body: &Value) -> String {
+    hex(&Sha256::digest(body.to_string()))[..16].to_owned()
 }
 
 /// Returns the namespace and name of an object as one text.

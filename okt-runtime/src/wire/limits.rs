@@ -12,11 +12,14 @@ pub(crate) const REASON_LIMIT: usize = STATE_LIMIT;
 pub(crate) const FAILURE_LIMIT: usize = 512;
 /// The highest number of transitions in the history.
 pub(crate) const HISTORY_LIMIT: usize = 10;
-/// The highest number of owned objects without a usable owner reference: their record is 110 KB then, and as much again
-/// in the managed fields, where etcd takes 1.5 MB.
+/// The highest number of entries of `recordedResources`: they take 400 KB if their names are of usual length, and as much
+/// again in the managed fields, where etcd takes 1.5 MB.
 pub(crate) const RECORDED_LIMIT: usize = 4096;
-/// The number of hexadecimal digits of an entry of `recordedResources`.
-pub(crate) const MARK_LENGTH: usize = 24;
+/// The highest number of bytes in all entries of `recordedResources` together.
+pub(crate) const RECORDED_BYTES: usize = 480 * 1024;
+/// The longest entry of `recordedResources`, in bytes: a uid, a group, a namespace, a kind and a name, each as long as
+/// Kubernetes allows, and the marks.
+pub(crate) const ENTRY_LIMIT: usize = 1024;
 /// The highest number of conditions. The operator writes 29 at most; with a limit near that, conditions of other
 /// writers would make every write of the operator fail.
 pub(crate) const CONDITIONS_LIMIT: usize = 256;

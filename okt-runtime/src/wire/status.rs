@@ -26,7 +26,8 @@ pub struct Status<S, Extra = ()> {
     pub lifecycle: Option<Position<S>>,
     /// The conditions, including those of other writers.
     pub conditions: Vec<Condition>,
-    /// Owned objects without a usable owner reference: a hash of the kind, the namespace and the name of each.
+    /// Owned objects without a usable owner reference, and ones that have finished: the uid of each, if it is known, its
+    /// path in the API, and marks, each after a `%`.
     ///
     /// OKT records an object before it creates it, and takes only recorded ones for owned.
     pub recorded_resources: Vec<String>,

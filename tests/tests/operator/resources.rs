@@ -2,6 +2,7 @@
 
 mod deleting;
 mod making;
+mod recorded;
 mod refused;
 mod repairing;
 mod replacing;

@@ -1,0 +1,364 @@
+//! Takes stock: what the status of an object should record, and what becomes of recorded objects that the cache does not
+//! show, because somebody has changed what shows their owner, or because this release does not declare their kind.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kube::Resource;
+
+use super::apply::{Applying, Wanted};
+use super::cluster::name_of;
+use super::declared::Resources;
+use super::going::Owned;
+use super::inventory::{Entry, Finished, Inventory};
+use super::kept::Kept;
+use super::kind::Kind;
+use super::names::{Key, Place};
+use super::site::{Site, unreadable};
+use crate::failure::Failure;
+use crate::wire::limits::{RECORDED_BYTES, RECORDED_LIMIT};
+use crate::wire::object::LifecycleObject;
+
+/// How long objects wait that the status has no room for.
+const ROOM: Duration = Duration::from_mins(1);
+
+/// What became of a recorded object that is not declared and that the cache does not show.
+enum Unseen {
+    /// There is no such object any more.
+    Gone,
+    /// It stays: the application keeps it, or it holds data.
+    Stays,
+    /// It is deleted, or is going to be.
+    Goes,
+}
+
+impl Wanted {
+    /// Returns how many objects the status records, if it has no room for more.
+    pub(super) fn is_full(&self) -> Option<usize> {
+        let number = self.recorded.len();
+        (number >= RECORDED_LIMIT).then_some(number)
+    }
+}
+
+impl<K: LifecycleObject> Applying<'_, K> {
+    /// Reports what the status should record. If `is_whole` says that all declarations are known, recorded objects
+    /// are deleted that are no longer declared and that the cache does not show.
+    pub(super) async fn take_stock(
+        &mut self,
+        resources: &Resources,
+        wanted: &Wanted,
+        is_whole: bool,
+    ) {
+        // Those, too, that were made a moment ago.
+        let owned = self.owned();
+        let kept = self.kept(resources);
+        let mut stock = Inventory::default();
+        for (key, there) in &owned {
+            let finished = self.end_of(key, Some(there), wanted);
+            let is_kept = kept.contains(key);
+            if !self.is_shown(key, there) || is_kept || finished.is_some() {
+                stock.put(Entry {
+                    uid: there.meta().uid.clone(),
+                    is_kept,
+                    finished,
+                    ..Entry::of(self.kind(key), key)
+                });
+            }
+        }
+        for key in wanted.recorded.iter().chain(wanted.once.keys()) {
+            let kind = self.kind(key);
+            if stock.get(kind, key).is_some() {
+                continue;
+            }
+            let recorded = self.inventory.get(kind, key);
+            let entry = Entry {
+                uid: recorded.and_then(|entry| entry.uid.clone()),
+                finished: self.end_of(key, owned.get(key).map(AsRef::as_ref), wanted),
+                ..Entry::of(kind, key)
+            };
+            if wanted.recorded.contains(key) || entry.finished.is_some() {
+                stock.put(entry);
+            }
+        }
+        for entry in self.unseen(&owned) {
+            if stock.has_entry(&entry) {
+                continue;
+            }
+            if !is_whole || !matches!(self.settle(&entry, &kept).await, Unseen::Gone) {
+                stock.put(entry);
+            }
+        }
+        let known = owned.keys().chain(&wanted.recorded);
+        let known = known.map(|key| (self.kind(key), key));
+        stock.put_hashes(self.inventory.hashes_of_others(known));
+        for key in owned.keys().chain(&wanted.all) {
+            stock.put_kind(self.kind(key).clone());
+        }
+        self.settle_kinds(&mut stock, is_whole).await;
+        self.make_room(&mut stock, &owned, wanted);
+        self.report.to_record = stock.texts();
+    }
+
+    /// Deletes the owned objects of kinds that an earlier release declared and this one does not. If `is_whole` is not
+    /// set, the kinds stay on record.
+    async fn settle_kinds(&mut self, stock: &mut Inventory, is_whole: bool) {
+        let recorded: Vec<Kind> = self.inventory.kinds().cloned().collect();
+        for kind in recorded {
+            let is_declared = self
+                .cluster
+                .watches
+                .owned
+                .iter()
+                .any(|it| it.is_same(&kind));
+            if is_declared || !is_whole || !self.settle_kind(&kind).await {
+                stock.put_kind(kind);
+            }
+        }
+    }
+
+    /// Returns whether nothing is left to do about a kind that this release does not declare.
+    async fn settle_kind(&mut self, kind: &Kind) -> bool {
+        let text = kind.api.plural.clone();
+        if let Some((wait, failure)) = self.lookups.wait(&text, &self.pace) {
+            match failure {
+                Some(failure) => self.report.retries(None, failure.clone(), wait),
+                None => self.report.due_in(wait),
+            }
+            return false;
+        }
+        match self.try_to_settle_kind(kind).await {
+            Ok(true) => true,
+            Ok(false) => {
+                let wait = self.lookups.succeeded(&text, &self.pace);
+                self.report.due_in(wait);
+                false
+            }
+            Err(failure) => {
+                self.report.operations.failed += 1;
+                let wait = (self.lookups).failed(&text, &self.pace, failure.clone(), None);
+                self.report.retries(None, failure, wait);
+                false
+            }
+        }
+    }
+
+    /// # Errors
+    ///
+    /// If a request fails; a retry may help.
+    async fn try_to_settle_kind(&mut self, kind: &Kind) -> Result<bool, Failure> {
+        let mut left = false;
+        let found = self.read_owned(kind).await.map_err(undeclared)?;
+        for there in found {
+            let (namespace, name) = name_of(&there);
+            // Anyone can write a label.
+            if there.reference.is_none() || namespace != self.object.meta().namespace {
+                continue;
+            }
+            if !there.may_go(kind) {
+                continue;
+            }
+            left = true;
+            if !there.is_deleting() {
+                let place = Place {
+                    kind,
+                    namespace: namespace.as_deref(),
+                    name: &name,
+                };
+                let why = "its kind is no longer declared";
+                let deleted = self.delete(place, &there, &there.propagation, why).await;
+                deleted.map_err(undeclared)?;
+                self.report.operations.deleted += 1;
+            }
+        }
+        Ok(!left)
+    }
+
+    /// Leaves out objects that are to be created, if the status has no room for them: they wait until others are gone.
+    fn make_room(&mut self, stock: &mut Inventory, owned: &Owned, wanted: &Wanted) {
+        let unmade = wanted.recorded.iter().rev();
+        let mut unmade = unmade.filter(|key| !owned.contains_key(*key));
+        let mut bytes = stock.bytes();
+        while (stock.len() > RECORDED_LIMIT || bytes > RECORDED_BYTES)
+            && let Some(key) = unmade.next()
+        {
+            let kind = self.kind(key);
+            if self.inventory.has(kind, key) {
+                continue;
+            }
+            let Some(left_out) = stock.remove(kind, key) else {
+                continue;
+            };
+            bytes = bytes.saturating_sub(left_out.to_string().len());
+            self.report.due_in(ROOM);
+        }
+    }
+
+    /// Returns how a declared object ended that is done once: the one that exists, or the one that did.
+    fn end_of(&self, key: &Key, there: Option<&Kept>, wanted: &Wanted) -> Option<Finished> {
+        let content = wanted.once.get(key)?;
+        if let Some(there) = there {
+            return Some(Finished {
+                end: there.end(self.kind(key))?,
+                // It may have been made before its declaration changed.
+                content: there.content.as_ref().unwrap_or(content).clone(),
+            });
+        }
+        let recorded = self.inventory.get(self.kind(key), key);
+        let recorded = recorded.and_then(|entry| entry.finished.clone());
+        let ended = recorded.or_else(|| self.cluster.ended(self.uid(), key));
+        ended.filter(|it| it.content == *content)
+    }
+
+    /// Returns the recorded objects that the cache does not show.
+    fn unseen(&self, owned: &Owned) -> Vec<Entry> {
+        let entries = self.inventory.entries();
+        let unseen = entries.filter(|entry| self.is_unseen(entry, owned));
+        unseen.cloned().collect()
+    }
+
+    /// Deletes the recorded objects that the cache does not show, except kept ones and data: their owner is being
+    /// deleted.
+    pub(super) async fn clear_unseen(&mut self, resources: &Resources, owned: &Owned) {
+        let kept = self.kept(resources);
+        for entry in self.unseen(owned) {
+            match self.settle(&entry, &kept).await {
+                Unseen::Goes => {
+                    let key = self.key_of(&entry);
+                    let place = key
+                        .as_ref()
+                        .map_or_else(|| entry.place(), |key| self.place(key));
+                    let what = self.describe_place(place);
+                    let left = format!("{what} is not gone yet");
+                    self.report.awaited.push((None, left));
+                }
+                Unseen::Gone => {
+                    // The next time, nobody has to be asked.
+                    self.deleted.extend(entry.uid);
+                }
+                Unseen::Stays => {}
+            }
+        }
+    }
+
+    /// Looks a recorded object up by its name, and deletes it if it is still that of the owner.
+    async fn settle(&mut self, entry: &Entry, kept: &BTreeSet<Key>) -> Unseen {
+        if entry
+            .uid
+            .as_ref()
+            .is_some_and(|uid| self.deleted.contains(uid))
+        {
+            return Unseen::Gone;
+        }
+        let key = self.key_of(entry);
+        if key.is_some_and(|key| kept.contains(&key)) {
+            return Unseen::Stays;
+        }
+        let text = entry.to_string();
+        if let Some((wait, failure)) = self.lookups.wait(&text, &self.pace) {
+            match failure {
+                Some(failure) => self.report.retries(None, failure.clone(), wait),
+                None => self.report.due_in(wait),
+            }
+            return Unseen::Goes;
+        }
+        match self.try_to_settle(entry).await {
+            Ok(unseen) => {
+                if matches!(unseen, Unseen::Goes) {
+                    let wait = self.lookups.succeeded(&text, &self.pace);
+                    self.report.due_in(wait);
+                }
+                unseen
+            }
+            Err(failure) => {
+                self.report.operations.failed += 1;
+                let wait = (self.lookups).failed(&text, &self.pace, failure.clone(), None);
+                self.report.retries(None, failure, wait);
+                Unseen::Goes
+            }
+        }
+    }
+
+    /// # Errors
+    ///
+    /// If a request fails; a retry may help.
+    async fn try_to_settle(&mut self, entry: &Entry) -> Result<Unseen, Failure> {
+        let key = self.key_of(entry);
+        let place = key
+            .as_ref()
+            .map_or_else(|| entry.place(), |key| self.place(key));
+        let what = self.describe_place(place);
+        let found = self
+            .read(place)
+            .await
+            .map_err(|it| self.unreached(entry, it))?;
+        let Some(found) = found else {
+            return Ok(Unseen::Gone);
+        };
+        let object = found.value().map_err(|why| unreadable(&what, &why))?;
+        if !self.is_recorded_as(entry, &found, &object) {
+            return Ok(Unseen::Gone);
+        }
+        if found.is_deleting() {
+            return Ok(Unseen::Goes);
+        }
+        if !found.may_go(place.kind) {
+            return Ok(Unseen::Stays);
+        }
+        let why = self.why_it_goes();
+        let deleted = self.delete(place, &found, &found.propagation, why).await;
+        deleted.map_err(|it| self.unreached(entry, it))?;
+        self.report.operations.deleted += 1;
+        Ok(Unseen::Goes)
+    }
+
+    fn unreached(&self, entry: &Entry, failure: Failure) -> Failure {
+        match self.key_of(entry) {
+            Some(_) => failure,
+            None => undeclared(failure),
+        }
+    }
+}
+
+/// Adds the way out to a failure that is about a kind that this release does not declare.
+fn undeclared(failure: Failure) -> Failure {
+    failure.saying(
+        "an earlier release owned this kind: declare it with `owns` until nothing of it is left",
+    )
+}
+
+impl<K: LifecycleObject> Site<'_, K> {
+    /// Returns whether the status records an object that the cache does not show.
+    pub(crate) fn has_unseen(&self) -> bool {
+        let owned = self.owned();
+        let inventory = self.inventory();
+        let mut entries = inventory.entries();
+        entries.any(|entry| self.is_unseen(entry, &owned))
+    }
+
+    fn is_unseen(&self, entry: &Entry, owned: &Owned) -> bool {
+        let key = self.key_of(entry);
+        key.is_none_or(|key| !owned.contains_key(&key))
+    }
+
+    /// Returns the objects that were to be kept when they were declared last, as the status records it.
+    pub(crate) fn kept_on_record(&self) -> Resources {
+        let inventory = self.inventory();
+        let kept = inventory.entries().filter(|entry| entry.is_kept);
+        let kept = kept.filter_map(|entry| {
+            let (number, namespace, name) = self.key_of(entry)?;
+            let kind = &self.cluster.watches.owned[number];
+            Some((kind.api.clone(), (namespace, name)))
+        });
+        Resources {
+            kept: kept.collect(),
+            ..Resources::default()
+        }
+    }
+
+    /// Returns the key of a recorded object; none if this release does not declare its kind.
+    pub(super) fn key_of(&self, entry: &Entry) -> Option<Key> {
+        let kinds = &self.cluster.watches.owned;
+        let number = kinds.iter().position(|kind| kind.is_same(&entry.kind))?;
+        Some((number, entry.namespace.clone(), entry.name.clone()))
+    }
+}
