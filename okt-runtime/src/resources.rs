@@ -48,7 +48,7 @@ pub(crate) use self::kept::decoded;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::memory::OwnedMemory;
 pub(crate) use self::names::{Name, is_label, is_name, placed};
-pub(crate) use self::ready::{Lack, lack};
+pub(crate) use self::ready::Lack;
 pub(crate) use self::report::{ApplyReport, OwnedStatus};
 pub(crate) use self::site::{Site, listed};
 #[cfg(feature = "cli")]

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::author::context::{Action, Context};
 use crate::failure::Failure;
-use crate::resources::{Lack, decoded, is_name, lack, listed, placed};
+use crate::resources::{Lack, decoded, is_name, listed, placed};
 use crate::wire::object::LifecycleObject;
 
 /// A selection of the resources that an object owns.
@@ -276,7 +276,7 @@ impl<K: LifecycleObject> Context<K> {
                 continue;
             }
             let lack = match kept.value() {
-                Ok(object) => lack(kind, &object),
+                Ok(object) => self.cluster.lack(key.0, &object),
                 Err(why) => Some(Lack::Pending(format!("it cannot be read: {why}"))),
             };
             let (why, is_stuck) = match lack {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::attempts::{Attempts, Pace};
 use super::declared::{Declared, Resources};
@@ -18,13 +19,16 @@ use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::plan::{Plan, Presence, plan};
-use super::ready::{End, Lack, lack};
+use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};
 use super::stamp::{Applied, Stamper};
 use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
+
+/// How long a rollout may wait for Pods of an earlier revision: as long as a Deployment may make no progress.
+const STUCK: Duration = Duration::from_mins(10);
 
 /// Objects that OKT cannot own completely, each with a hash of the fields that it does own.
 pub(crate) type Accepted = BTreeMap<Key, u64>;
@@ -49,6 +53,8 @@ pub(super) struct Applying<'a, K> {
     pub(super) lookups: &'a mut Attempts<String>,
     /// The uids of objects that were deleted.
     pub(super) deleted: &'a mut BTreeSet<String>,
+    /// Rollouts that wait for Pods of an earlier revision, each with the new revision, and since when.
+    pub(super) behind: &'a mut BTreeMap<Key, (String, Instant)>,
     pub(super) pace: Pace,
     pub(super) report: ApplyReport,
 }
@@ -378,7 +384,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         let what = self.describe(key);
         let object = there.value().map_err(|why| unreadable(&what, &why))?;
-        Ok(match lack(self.kind(key), &object) {
+        Ok(match self.cluster.lack(key.0, &object) {
             Some(Lack::Failed(why)) => Some(format!("{what}: {why}")),
             Some(Lack::Pending(_)) | None => None,
         })
@@ -474,7 +480,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return;
         }
         let what = self.describe(key);
-        match lack(self.kind(key), object) {
+        let lack = self.cluster.lack(key.0, object);
+        match self.lasting(key, lack, object) {
             Some(Lack::Pending(why)) => {
                 let why = format!("{what}: {why}");
                 self.report.awaited.push((Some(index), why));
@@ -484,6 +491,35 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 self.report.failures.push((Some(index), failure));
             }
             None => {}
+        }
+    }
+
+    /// Returns what is lacking, which has failed if it has lasted for too long.
+    fn lasting(&mut self, key: &Key, lack: Option<Lack>, object: &Value) -> Option<Lack> {
+        let is_behind = self.kind(key).is("apps/v1", "StatefulSet")
+            && matches!(lack, Some(Lack::Pending(_)))
+            && behind_old_pods(object).is_some();
+        if !is_behind {
+            self.behind.remove(key);
+            return lack;
+        }
+        let revision = object["status"]["updateRevision"]
+            .as_str()
+            .unwrap_or_default();
+        let begun = (self.behind.get(key)).filter(|(seen, _)| seen == revision);
+        let since = begun.map_or_else(Instant::now, |(_, since)| *since);
+        (self.behind).insert(key.clone(), (revision.to_owned(), since));
+        match STUCK
+            .checked_sub(since.elapsed())
+            .filter(|it| !it.is_zero())
+        {
+            Some(left) => {
+                self.report.due_in(left);
+                lack
+            }
+            None => lack.map(|lack| match lack {
+                Lack::Pending(why) | Lack::Failed(why) => Lack::Failed(why),
+            }),
         }
     }
 

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::index::{Index, Side, Unlisted, key_of};
@@ -17,6 +18,7 @@ use super::inventory::Finished;
 use super::kept::{Bare, Kept};
 use super::kind::Kind;
 use super::names::{Key, Misnamed, Name, placed};
+use super::ready::{Lack, is_judged_by_conditions, lack};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
 use crate::clock::{after, until};
@@ -42,6 +44,8 @@ pub(crate) struct Cluster<K> {
     misnamed: Misnamed,
     /// For each kind, owned ones first: the ranges of owners whose objects were listed.
     listed: watch::Sender<Vec<Ranges>>,
+    /// The owned kinds whose objects have a status, as far as that is known.
+    with_status: Mutex<BTreeSet<usize>>,
     /// Notifies when an owned object changes.
     heard: watch::Sender<()>,
 }
@@ -60,6 +64,7 @@ impl<K: LifecycleObject> Cluster<K> {
             known: Mutex::new(known),
             misnamed: Misnamed::default(),
             listed: watch::Sender::new(vec![Ranges::NONE; kinds]),
+            with_status: Mutex::default(),
             heard: watch::Sender::default(),
         }
     }
@@ -132,6 +137,37 @@ impl<K: LifecycleObject> Cluster<K> {
         let (number, unlisted) = index.unlisted.iter().find(hidden)?;
         let kind = &self.watches.owned[*number].api.kind;
         Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
+    }
+
+    /// Returns why an object of an owned kind is not ready; none if it is.
+    pub(crate) fn lack(&self, number: usize, object: &Value) -> Option<Lack> {
+        let with_status = self.with_status.lock();
+        let with_status = with_status.unwrap_or_else(PoisonError::into_inner);
+        let has_status = with_status.contains(&number);
+        lack(&self.watches.owned[number], has_status, object)
+    }
+
+    /// Asks the API server whether the objects of an owned kind have a status.
+    ///
+    /// Without an answer, an object that has none counts as ready.
+    async fn learn_status(&self, connection: &Connection, number: usize, kind: &Kind) {
+        if self.is_bare(number) || !is_judged_by_conditions(kind) {
+            return;
+        }
+        let asked = (connection.client).list_api_group_resources(&kind.api.api_version);
+        let served = match asked.await {
+            Ok(served) => served.resources,
+            Err(error) => {
+                tracing::debug!(%kind, "cannot learn whether it has a status: {error}");
+                return;
+            }
+        };
+        let status = format!("{}/status", kind.api.plural);
+        if served.iter().any(|it| it.name == status) {
+            let with_status = self.with_status.lock();
+            let mut with_status = with_status.unwrap_or_else(PoisonError::into_inner);
+            with_status.insert(number);
+        }
     }
 
     /// Returns a receiver that is notified when an owned object changes.
@@ -399,6 +435,9 @@ impl<K: LifecycleObject> Cluster<K> {
                 }
                 Ok(watcher::Event::InitDone) => {
                     last_error.end();
+                    if let Side::Owned(number) = side {
+                        self.learn_status(connection, number, kind).await;
+                    }
                     let woken = self.index().replace(side, std::mem::take(&mut fresh));
                     self.note_listed(side, ranges);
                     woken

@@ -139,6 +139,8 @@ pub struct Declared {
     pub(crate) owner: Owner,
     pub(crate) once: bool,
     pub(crate) ready: bool,
+    /// The condition by which it is ready: its name, or `Name=Status`.
+    pub(crate) ready_when: Option<String>,
     pub(crate) recreate: bool,
     pub(crate) prunable: bool,
     pub(crate) adopts: bool,
@@ -178,6 +180,7 @@ impl Declared {
             owner: Owner::Controller,
             once: false,
             ready: false,
+            ready_when: None,
             recreate: false,
             prunable: false,
             adopts: false,
@@ -218,6 +221,30 @@ impl Declared {
     #[must_use]
     pub fn ready(mut self) -> Self {
         self.ready = true;
+        self
+    }
+
+    /// Delays the work of the state until a condition of the object's status has this value: `Programmed`, which means
+    /// `Programmed=True`, or `Name=Status`.
+    ///
+    /// It replaces what OKT knows of the readiness of the kind, also for `wait_ready` and `unready`; OKT records it on the
+    /// object. Use it for a kind whose conditions do not say `Ready`, and for one whose status comes late. A condition
+    /// that is about an earlier generation does not count.
+    ///
+    /// ```
+    /// use okt::Declared;
+    /// use serde_json::json;
+    ///
+    /// let gateway = json!({
+    ///     "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
+    /// });
+    /// let declared = Declared::dynamic(gateway).ready_when("Programmed");
+    /// # drop(declared);
+    /// ```
+    #[must_use]
+    pub fn ready_when(mut self, condition: impl Into<String>) -> Self {
+        self.ready = true;
+        self.ready_when = Some(condition.into());
         self
     }
 

@@ -1,11 +1,14 @@
 //! The memory of an object's resources between reconciliations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::apply::{Accepted, AllowedWrites, Applying};
 use super::attempts::{Attempts, LastAttempt, Pace};
 use super::declared::Resources;
+use super::names::Key;
 use super::report::{ApplyReport, OwnedStatus};
 use super::site::Site;
 use crate::failure::Failure;
@@ -29,6 +32,8 @@ pub(crate) struct OwnedMemory {
     lookups: Attempts<String>,
     /// The uids of resources that were deleted.
     deleted: BTreeSet<String>,
+    /// Rollouts that wait for Pods of an earlier revision, each with the new revision, and since when.
+    behind: BTreeMap<Key, (String, Instant)>,
 }
 
 impl OwnedMemory {
@@ -44,8 +49,13 @@ impl OwnedMemory {
             lookups,
             // Who is asked once more whether they are gone says so.
             deleted: _,
+            behind,
         } = self;
-        declaring.is_none() && attempts.is_empty() && accepted.is_empty() && lookups.is_empty()
+        declaring.is_none()
+            && attempts.is_empty()
+            && accepted.is_empty()
+            && lookups.is_empty()
+            && behind.is_empty()
     }
 
     /// Returns whether the application did not say which resources it declares.
@@ -113,6 +123,7 @@ impl OwnedMemory {
             site,
             lookups: &mut self.lookups,
             deleted: &mut self.deleted,
+            behind: &mut self.behind,
             pace,
             report: ApplyReport::default(),
         }

@@ -42,6 +42,9 @@ pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
 /// The annotation that holds what happens to the dependents of an object when the operator deletes it.
 pub(crate) const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
 
+/// The annotation that holds the condition by which an object is ready, if its declaration names one.
+pub(crate) const READY_WHEN_ANNOTATION: &str = "okt.dev/ready-when";
+
 /// The annotation that holds the deletion wave of an object.
 pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
 
@@ -181,6 +184,9 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         }
         if let Some(policy) = &declared.propagation {
             notes.insert(PROPAGATION_ANNOTATION.into(), format!("{policy:?}").into());
+        }
+        if let Some(condition) = &declared.ready_when {
+            notes.insert(READY_WHEN_ANNOTATION.into(), condition.clone().into());
         }
         if let Some(content) = &content {
             notes.insert(CONTENT_ANNOTATION.into(), content.clone().into());

@@ -2,8 +2,10 @@
 
 mod deleting;
 mod making;
+mod readiness;
 mod recorded;
 mod refused;
+mod release;
 mod repairing;
 mod replacing;
 mod templates;

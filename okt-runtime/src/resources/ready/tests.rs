@@ -12,7 +12,7 @@ fn lack_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Optio
     };
     // As in a list: without `apiVersion` and `kind`.
     let object = json!({ "metadata": { "generation": 2 }, "spec": spec, "status": status });
-    lack(&kind, &object)
+    lack(&kind, false, &object)
 }
 
 fn of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<String> {
@@ -158,4 +158,127 @@ fn a_kind_without_conditions_is_ready_and_conditions_count() {
         other(said("Stalled", "True")).as_deref(),
         Some("failed: Why: so")
     );
+}
+
+#[test]
+fn a_condition_about_an_earlier_generation_does_not_count() {
+    let unseen = Some("its controller has not observed it yet".to_owned());
+    for (kind, name, status) in [
+        ("Certificate", "Ready", "True"),
+        ("Certificate", "Reconciling", "False"),
+        ("Certificate", "Stalled", "True"),
+    ] {
+        let of_generation = |generation: i64| {
+            let condition = json!({
+                "type": name, "status": status, "reason": "Why", "observedGeneration": generation,
+            });
+            let status = json!({ "conditions": [condition] });
+            of("cert-manager.io/v1", kind, &json!({}), &status)
+        };
+        assert_ne!(of_generation(2), unseen, "{name}");
+        let now = if name == "Stalled" {
+            None
+        } else {
+            unseen.clone()
+        };
+        assert_eq!(of_generation(1), now, "{name}");
+    }
+    let ready = |generation: i64| {
+        let ready = json!({ "type": "Ready", "status": "True", "observedGeneration": generation });
+        let status = json!({ "phase": "Running", "conditions": [ready] });
+        of("v1", "Pod", &json!({}), &status)
+    };
+    assert_eq!((ready(2), ready(1)), (None, unseen));
+}
+
+#[test]
+fn an_object_without_a_status_is_ready_only_if_its_kind_has_none() {
+    let kind = Kind {
+        api: ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "cert-manager.io",
+            "v1",
+            "Certificate",
+        )),
+        namespaced: true,
+    };
+    for object in [
+        json!({}),
+        json!({ "status": {} }),
+        json!({ "status": null }),
+    ] {
+        let why = "its controller has not written a status yet".to_owned();
+        assert_eq!(lack(&kind, true, &object), Some(Lack::Pending(why)));
+        assert_eq!(lack(&kind, false, &object), None);
+    }
+    let phase = json!({ "status": { "phase": "Issued" } });
+    assert_eq!(lack(&kind, true, &phase), None);
+}
+
+#[test]
+fn a_declared_condition_decides_alone() {
+    let kind = Kind {
+        api: ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment")),
+        namespaced: true,
+    };
+    let of = |wanted: &str, condition: Value| {
+        let object = json!({
+            "metadata": { "generation": 2, "annotations": { READY_WHEN_ANNOTATION: wanted } },
+            "status": { "observedGeneration": 2, "conditions": [condition] },
+        });
+        match lack(&kind, true, &object) {
+            None => "ready".to_owned(),
+            Some(Lack::Pending(why) | Lack::Failed(why)) => why,
+        }
+    };
+    let available = |status: &str, generation: i64| {
+        json!({
+            "type": "Available", "status": status, "reason": "Why", "message": "so",
+            "observedGeneration": generation,
+        })
+    };
+    assert_eq!(of("Available", available("True", 2)), "ready");
+    assert_eq!(of("Available=false", available("False", 2)), "ready");
+    for (wanted, condition, why) in [
+        (
+            "Available",
+            available("False", 2),
+            "its condition Available is False: Why: so",
+        ),
+        (
+            "Other",
+            available("True", 2),
+            "its condition Other is not there yet",
+        ),
+        (
+            "Available",
+            available("True", 1),
+            "its condition Available is Unknown: its controller has not observed it yet",
+        ),
+    ] {
+        assert_eq!(of(wanted, condition), why);
+    }
+}
+
+#[test]
+fn a_rollout_behind_pods_of_another_revision_says_so() {
+    let set = |old: &str, new: &str, counts: [i64; 3], spec: Value| {
+        let [replicas, ready, updated] = counts;
+        let status = json!({
+            "observedGeneration": 2, "replicas": replicas, "readyReplicas": ready,
+            "updatedReplicas": updated, "currentRevision": old, "updateRevision": new,
+        });
+        of("apps/v1", "StatefulSet", &spec, &status)
+    };
+    let spec = |replicas: i64| json!({ "replicas": replicas });
+    let is_behind = |why: Option<String>| why.is_some_and(|it| it.contains("of another revision"));
+    // A wrong template at the first Pod, then a correct one, or the former one.
+    assert!(is_behind(set("a", "b", [1, 0, 0], spec(1))));
+    assert!(is_behind(set("a", "c", [3, 2, 0], spec(3))));
+    assert!(is_behind(set("a", "a", [3, 2, 2], spec(3))));
+    // An ordinary rollout, a first start, and a controller that does not wait.
+    assert!(!is_behind(set("a", "b", [3, 2, 1], spec(3))));
+    assert!(!is_behind(set("a", "a", [1, 0, 1], spec(3))));
+    let parallel = json!({ "replicas": 1, "podManagementPolicy": "Parallel" });
+    assert!(!is_behind(set("a", "b", [1, 0, 0], parallel)));
+    assert!(!is_behind(set("a", "b", [1, 1, 1], spec(1))));
 }

@@ -1,6 +1,7 @@
 //! What a status records: objects that somebody else has changed, that a later release does not declare, that have
 //! finished, or that are kept while nobody can say so.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
@@ -8,13 +9,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
-use okt::{
-    Action, Application, Context, Declared, Failure, Observation, Operator, Resources, Watches,
-};
+use okt::{Declared, Failure, Operator, Resources, Watches};
 use okt_testing::Fault;
-use okt_tests::{OPERATOR, ShopState, ShopState::Open, ShopStateHandler, Shops, shop_state};
+use okt_tests::{OPERATOR, ShopState::Open};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
+use super::release::{Owns, Release};
 use super::{Shop, map, of, open, text};
 
 /// Returns a map in another namespace, which has no owner reference.
@@ -152,46 +153,21 @@ async fn an_object_that_took_the_name_of_a_recorded_one_stays() {
     assert!(maps.get_opt("a").await.expect("a read").is_some());
 }
 
-/// A release of the operator of shops that declares fewer kinds.
-#[derive(Clone)]
-struct Fewer(Shops);
+/// Jobs alone.
+struct Fewer;
 
-impl ShopStateHandler for Fewer {
-    type Context = Action<okt_tests::Shop>;
-    type Error = Failure;
-
-    async fn opening(
-        &self,
-        cx: &Action<okt_tests::Shop>,
-    ) -> Result<shop_state::AfterOpening, Failure> {
-        self.0.opening(cx).await
-    }
-
-    async fn open(&self, _: &Action<okt_tests::Shop>) -> Result<shop_state::AfterOpen, Failure> {
-        Ok(shop_state::AfterOpen::Stay)
-    }
-
-    async fn closing(
-        &self,
-        _: &Action<okt_tests::Shop>,
-    ) -> Result<shop_state::AfterClosing, Failure> {
-        Ok(shop_state::AfterClosing::Next)
-    }
-}
-
-impl Application for Fewer {
-    type Resource = okt_tests::Shop;
-
+impl Owns for Fewer {
     fn watches(watches: Watches<okt_tests::Shop>) -> Watches<okt_tests::Shop> {
         watches.owns::<Job>()
     }
+}
 
-    async fn observe(
-        &self,
-        _: &Context<okt_tests::Shop>,
-    ) -> Result<Observation<ShopState>, Failure> {
-        Ok(Observation::unobserved())
-    }
+/// Starts a release that declares nothing, and no kind but Jobs.
+fn start_with_fewer_kinds(rig: &Shop) -> JoinHandle<Result<(), okt::OperatorError>> {
+    rig.app.declare(Resources::new());
+    let release = Release(rig.app.clone(), PhantomData::<Fewer>);
+    let operator = Operator::new(rig.server.client_named(OPERATOR), release);
+    tokio::spawn(operator.virtual_time().run(std::future::pending()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,8 +179,7 @@ async fn resources_of_kinds_that_a_release_no_longer_declares_go() {
         if deletes {
             rig.delete("shop").await;
         }
-        let operator = Operator::new(rig.server.client_named(OPERATOR), Fewer(rig.app.clone()));
-        let operator = tokio::spawn(operator.virtual_time().run(std::future::pending()));
+        let operator = start_with_fewer_kinds(&rig);
         if deletes {
             rig.until_gone("shop").await;
         } else {
@@ -226,8 +201,7 @@ async fn an_operator_that_may_not_reach_a_former_kind_says_so_and_goes_on_when_i
         .server
         .inject(Fault::forbidden().resource("configmaps").client(OPERATOR));
     rig.delete("shop").await;
-    let operator = Operator::new(rig.server.client_named(OPERATOR), Fewer(rig.app.clone()));
-    let operator = tokio::spawn(operator.virtual_time().run(std::future::pending()));
+    let operator = start_with_fewer_kinds(&rig);
     let ready = rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     let said = "an earlier release owned this kind: declare it with `owns`";
     assert!(ready.message.contains(said), "{}", ready.message);
