@@ -117,6 +117,8 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
             },
             "revision": text(64),
             "changed": text(64),
+            "revisionGeneration": { "type": "integer", "format": "int64" },
+            "referred": text(64),
             "action": {
                 "type": "object",
                 "required": ["id"],

@@ -28,7 +28,7 @@ use crate::reconcile::report::{NotRecorded, Report, confirm};
 use crate::resources::OwnedStatus;
 use crate::wire::object::{LifecycleObject, lifecycle_of};
 use crate::wire::read;
-use crate::wire::revision::Revision;
+use crate::wire::revision::{Referred, Revision};
 use crate::wire::status::Status;
 
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
@@ -110,7 +110,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn translated(&mut self, object: &K) -> core::Object {
-        let revision = self.revision.counted(object, &mut self.memory.revision);
+        let revision = (self.revision).counted(object, Referred::None, &mut self.memory.revision);
         core::Object {
             observe_every: self.settings.observe_every,
             ..reading::read(object, revision, &self.settings.clock)
@@ -372,6 +372,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             progress: String::new(),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
+            referred: None,
             of_pass: &[],
             extra: extra.unwrap_or_default(),
             delivered: (stored.and_then(|it| it.lifecycle.as_ref())).and_then(|it| it.delivered),

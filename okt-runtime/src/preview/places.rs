@@ -8,6 +8,7 @@ use crate::author::application::{Application, revision_of};
 use crate::view::{Goal, View};
 use crate::wire::object::LifecycleObject;
 use crate::wire::read;
+use crate::wire::revision::Referred;
 
 /// Returns why an object has no place in the graph of a release; none if it has one.
 pub(super) fn lost(after: &View<'_>) -> Option<String> {
@@ -50,7 +51,7 @@ pub(super) fn moved(before: &View<'_>, after: &View<'_>, now: Timestamp) -> Opti
 pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
     let position = object.status_of()?.lifecycle.as_ref()?;
     let (generation, recorded) = read::recorded_revision(position)?;
-    let now = revision_of::<A>(object).counted(object, &mut None);
+    let now = revision_of::<A>(object).counted(object, Referred::Unknown, &mut None);
     let is_revised = object.meta().generation == Some(generation) && now != recorded;
     is_revised.then(|| {
         format!(

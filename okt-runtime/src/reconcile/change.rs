@@ -30,11 +30,12 @@ pub(crate) fn change<K: LifecycleObject>(
     };
     let silent = |position: &Option<Position<K::State>>| {
         let mut position = position.clone();
-        if let Some(action) = position
-            .as_mut()
-            .and_then(|position| position.action.as_mut())
-        {
-            action.message.clear();
+        if let Some(position) = &mut position {
+            // It is written with whatever else is news.
+            position.revision_generation = None;
+            if let Some(action) = &mut position.action {
+                action.message.clear();
+            }
         }
         position
     };

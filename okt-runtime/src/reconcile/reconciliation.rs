@@ -43,6 +43,8 @@ pub(super) struct Reconciliation<'a, A: Application> {
     /// The merge patch that removes what others left in the status.
     pub(super) leftovers: Option<Value>,
     pub(super) extra: Option<ExtraOf<A>>,
+    /// A hash of the referred objects that are part of the revision.
+    pub(super) referred: Option<u64>,
 }
 
 impl<'a, A: Application> Reconciliation<'a, A> {
@@ -54,7 +56,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         memory: &'a mut Remembered,
         object: Arc<A::Resource>,
     ) -> Self {
-        let revision = revision_of::<A>(&object).counted(&*object, &mut memory.revision);
+        let (revision, referred) = revision_with(shared, &object, memory);
         let read = read_with(shared, &object, revision);
         memory.machine.read(&read, moment());
         Self {
@@ -70,6 +72,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             rendered: None,
             leftovers: None,
             extra: None,
+            referred,
         }
     }
 
@@ -83,7 +86,9 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         let revision = if is_same {
             self.read().revision
         } else {
-            revision_of::<A>(&object).counted(&*object, &mut self.memory.revision)
+            let (revision, referred) = revision_with(self.shared, &object, self.memory);
+            self.referred = referred;
+            revision
         };
         self.cx = self.shared.context(Arc::clone(&object));
         self.object = object;
@@ -132,6 +137,18 @@ impl<'a, A: Application> Reconciliation<'a, A> {
     pub(super) fn uid(&self) -> &str {
         self.object.meta().uid.as_deref().unwrap_or_default()
     }
+}
+
+/// Returns the revision of an object, and the hash of the referred objects that are part of it.
+fn revision_with<A: Application>(
+    shared: &Shared<A>,
+    object: &A::Resource,
+    memory: &mut Remembered,
+) -> (u64, Option<u64>) {
+    let referred = shared.cluster.referred_revision(object);
+    let revision = revision_of::<A>(object).counted(object, referred, &mut memory.revision);
+    let recorded = position_of::<A>(object).and_then(read::recorded_referred);
+    (revision, referred.counted(recorded))
 }
 
 fn read_with<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Object {

@@ -81,6 +81,7 @@ impl<A: Application> Reconciliation<'_, A> {
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
+            referred: self.referred,
             of_pass: &of_pass,
             extra: self.extra.clone().unwrap_or_default(),
             delivered: self.shared.telemetry.delivered(self.uid()),

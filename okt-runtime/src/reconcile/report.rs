@@ -50,6 +50,8 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) resources: &'a OwnedStatus,
     /// The record of the owned resources.
     pub(crate) recorded_resources: Vec<String>,
+    /// A hash of the referred objects that are part of the revision.
+    pub(crate) referred: Option<u64>,
     /// The conditions of the pass.
     pub(crate) of_pass: &'a [conditions::Condition],
     pub(crate) extra: K::Extra,
@@ -110,6 +112,7 @@ impl<K: LifecycleObject> Report<'_, K> {
         let desired = self.object.spec_of().lifecycle();
         let state = K::State::from_id(record.state).map(StateName::Known);
         let state = state.or_else(|| Some(old?.state.clone()));
+        let is_current = record.revision == self.facts.revision;
         Position {
             state: state.unwrap_or_else(|| StateName::Unknown(String::new())),
             // A status from another writer may lack it, and deadlines count from it.
@@ -122,6 +125,16 @@ impl<K: LifecycleObject> Report<'_, K> {
             visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
             revision: read::text(record.revision),
             changed: read::text(record.changed),
+            revision_generation: if is_current {
+                Some(self.facts.generation)
+            } else {
+                old.and_then(|old| old.revision_generation)
+            },
+            referred: if is_current {
+                self.referred.map(read::text)
+            } else {
+                old.and_then(|old| old.referred.clone())
+            },
             action: self.action(record, kept),
             failure: self.led_here(went),
             trail: self.trail(record, went),

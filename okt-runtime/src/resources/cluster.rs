@@ -27,6 +27,7 @@ use crate::sharding::ranges::Ranges;
 use crate::texts::{LastError, said_by_watch};
 use crate::watch::{Connection, retried};
 use crate::wire::object::LifecycleObject;
+use crate::wire::{read, revision};
 
 /// The page size of a list, in objects.
 pub(crate) const PAGE: u32 = 500;
@@ -233,13 +234,10 @@ impl<K: LifecycleObject> Cluster<K> {
         placed
     }
 
-    /// Notes the references of an object.
-    pub(crate) fn note_references(&self, object: &K) {
-        if self.watches.referred.is_empty() {
-            return;
-        }
+    /// Returns the keys of the objects that an object refers to.
+    fn references_of(&self, object: &K, counts: impl Fn(&Referred<K>) -> bool) -> BTreeSet<Key> {
         let all = self.watches.referred.iter().enumerate();
-        let keys: BTreeSet<Key> = all
+        all.filter(|(_, referred)| counts(referred))
             .flat_map(|(number, referred)| {
                 let names = referred.names.of(object).into_iter();
                 names.filter_map(move |(namespace, name)| {
@@ -248,7 +246,37 @@ impl<K: LifecycleObject> Cluster<K> {
                     placed.map(|(namespace, name)| (number, namespace, name))
                 })
             })
-            .collect();
+            .collect()
+    }
+
+    /// Returns a hash of the referred objects that are part of the revision of an object.
+    pub(crate) fn referred_revision(&self, object: &K) -> revision::Referred {
+        if !self.watches.referred.iter().any(|it| it.in_revision) {
+            return revision::Referred::None;
+        }
+        let keys = self.references_of(object, |it| it.in_revision);
+        let index = self.index();
+        // What cannot be seen has not changed.
+        if keys
+            .iter()
+            .any(|key| index.unseen_referred.contains(&key.0))
+        {
+            return revision::Referred::Unknown;
+        }
+        let contents = keys.iter().map(|key| {
+            let kind = &self.watches.referred[key.0].kind.api;
+            let content = index.referred.get(key).map(|kept| kept.content_hash());
+            (&kind.group, &kind.kind, &key.1, &key.2, content)
+        });
+        revision::Referred::Hash(read::revision(&contents.collect::<Vec<_>>()))
+    }
+
+    /// Notes the references of an object.
+    pub(crate) fn note_references(&self, object: &K) {
+        if self.watches.referred.is_empty() {
+            return;
+        }
+        let keys = self.references_of(object, |_| true);
         let who = name_of(object);
         let index = &mut *self.index();
         if index.refers.get(&who) == Some(&keys) {
@@ -467,12 +495,17 @@ impl<K: LifecycleObject> Cluster<K> {
         if !is_refusal(error) || (was_listed && !is_known) {
             return;
         }
-        if let Side::Owned(number) = side {
-            let unlisted = Unlisted {
-                why: said_by_watch(error),
-                may_have_objects: is_forbidden(error),
-            };
-            self.index().unlisted.insert(number, unlisted);
+        match side {
+            Side::Owned(number) => {
+                let unlisted = Unlisted {
+                    why: said_by_watch(error),
+                    may_have_objects: is_forbidden(error),
+                };
+                self.index().unlisted.insert(number, unlisted);
+            }
+            Side::Referred(number) => {
+                self.index().unseen_referred.insert(number);
+            }
         }
         self.note_listed(side, ranges);
     }

@@ -33,6 +33,8 @@ pub(crate) struct Index {
     pub(crate) refers: HashMap<Name, BTreeSet<Key>>,
     /// Objects taken from responses since a list began: the list may lack them.
     pub(crate) taken: BTreeSet<Key>,
+    /// The indexes of referred kinds that cannot be listed.
+    pub(crate) unseen_referred: BTreeSet<usize>,
     /// Owned kinds that cannot be listed, and why.
     pub(crate) unlisted: BTreeMap<usize, Unlisted>,
 }
@@ -72,6 +74,7 @@ impl Index {
             referrers: HashMap::new(),
             refers: HashMap::new(),
             taken: BTreeSet::new(),
+            unseen_referred: BTreeSet::new(),
             unlisted: BTreeMap::new(),
         }
     }
@@ -187,6 +190,7 @@ impl Index {
                 }
             }
             Side::Referred(number) => {
+                self.unseen_referred.remove(&number);
                 for key in lacking(number, self.referred.keys(), &fresh) {
                     self.referred.remove(&key);
                     woken.extend(self.referrers.get(&key).cloned().unwrap_or_default());

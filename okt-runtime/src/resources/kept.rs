@@ -21,6 +21,7 @@ use super::stamp::{
 };
 use crate::cache::packed::Packed;
 use crate::cache::pruned::{self, Pruned, pruned_metadata};
+use crate::wire::read::revision;
 
 /// An object that an application owns or refers to.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Kept {
     whole: OnceLock<bool>,
     /// How it has ended, once computed.
     end: OnceLock<Option<End>>,
+    /// A hash of its content, once computed.
+    content_hash: OnceLock<u64>,
     text: Packed,
 }
 
@@ -113,6 +116,7 @@ impl Kept {
             is_prunable: annotation(PRUNE_ANNOTATION).as_deref() == Some(PRUNE_ALLOWED),
             whole: OnceLock::new(),
             end: OnceLock::new(),
+            content_hash: OnceLock::new(),
             text: Packed::new(&pruned.text),
             meta: ObjectMeta {
                 name: meta.name,
@@ -141,6 +145,21 @@ impl Kept {
         *self.whole.get_or_init(|| {
             let object = self.value().unwrap_or_default();
             owned_fields(&object, manager).is_some_and(|owned| covers(owned, body))
+        })
+    }
+
+    /// Returns a hash of the content of the object: of all but its metadata and its status.
+    ///
+    /// The result is computed once, because a cached version never changes.
+    pub(super) fn content_hash(&self) -> u64 {
+        *self.content_hash.get_or_init(|| {
+            let mut object = self.value().unwrap_or_default();
+            if let Some(fields) = object.as_object_mut() {
+                for name in ["apiVersion", "kind", "metadata", "status"] {
+                    fields.remove(name);
+                }
+            }
+            revision(&object)
         })
     }
 

@@ -72,6 +72,8 @@ pub(crate) struct Referred<K> {
     pub(crate) kind: Kind,
     pub(crate) config: Config,
     pub(crate) names: Names<K>,
+    /// Whether the content of the objects is part of the revision.
+    pub(crate) in_revision: bool,
 }
 
 /// A function that returns the objects to reconcile when an object changes.
@@ -233,7 +235,39 @@ impl<K> Watches<K> {
             kind,
             config,
             names,
+            in_revision: false,
         });
+        self
+    }
+
+    /// Makes the objects of the reference that was declared last part of the revision of the object that refers to them:
+    /// when the content of one changes, the work of a resting state runs again, or an `on_change` edge is taken, as after
+    /// a change of the spec.
+    ///
+    /// Their content counts, without metadata and status, and so does whether they exist. OKT stores a hash of 64 bits of
+    /// it in the status, not the content.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use okt::Watches;
+    ///
+    /// # fn example<K: 'static>(watches: Watches<K>, password_of: fn(&K) -> String) -> Watches<K> {
+    /// // A rotated password takes the database through its `on_change` edge.
+    /// watches.refers::<Secret>(move |database| vec![password_of(database)]).in_revision()
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If no reference was declared before.
+    #[must_use]
+    pub fn in_revision(mut self) -> Self {
+        let Some(last) = self.referred.last_mut() else {
+            panic!(
+                "`in_revision` is about the reference before it: declare one with `refers` first"
+            );
+        };
+        last.in_revision = true;
         self
     }
 

@@ -231,10 +231,21 @@ pub(crate) fn visit<S: Lifecycle>(
 /// Returns the generation of the object at which its recorded revision was last found, and that revision; none if an
 /// older release recorded no generation.
 pub(crate) fn recorded_revision<S>(position: &Position<S>) -> Option<(i64, u64)> {
+    let revision = number(&position.revision)?;
+    if let Some(generation) = position.revision_generation {
+        return Some((generation, revision));
+    }
     let generation = last(position)?.generation?;
     let action = position.action.as_ref().map(|action| action.generation);
-    let generation = action.map_or(generation, |action| action.max(generation));
-    Some((generation, number(&position.revision)?))
+    Some((
+        action.map_or(generation, |action| action.max(generation)),
+        revision,
+    ))
+}
+
+/// Returns the recorded hash of the referred objects that are part of the revision.
+pub(crate) fn recorded_referred<S>(position: &Position<S>) -> Option<u64> {
+    number(position.referred.as_ref()?)
 }
 
 /// Returns a hash of the input of handlers.

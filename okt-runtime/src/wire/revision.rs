@@ -15,6 +15,28 @@ pub(crate) enum Revision {
     OnPurpose(u64),
 }
 
+/// The referred objects that are part of a revision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Referred {
+    /// There are none.
+    None,
+    /// They cannot be seen.
+    Unknown,
+    /// A hash of their content.
+    Hash(u64),
+}
+
+impl Referred {
+    /// Returns the hash that counts, as they are or as they were recorded.
+    pub(crate) fn counted(self, recorded: Option<u64>) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Unknown => recorded,
+            Self::Hash(hash) => Some(hash),
+        }
+    }
+}
+
 impl Revision {
     pub(crate) fn of_spec<K: LifecycleObject>(object: &K) -> Self {
         Self::OfSpec(read::revision(&without_lifecycle(object)))
@@ -27,13 +49,23 @@ impl Revision {
     pub(crate) fn counted<K: LifecycleObject>(
         self,
         object: &K,
+        referred: Referred,
         known: &mut Option<(u64, u64)>,
     ) -> u64 {
-        let hash = match self {
-            Self::OnPurpose(hash) => return hash,
-            Self::OfSpec(hash) => hash,
-        };
         let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
+        let before = position.and_then(read::recorded_referred);
+        let referred = referred.counted(before);
+        let with_referred = |hash: u64| match referred {
+            Some(referred) => read::revision(&(hash, referred)),
+            None => hash,
+        };
+        let hash = match self {
+            Self::OnPurpose(hash) => return with_referred(hash),
+            Self::OfSpec(hash) => with_referred(hash),
+        };
+        if before.is_some_and(|before| Some(before) != referred) {
+            return hash;
+        }
         let Some((generation, recorded)) = position.and_then(read::recorded_revision) else {
             return hash;
         };

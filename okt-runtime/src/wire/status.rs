@@ -85,6 +85,12 @@ pub struct Position<S> {
     /// The revision at the last `on_change` edge, else at the first state or re-entry.
     #[serde(default)]
     pub changed: String,
+    /// The generation of the object at which the revision was found last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_generation: Option<i64>,
+    /// A hash of the referred objects that are part of the revision; none if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub referred: Option<String>,
     /// The work of the state; none in an idle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<RecordedAction>,

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, CustomResource};
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
-use okt_tests::{Rig, Served};
+use okt_testing::{Fault, Verb};
+use okt_tests::{OPERATOR, Rig, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -106,6 +109,14 @@ release!(
     }
 );
 
+release!(
+    with_secret,
+    {},
+    fn watches(watches: okt::Watches<Lantern>) -> okt::Watches<Lantern> {
+        (watches.refers::<Secret>(|_| vec!["oil".to_owned()])).in_revision()
+    }
+);
+
 fn forty() -> u32 {
     40
 }
@@ -182,4 +193,80 @@ async fn a_release_that_says_a_new_revision_on_purpose_moves_its_objects() {
     rig.restart().await;
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(transitions(&rig).await, before + 2);
+}
+
+/// Applies a change of the Secret; returns how many transitions it caused.
+async fn rotate<A: Served>(rig: &Rig<A>, change: Value) -> u64 {
+    let before = transitions(rig).await;
+    let mut secret = change;
+    secret["apiVersion"] = json!("v1");
+    secret["kind"] = json!("Secret");
+    secret["metadata"]["name"] = json!("oil");
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let params = PatchParams::apply("test").force();
+    let applied = secrets.patch("oil", &params, &Patch::Apply(secret)).await;
+    applied.expect("it is accepted");
+    rig.pass(Duration::from_mins(2)).await;
+    transitions(rig).await - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_a_referred_object_is_a_new_revision_if_it_is_declared_as_part_of_it() {
+    let (_first, rig, before) = upgraded::<with_secret::Lanterns>().await;
+    assert_eq!(transitions(&rig).await, before, "the release moves nothing");
+    let secret = |text: &str| json!({ "stringData": { "oil": text } });
+    assert_eq!(rotate(&rig, secret("whale")).await, 2, "it is there now");
+    assert_eq!(rotate(&rig, secret("whale")).await, 0);
+    assert_eq!(rotate(&rig, secret("colza")).await, 2);
+    let mut labelled = secret("colza");
+    labelled["metadata"] = json!({ "labels": { "a": "b" } });
+    assert_eq!(rotate(&rig, labelled).await, 0, "only its metadata differ");
+    assert_eq!(edit(&rig, json!({ "oil": 3 })).await, 2);
+    let status = rig.raw().get("lantern").await.expect("it is there").data["status"].to_string();
+    for text in ["colza", "Y29semE"] {
+        assert!(!status.contains(text), "{status}");
+    }
+    // Neither a restart, nor a role that does not allow to read it, is a change.
+    let before = transitions(&rig).await;
+    rig.kill().await;
+    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
+    let fault = rig
+        .server
+        .inject(fault.resource("secrets").client(OPERATOR));
+    rig.start();
+    rig.pass(Duration::from_mins(2)).await;
+    assert_eq!(transitions(&rig).await, before);
+    fault.end();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(transitions(&rig).await, before);
+    // What changes while no operator runs counts.
+    rig.kill().await;
+    assert_eq!(rotate(&rig, secret("olive")).await, 0);
+    rig.start();
+    rig.pass(Duration::from_mins(2)).await;
+    assert_eq!(transitions(&rig).await, before + 2);
+    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    secrets
+        .delete("oil", &DeleteParams::default())
+        .await
+        .expect("it goes");
+    rig.pass(Duration::from_mins(2)).await;
+    assert_eq!(transitions(&rig).await, before + 4, "it is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_release_moves_nothing_where_the_desired_state_was_set_to_where_the_object_is() {
+    let rig = Rig::<first::Lanterns>::of().await;
+    rig.create("lantern", json!({})).await;
+    rig.until_ready("lantern", LanternState::Lit).await;
+    assert_eq!(
+        edit(&rig, json!({ "lifecycle": { "state": "Lit" } })).await,
+        0
+    );
+    let before = transitions(&rig).await;
+    rig.kill().await;
+    let next = Rig::<second::Lanterns>::beside(&rig).await;
+    next.start();
+    next.pass(Duration::from_mins(2)).await;
+    assert_eq!(transitions(&next).await, before);
 }
