@@ -159,6 +159,7 @@ impl Machine {
             }
             self.observation.silence.end();
         }
+        self.observation.recall(object, now);
         self.resources.enter(object.transition());
     }
 
@@ -264,6 +265,11 @@ impl Machine {
     /// runs or is being cancelled.
     pub fn is_under_way(&self) -> bool {
         self.work.is_under_way()
+    }
+
+    /// Returns how long observations have found no application although that does not count yet.
+    pub fn absent_for(&self, now: Time) -> Option<Duration> {
+        self.observation.absent_for(now)
     }
 
     /// Returns whether the application did not answer the last call.

@@ -78,7 +78,7 @@ mod watch;
 mod wire;
 
 pub use api_timeout::limit_answers;
-pub use author::application::{Application, ExtraOf, PassGraph, StateOf};
+pub use author::application::{Application, DeadlineClock, ExtraOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
 pub use author::from_error::ResultExt;

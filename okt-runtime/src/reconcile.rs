@@ -9,6 +9,7 @@
 //! The machine of the object ([`okt_core::machine`]) remembers and decides. The files here translate the object for it,
 //! perform its effects and report their results.
 
+pub(crate) mod acting;
 mod attempt;
 mod author;
 pub(crate) mod change;

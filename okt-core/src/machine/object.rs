@@ -78,10 +78,12 @@ pub struct Object {
     pub inherits: bool,
     /// A resource that it owns exists in the cluster. This counts only if nothing is recorded.
     pub owns_any: bool,
-    /// The time since the arrival in the state on record.
+    /// The time since the arrival in the state on record, as its deadlines count it.
     pub in_state: Duration,
-    /// The time since the object came under the deadline of that state; zero without one.
+    /// The time since the object came under the deadline of that state, as it counts; zero without one.
     pub in_deadline: Duration,
+    /// The time since observations have found no application, if that is recorded.
+    pub absent: Option<Duration>,
     /// How often the application is observed in this state if nothing happens.
     pub observe_every: Duration,
     /// The seed of this object's jitter.

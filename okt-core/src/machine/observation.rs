@@ -56,6 +56,8 @@ pub(super) struct ObservationMemory {
     pub(super) failed: u32,
     /// Since when every observation that succeeded has found no application.
     pub(super) absent_since: Option<Time>,
+    /// Whether that absence has to last before it counts.
+    pub(super) is_absence_open: bool,
     /// When an absence counts, if it does not yet.
     pub(super) absent_at: Option<Time>,
     /// The backoff for observations.
@@ -70,12 +72,21 @@ impl ObservationMemory {
         let Self {
             failed,
             absent_since,
-            // It is set only with the other.
+            // They are set only with the other.
+            is_absence_open: _,
             absent_at: _,
             silence,
             extra_silence,
         } = self;
         *failed == 0 && absent_since.is_none() && silence.is_none() && extra_silence.is_none()
+    }
+
+    /// Takes over an absence that an earlier process has recorded.
+    pub(super) fn recall(&mut self, object: &Object, now: Time) {
+        if let (None, Some(absent)) = (self.absent_since, object.absent) {
+            self.absent_since = Some(now.before(absent));
+            self.is_absence_open = true;
+        }
     }
 
     /// Takes the result of an observation; returns it as it counts.
@@ -119,7 +130,14 @@ impl ObservationMemory {
             ObservationResult::Unforeseen => Observed::Unforeseen,
         };
         self.absent_since = None;
+        self.is_absence_open = false;
         observed
+    }
+
+    /// Returns how long observations have found no application although that does not count yet.
+    pub(super) fn absent_for(&self, now: Time) -> Option<Duration> {
+        let since = self.absent_since.filter(|_| self.is_absence_open)?;
+        Some(since.elapsed(now))
     }
 
     /// Returns whether the application did not answer the last call.
@@ -130,6 +148,7 @@ impl ObservationMemory {
     fn count_absence(&mut self, tolerance: Duration, in_state: Duration, now: Time) -> Observed {
         let since = *self.absent_since.get_or_insert(now);
         let left = tolerance.saturating_sub(since.elapsed(now).min(in_state));
+        self.is_absence_open = !left.is_zero();
         if left.is_zero() {
             return Observed::Absent;
         }

@@ -18,6 +18,12 @@ impl Time {
         Self(self.0.saturating_add(wait))
     }
 
+    /// Returns the moment this long before; the origin, if that is nearer.
+    #[must_use]
+    pub const fn before(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(time))
+    }
+
     /// Returns the time from `now` until this moment; zero if it has passed.
     pub const fn left(self, now: Self) -> Duration {
         self.0.saturating_sub(now.0)

@@ -93,6 +93,7 @@ impl World {
             owns_any: record.is_none() && self.cluster.has_any(),
             in_state,
             in_deadline: in_state,
+            absent: None,
             observe_every: Duration::from_secs(30),
             seed: 1,
         }

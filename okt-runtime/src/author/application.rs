@@ -134,11 +134,32 @@ pub trait Application: Send + Sync + Sized + 'static {
         ANSWER_LIMIT
     }
 
+    /// Returns which time the deadlines of a state count (`after`, and `#[deadline]`); by default that in which an operator
+    /// acts on the object.
+    ///
+    /// It does not count pauses, nor the time in which there is no operator: of that, a quarter of the deadline at most,
+    /// because a process may not have recorded its last time. A process that begins to act looks at what is there before
+    /// a deadline comes: for a minute, or a quarter of the deadline if that is shorter.
+    fn deadlines_count(&self, state: StateOf<Self>) -> DeadlineClock {
+        let _ = state;
+        DeadlineClock::Acting
+    }
+
     /// Returns how long one attempt of a state's work may take; one hour by default. A longer attempt counts as failed.
     fn attempt_limit(&self, state: StateOf<Self>) -> Duration {
         let _ = state;
         Duration::from_hours(1)
     }
+}
+
+/// The time that deadlines count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeadlineClock {
+    /// The time in which an operator acts on the object.
+    Acting,
+    /// The time since the arrival in the state, whatever happened in it: what waits is a promise to somebody outside, as
+    /// an offer that lapses.
+    Wall,
 }
 
 /// What an application returns as the revision that says nothing of it: the spec counts.

@@ -91,6 +91,12 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
             "state": state(),
             "since": time(),
             "deadlineSince": time(),
+            "acting": {
+                "type": "object",
+                "required": ["at"],
+                "properties": { "at": time(), "inState": count(), "inDeadline": count() },
+            },
+            "absentSince": time(),
             "transition": count(),
             "jumps": count(),
             "rounds": count(),

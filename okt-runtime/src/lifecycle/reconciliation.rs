@@ -111,9 +111,11 @@ impl<K: LifecycleObject> Reconciliation<K> {
 
     fn translated(&mut self, object: &K) -> core::Object {
         let revision = (self.revision).counted(object, Referred::None, &mut self.memory.revision);
+        let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
+        let begun = self.memory.acts_since(position, self.settings.clock.now());
         core::Object {
             observe_every: self.settings.observe_every,
-            ..reading::read(object, revision, &self.settings.clock)
+            ..reading::read(object, revision, begun, &self.settings.clock)
         }
     }
 
@@ -372,6 +374,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
             progress: String::new(),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
+            counts_wall_time: false,
+            absent: self.memory.machine.absent_for(moment()),
             referred: None,
             of_pass: &[],
             extra: extra.unwrap_or_default(),

@@ -5,6 +5,7 @@ use okt_core::machine::StatusDiff;
 use okt_core::names::RESERVED;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
+use super::acting;
 use crate::resources::Inventory;
 use crate::wire::object::LifecycleObject;
 use crate::wire::status::{Position, Status};
@@ -33,6 +34,7 @@ pub(crate) fn change<K: LifecycleObject>(
         if let Some(position) = &mut position {
             // It is written with whatever else is news.
             position.revision_generation = None;
+            position.acting = None;
             if let Some(action) = &mut position.action {
                 action.message.clear();
             }
@@ -48,6 +50,8 @@ pub(crate) fn change<K: LifecycleObject>(
     if !same {
         StatusDiff::Main
     } else if old.extra != next.extra
+        || (old.lifecycle.as_ref().zip(next.lifecycle.as_ref()))
+            .is_some_and(|(old, next)| acting::is_due(old, next))
         || progress(&old.lifecycle) != progress(&next.lifecycle)
         || says_other(&old.conditions, &next.conditions, pass)
     {

@@ -5,21 +5,24 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::conditions::Condition;
 use okt_core::machine::{LastWrite, Machine};
 use okt_core::record::Recorded;
-use okt_core::{Answer, StateId};
+use okt_core::{Answer, Lifecycle, StateId};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::moment;
 use crate::failure::Failure;
+use crate::reconcile::acting::has_deadline;
 use crate::reconcile::work::{ActionRun, Work};
 use crate::resources::OwnedMemory;
 use crate::sharding::ranges::{Range, Ranges};
 use crate::telemetry::event::{Attempt, Occurrence};
 use crate::wire::read;
+use crate::wire::status::Position;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
@@ -226,6 +229,8 @@ pub(crate) struct Remembered {
     pub(crate) held: Option<(Failure, Vec<Condition>)>,
     /// The hash of the spec by this release, and the recorded one of an earlier release for the same spec.
     pub(crate) revision: Option<(u64, u64)>,
+    /// When this process began to act on an object whose state has a deadline.
+    acting: Option<Timestamp>,
     /// The reason and message of the writes that fail.
     pub(crate) failure: Option<Box<(&'static str, String)>>,
     /// The states that the observation named as events although no edge leads there, as last logged.
@@ -256,6 +261,7 @@ impl Remembered {
             work,
             owned,
             revision,
+            acting,
             // These mean nothing without what the machine remembers of them.
             held: _,
             failure: _,
@@ -268,8 +274,21 @@ impl Remembered {
             && owned.is_empty()
             && refused_events.is_empty()
             && unanswered.is_none()
-            && revision.is_none();
+            && revision.is_none()
+            && acting.is_none();
         machine.at_rest(moment()).filter(|_| is_empty)
+    }
+
+    /// Returns when this process began to act on an object in a state with a deadline; none in other states.
+    pub(crate) fn acts_since<S: Lifecycle>(
+        &mut self,
+        position: Option<&Position<S>>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let state = position.and_then(|position| S::from_name(position.state.as_str()));
+        let state = state.and_then(|state| S::GRAPH.get(state.id()));
+        self.acting = (state.is_some_and(has_deadline)).then(|| self.acting.unwrap_or(now));
+        self.acting
     }
 
     /// Returns the texts of the work that the machine knows; none before its first attempt.
@@ -344,6 +363,8 @@ impl Known {
         }
         if self.reopened.swap(false, Ordering::AcqRel) {
             remembered.machine.reopen();
+            // Until now, it may not have acted.
+            remembered.acting = None;
         }
         remembered.work.catch_up(&mut remembered.machine);
     }

@@ -1,11 +1,10 @@
 //! Translates an object into what its machine reads: ids, counters and times.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::machine::{Object, WorkId};
 
+use super::acting;
 use super::leftover::inherited;
 use crate::clock::Clock;
 use crate::reconcile::finalizer;
@@ -27,8 +26,14 @@ pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {
     }
 }
 
-/// Reads an object, but for what it does not say of itself. `revision` is a hash of the data that handlers act upon.
-pub(crate) fn read<K: LifecycleObject>(object: &K, revision: u64, clock: &Clock) -> Object {
+/// Reads an object, but for what it does not say of itself. `revision` is a hash of the data that handlers act upon, and
+/// `begun` is when this process began to act on it, if deadlines count that.
+pub(crate) fn read<K: LifecycleObject>(
+    object: &K,
+    revision: u64,
+    begun: Option<Timestamp>,
+    clock: &Clock,
+) -> Object {
     let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
     let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
     let reports = |name: &str| {
@@ -37,8 +42,12 @@ pub(crate) fn read<K: LifecycleObject>(object: &K, revision: u64, clock: &Clock)
     };
     let recorded = read::record(position, reports("Deleting") == Some(true), revision);
     let desired = object.spec_of().lifecycle();
-    let passed =
-        |since: Option<Timestamp>| since.map_or(Duration::ZERO, |since| clock.since(since));
+    let elapsed = position.map(|position| {
+        let is_paused = reports("Paused") == Some(true);
+        acting::elapsed(position, is_paused, begun, clock.now())
+    });
+    let elapsed = elapsed.unwrap_or_default();
+    let absent_since = position.and_then(|it| it.absent_since);
     let plain = read_meta(object.meta());
     Object {
         recorded,
@@ -55,8 +64,9 @@ pub(crate) fn read<K: LifecycleObject>(object: &K, revision: u64, clock: &Clock)
         revision,
         is_pause_news: reports("Paused").is_some_and(|reported| reported != plain.paused),
         inherits: inherited(object, &recorded).is_some(),
-        in_state: passed(position.and_then(|it| it.since)),
-        in_deadline: passed(position.and_then(|it| it.deadline_since)),
+        in_state: elapsed.in_state,
+        in_deadline: elapsed.in_deadline,
+        absent: absent_since.map(|since| clock.since(since)),
         ..plain
     }
 }

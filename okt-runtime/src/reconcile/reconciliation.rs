@@ -10,7 +10,7 @@ use okt_core::record::Recorded;
 use serde_json::Value;
 
 use super::reading;
-use crate::author::application::{Application, ExtraOf, StateOf, revision_of};
+use crate::author::application::{Application, DeadlineClock, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::author::pass::FinishedRun;
@@ -57,7 +57,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         object: Arc<A::Resource>,
     ) -> Self {
         let (revision, referred) = revision_with(shared, &object, memory);
-        let read = read_with(shared, &object, revision);
+        let read = read_with(shared, &object, revision, memory);
         memory.machine.read(&read, moment());
         Self {
             shared,
@@ -93,7 +93,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         self.cx = self.shared.context(Arc::clone(&object));
         self.object = object;
         self.rendered = None;
-        read_with(self.shared, &self.object, revision)
+        read_with(self.shared, &self.object, revision, self.memory)
     }
 
     /// Takes the answer to a write to hand; returns it for the machine.
@@ -151,20 +151,32 @@ fn revision_with<A: Application>(
     (revision, referred.counted(recorded))
 }
 
-fn read_with<A: Application>(shared: &Shared<A>, object: &A::Resource, revision: u64) -> Object {
+/// Returns whether the deadlines of a state count the wall time.
+pub(super) fn counts_wall_time<A: Application>(shared: &Shared<A>, state: StateOf<A>) -> bool {
+    shared.application.deadlines_count(state) == DeadlineClock::Wall
+}
+
+fn read_with<A: Application>(
+    shared: &Shared<A>,
+    object: &A::Resource,
+    revision: u64,
+    memory: &mut Remembered,
+) -> Object {
     let position = position_of::<A>(object);
     let state = position.and_then(|it| it.state.known());
     // The CRD has the state on record, and this operator does not.
     let is_newer = |position: &Position<StateOf<A>>| {
         state.is_none() && shared.readiness.borrow().knows(position.state.as_str())
     };
+    let acting = position.filter(|_| !state.is_some_and(|it| counts_wall_time(shared, it)));
+    let begun = memory.acts_since(acting, shared.clock.now());
     Object {
         newer: position.is_some_and(is_newer),
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)
         }),
-        ..reading::read(object, revision, &shared.clock)
+        ..reading::read(object, revision, begun, &shared.clock)
     }
 }
 

@@ -11,7 +11,7 @@ use okt_core::pass::PassRun;
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 
-use super::reconciliation::{Reconciliation, StatusOf};
+use super::reconciliation::{Reconciliation, StatusOf, counts_wall_time};
 use crate::author::application::{Application, StateOf};
 use crate::author::pass::FinishedRun;
 use crate::author::progress::Progress;
@@ -81,6 +81,8 @@ impl<A: Application> Reconciliation<'_, A> {
             progress: self.progress(draft),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
+            counts_wall_time: self.has_wall_time(draft),
+            absent: self.memory.machine.absent_for(moment()),
             referred: self.referred,
             of_pass: &of_pass,
             extra: self.extra.clone().unwrap_or_default(),
@@ -211,6 +213,15 @@ impl<A: Application> Reconciliation<'_, A> {
             }
         }
         all
+    }
+
+    /// Returns whether the deadlines of the state of a draft count the wall time.
+    fn has_wall_time(&self, draft: &Draft) -> bool {
+        let state = draft
+            .record
+            .at()
+            .and_then(|at| StateOf::<A>::from_id(at.state));
+        state.is_some_and(|state| counts_wall_time(self.shared, state))
     }
 
     /// Returns the record of the owned resources; the stored one if they were not checked.

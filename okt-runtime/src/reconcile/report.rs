@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
@@ -18,6 +19,7 @@ use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::acting::{self, Elapsed};
 use crate::api_timeout::answer;
 use crate::cache::guarded::{Guarded, api};
 use crate::resources::OwnedStatus;
@@ -27,7 +29,8 @@ use crate::wire::limits::HISTORY_LIMIT;
 use crate::wire::object::{LifecycleObject, LifecycleSpec};
 use crate::wire::read;
 use crate::wire::status::{
-    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
+    ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
+    Transition,
 };
 
 /// The field manager of everything that OKT writes to a status.
@@ -50,6 +53,10 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) resources: &'a OwnedStatus,
     /// The record of the owned resources.
     pub(crate) recorded_resources: Vec<String>,
+    /// Whether deadlines count the wall time.
+    pub(crate) counts_wall_time: bool,
+    /// How long observations have found no application.
+    pub(crate) absent: Option<Duration>,
     /// A hash of the referred objects that are part of the revision.
     pub(crate) referred: Option<u64>,
     /// The conditions of the pass.
@@ -118,6 +125,11 @@ impl<K: LifecycleObject> Report<'_, K> {
             // A status from another writer may lack it, and deadlines count from it.
             since: kept.and_then(|old| old.since).or(Some(self.now)),
             deadline_since: self.deadline_since(record),
+            acting: self.acting(record, went),
+            absent_since: (self.absent.filter(|_| went.is_none())).map(|time| {
+                let known = old.and_then(|old| old.absent_since);
+                known.unwrap_or_else(|| self.now.saturating_sub(time).unwrap_or(self.now))
+            }),
             transition: record.transition,
             jumps: record.jumps,
             rounds: record.rounds,
@@ -147,14 +159,44 @@ impl<K: LifecycleObject> Report<'_, K> {
 
     /// Returns when the object came under the deadline of its state: with the first state in a row that has it.
     fn deadline_since(&self, record: &Record) -> Option<Timestamp> {
-        let deadline = |state: StateId| K::State::GRAPH.get(state)?.deadline();
-        let own = deadline(record.state)?;
-        let kept = self.old().filter(|old| {
-            let state = K::State::from_name(old.state.as_str());
-            state.and_then(|state| deadline(state.id())) == Some(own)
-        });
+        K::State::GRAPH.get(record.state)?.deadline()?;
+        let kept = self.old().filter(|_| self.is_under_same_deadline(record));
         // A status from another writer, or of a graph without this deadline, may lack it.
         kept.and_then(|old| old.deadline_since).or(Some(self.now))
+    }
+
+    /// Returns whether the object was under the deadline already that the state has.
+    fn is_under_same_deadline(&self, record: &Record) -> bool {
+        let deadline = |state: StateId| K::State::GRAPH.get(state)?.deadline();
+        let before = self.old().and_then(|old| {
+            let state = K::State::from_name(old.state.as_str())?;
+            deadline(state.id())
+        });
+        before.is_some() && before == deadline(record.state)
+    }
+
+    /// Returns the time that the deadlines of a state have counted.
+    fn acting(&self, record: &Record, went: Option<Go>) -> Option<ActingTime> {
+        if self.counts_wall_time {
+            return None;
+        }
+        let state = K::State::GRAPH.get(record.state)?;
+        if !acting::has_deadline(state) {
+            return None;
+        }
+        let elapsed = Elapsed {
+            in_state: if went.is_some() {
+                Duration::ZERO
+            } else {
+                self.facts.in_state
+            },
+            in_deadline: if self.is_under_same_deadline(record) {
+                self.facts.in_deadline
+            } else {
+                Duration::ZERO
+            },
+        };
+        Some(elapsed.recorded(self.now))
     }
 
     fn action(&self, record: &Record, kept: Option<&Position<K::State>>) -> Option<RecordedAction> {

@@ -1,5 +1,7 @@
 //! One object of any OKT operator, read without its Rust types.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
@@ -220,14 +222,26 @@ impl<'k> View<'k> {
         let position = self.position()?;
         let state = graph.get(at)?;
         let raised = state.triggers.iter().filter_map(|trigger| {
-            let (since, after) = match trigger.cause {
-                Cause::After(after) => (position.since?, after),
-                Cause::Deadline(after) => (position.deadline_since.or(position.since)?, after),
-                Cause::Named
-                | Cause::OnError { .. }
-                | Cause::OnDelete
-                | Cause::OnChange
-                | Cause::OnGiveUp => return None,
+            let counted = |time: u64| Duration::from_millis(time);
+            let (since, after) = match (trigger.cause, &position.acting) {
+                (Cause::After(after), Some(acting)) => {
+                    (acting.at, after.saturating_sub(counted(acting.in_state)))
+                }
+                (Cause::After(after), None) => (position.since?, after),
+                (Cause::Deadline(after), Some(acting)) => {
+                    (acting.at, after.saturating_sub(counted(acting.in_deadline)))
+                }
+                (Cause::Deadline(after), None) => {
+                    (position.deadline_since.or(position.since)?, after)
+                }
+                (
+                    Cause::Named
+                    | Cause::OnError { .. }
+                    | Cause::OnDelete
+                    | Cause::OnChange
+                    | Cause::OnGiveUp,
+                    _,
+                ) => return None,
             };
             let at = since.checked_add(after).ok()?;
             Some(Deadline { to: trigger.to, at })

@@ -63,6 +63,12 @@ pub struct Position<S> {
     /// When the object came under the deadline that it is under; none in a state without a deadline over several states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_since: Option<Timestamp>,
+    /// The time for which operators have acted on the object in this state; none in a state without a deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acting: Option<ActingTime>,
+    /// Since when observations have found no application, if an absence has to last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent_since: Option<Timestamp>,
     /// The number of transitions so far.
     #[serde(default)]
     pub transition: u64,
@@ -112,6 +118,22 @@ pub struct Position<S> {
     pub graph: String,
     #[serde(skip)]
     pub(crate) of: PhantomData<S>,
+}
+
+/// The time for which operators have acted on an object in a state, which deadlines count: not the time of pauses, nor
+/// that in which there was no operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ActingTime {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The time in the state, in milliseconds.
+    #[serde(default)]
+    pub in_state: u64,
+    /// The time under the deadline over several states that the state has, in milliseconds.
+    #[serde(default)]
+    pub in_deadline: u64,
 }
 
 /// The recorded desired state.

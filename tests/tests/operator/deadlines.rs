@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use okt_tests::{DatabaseState::*, Reply, Rig};
+use okt::PAUSED_ANNOTATION;
+use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
 use serde_json::json;
+use tokio::time::Instant;
 
 async fn servicing(rig: &Rig, reply: Reply) {
     rig.app.next_time(Servicing, reply);
@@ -101,16 +103,144 @@ async fn a_deadline_is_kept_across_restarts() {
     assert_eq!(rig.position("db").await.transition, 4);
 }
 
+/// Makes every attempt of servicing hang until its limit.
+fn hang(rig: &Rig) {
+    for _ in 0..100 {
+        rig.app.next_time(Servicing, Reply::Hang);
+    }
+}
+
+/// Returns how long the database is in `Servicing` from now on.
+async fn time_until_failed(rig: &Rig) -> Duration {
+    let begun = Instant::now();
+    rig.until_in("db", Failed).await;
+    begun.elapsed()
+}
+
+fn minutes(range: std::ops::Range<u64>) -> std::ops::Range<Duration> {
+    Duration::from_mins(range.start)..Duration::from_mins(range.end)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_passed_without_an_operator_fires_at_the_start() {
+async fn an_absence_of_the_operator_counts_for_a_quarter_of_a_deadline_at_most() {
+    for away in [Duration::from_mins(40), Duration::from_hours(30 * 24)] {
+        let rig = Rig::new().await;
+        servicing(&rig, Reply::Hang).await;
+        rig.kill().await;
+        rig.pass(away).await;
+        hang(&rig);
+        rig.start();
+        let left = time_until_failed(&rig).await;
+        assert!(minutes(21..24).contains(&left), "{away:?}: {left:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_become_good_while_no_operator_was_there_or_the_object_was_paused_is_not_late() {
+    for pauses in [false, true] {
+        for before in [0, 15, 29] {
+            let rig = Rig::new().await;
+            for reply in waits(20) {
+                rig.app.next_time(Servicing, reply);
+            }
+            servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+            rig.pass(Duration::from_mins(before)).await;
+            if pauses {
+                rig.annotate("db", PAUSED_ANNOTATION, Some("true")).await;
+                rig.pass(Duration::from_mins(90)).await;
+            } else {
+                rig.kill().await;
+                rig.pass(Duration::from_mins(90)).await;
+            }
+            rig.app.forget_replies();
+            if pauses {
+                rig.annotate("db", PAUSED_ANNOTATION, None).await;
+                rig.pass(Duration::from_secs(1)).await;
+                rig.request("db");
+            } else {
+                rig.start();
+            }
+            rig.until_ready("db", Running).await;
+            let trail = rig.position("db").await.trail;
+            assert!(!trail.contains("Failed"), "{trail}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_restarts_often_comes_to_the_end_of_a_deadline() {
+    for every in [
+        Duration::from_mins(2),
+        Duration::from_mins(5),
+        Duration::from_mins(9),
+    ] {
+        let rig = Rig::new().await;
+        hang(&rig);
+        servicing(&rig, Reply::Hang).await;
+        let begun = Instant::now();
+        while rig.position("db").await.state.as_str() != "Failed" {
+            assert!(begun.elapsed() < Duration::from_mins(60), "{every:?}");
+            rig.pass(every).await;
+            rig.restart().await;
+        }
+        assert!(begun.elapsed() > Duration::from_mins(29), "{every:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_of_a_clock_that_is_a_day_ahead_brings_no_deadline() {
     let rig = Rig::new().await;
     servicing(&rig, Reply::Hang).await;
     rig.kill().await;
-    rig.pass(Duration::from_mins(40)).await;
+    let position = rig.position("db").await;
+    let ahead = |time: Option<jiff::Timestamp>| {
+        let time = time.expect("a time").checked_sub(Duration::from_hours(24));
+        time.expect("a time")
+    };
+    // As a replica reads it whose own clock is a day ahead.
+    let (since, at) = (
+        ahead(position.since),
+        ahead(position.acting.map(|it| it.at)),
+    );
+    rig.patch_status(
+        "db",
+        json!({ "lifecycle": { "since": since, "acting": { "at": at } } }),
+    )
+    .await
+    .expect("it is accepted");
+    hang(&rig);
     rig.start();
-    rig.until_in("db", Failed).await;
-    let served = rig.app.states("db");
-    assert_eq!(served, [Start, Running, Servicing], "nothing was resumed");
+    let left = time_until_failed(&rig).await;
+    assert!(minutes(21..24).contains(&left), "{left:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absence_is_counted_across_restarts() {
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.app.sees("db", Sight::AbsentFor(Duration::from_mins(5)));
+    for _ in 0..4 {
+        rig.pass(Duration::from_mins(1)).await;
+        rig.restart().await;
+    }
+    assert_eq!(rig.position("db").await.transition, 2);
+    rig.pass(Duration::from_secs(100)).await;
+    assert!(rig.position("db").await.transition > 2);
+    // Found again, it is forgotten.
+    let rig = Rig::new().await;
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    for _ in 0..5 {
+        rig.app.sees("db", Sight::AbsentFor(Duration::from_mins(5)));
+        rig.pass(Duration::from_mins(3)).await;
+        assert!(rig.position("db").await.absent_since.is_some());
+        rig.app.sees("db", Sight::In(Running));
+        rig.pass(Duration::from_mins(1)).await;
+        assert_eq!(rig.position("db").await.absent_since, None);
+        rig.restart().await;
+    }
+    assert_eq!(rig.position("db").await.transition, 2);
 }
 
 #[tokio::test(start_paused = true)]

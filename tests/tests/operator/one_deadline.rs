@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kube::{Api, Client, CustomResource};
 use okt::{
-    Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
-    lifecycle_graph,
+    Action, Application, Context, DeadlineClock, Desired, Failure, LifecycleSpec, Observation,
+    Status, lifecycle_graph,
 };
 use okt_tests::{Rig, Served};
 use schemars::JsonSchema;
@@ -63,6 +63,7 @@ struct ImportSpec {
 struct Imports {
     is_complete: Arc<AtomicBool>,
     is_corrupt: Arc<AtomicBool>,
+    counts_wall_time: Arc<AtomicBool>,
 }
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -98,6 +99,14 @@ impl Application for Imports {
 
     async fn observe(&self, _: &Context<Import>) -> Result<Observation<ImportState>, Failure> {
         Ok(Observation::unobserved())
+    }
+
+    fn deadlines_count(&self, _: ImportState) -> DeadlineClock {
+        if self.counts_wall_time.load(Ordering::Relaxed) {
+            DeadlineClock::Wall
+        } else {
+            DeadlineClock::Acting
+        }
     }
 }
 
@@ -154,6 +163,24 @@ async fn a_deadline_over_several_states_is_kept_across_restarts_and_begins_anew_
     rig.until_in("books", ImportState::Fetching).await;
     let again = rig.position("books").await;
     assert_eq!(again.deadline_since, again.since);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absence_counts_only_where_the_wall_time_counts() {
+    for counts_wall_time in [false, true] {
+        let rig = Rig::<Imports>::of().await;
+        let wall = &rig.app.counts_wall_time;
+        wall.store(counts_wall_time, Ordering::Relaxed);
+        rig.create("books", json!({})).await;
+        rig.until_in("books", ImportState::Checking).await;
+        rig.kill().await;
+        rig.pass(MINUTE * 120).await;
+        rig.start();
+        rig.pass(MINUTE).await;
+        let state = rig.position("books").await.state;
+        let is_late = state.as_str() == "Late" || state.as_str() == "Broken";
+        assert_eq!(is_late, counts_wall_time, "{state}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
