@@ -6,7 +6,7 @@
 //! | `names` | the namespace and name of a referenced object |
 //! | `plain`, `stamp` | normalized declarations, and the labels and annotations of applied objects |
 //! | `kept`, `index`, `cluster` | the caches of owned and referenced objects |
-//! | `drift`, `ready` | drift detection and readiness |
+//! | `drift`, `managers`, `ready` | drift detection, the managers of fields, and readiness |
 //! | `site` | requests about owned objects, and their names in messages |
 //! | `plan`, `going` | what to do about each resource: pure decisions |
 //! | `apply`, `record`, `report` | the loop that does it, the proof of ownership, and the findings |
@@ -24,6 +24,7 @@ mod index;
 mod inventory;
 mod kept;
 mod kind;
+mod managers;
 mod memory;
 mod names;
 mod plain;

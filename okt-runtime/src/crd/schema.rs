@@ -182,7 +182,11 @@ pub(crate) fn rules(graph: &StoredGraph) -> Value {
     let moved = format!("{now} != {before}");
     json!([
         {
-            "rule": format!("oldSelf.hasValue() || {} || self.jumps > 0", first.join(" || ")),
+            // A tool that restores a backup writes a later transition.
+            "rule": format!(
+                "oldSelf.hasValue() || {} || self.jumps > 0 || self.transition > 1",
+                first.join(" || ")
+            ),
             "optionalOldSelf": true,
             "message": format!(
                 "the first state of an object is {}; another one is a jump, which `jumps` counts",

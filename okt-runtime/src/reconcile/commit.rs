@@ -135,7 +135,19 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
         let history = &self.shared.history;
         let newest = history.newest();
-        let written = report::write(&self.shared.connection.direct, &*self.object, status).await?;
+        let client = &self.shared.connection.direct;
+        let written = match report::write(client, &*self.object, status).await {
+            Err(kube::Error::Api(refused)) if refused.code == 422 => {
+                // Perhaps because another manager claims parts of what this status leaves out.
+                let taken = report::take_claims::<A::Resource>(client, self.object.meta()).await;
+                let object = taken.ok().flatten().and_then(Guarded::into_inner);
+                match object {
+                    Some(object) => report::write(client, &*object, status).await?,
+                    None => return Err(kube::Error::Api(refused)),
+                }
+            }
+            written => written?,
+        };
         self.shared.telemetry.wrote(Written::Status);
         history.wrote(written.meta().resource_version.as_deref(), newest);
         Ok(written)

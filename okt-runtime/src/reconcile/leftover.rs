@@ -35,8 +35,15 @@ pub(crate) fn removal<K: LifecycleObject>(
             patch.insert("lifecycle".to_owned(), position.into());
         }
     }
-    if said.recorded_resources.is_empty() && !status.recorded_resources.is_empty() {
-        patch.insert("recordedResources".to_owned(), Value::Null);
+    let is_left = |recorded: &String| !said.recorded_resources.contains(recorded);
+    if status.recorded_resources.iter().any(is_left) {
+        let said = &said.recorded_resources;
+        let recorded = if said.is_empty() {
+            Value::Null
+        } else {
+            json!(said)
+        };
+        patch.insert("recordedResources".to_owned(), recorded);
     }
     // Conditions of other types belong to other writers and stay.
     let stays = |condition: &&Condition| {
@@ -53,6 +60,28 @@ pub(crate) fn removal<K: LifecycleObject>(
             "status": patch,
         })
     })
+}
+
+/// Returns the managed fields of an object in which no manager but `own` claims the position; none if none does.
+///
+/// A tool that restores a backup claims it. What OKT then leaves out of the position stays in parts, and the API server
+/// refuses the rest: a write would fail for ever.
+pub(crate) fn unclaimed(object: &Value, own: &str) -> Option<Value> {
+    const OWN: [&str; 2] = ["f:lifecycle", "f:recordedResources"];
+    let mut managers = object["metadata"]["managedFields"].clone();
+    let mut is_claimed = false;
+    for entry in managers.as_array_mut()? {
+        if entry["manager"] == own {
+            continue;
+        }
+        let Some(claimed) = entry["fieldsV1"]["f:status"].as_object_mut() else {
+            continue;
+        };
+        for name in OWN {
+            is_claimed |= claimed.remove(name).is_some();
+        }
+    }
+    is_claimed.then_some(managers)
 }
 
 /// The conditions that OKT writes only at times.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use kube::api::{Patch, PatchParams};
+use kube::api::{GetParams, Patch, PatchParams};
+use kube::core::Request;
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
 use okt_core::decide::{Go, Run, Verdict, Why};
@@ -17,9 +18,10 @@ use okt_core::record::{Phase, Record};
 use okt_core::trail::Trail;
 use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::acting::{self, Elapsed};
+use super::leftover::unclaimed;
 use crate::api_timeout::answer;
 use crate::cache::guarded::{Guarded, api};
 use crate::resources::OwnedStatus;
@@ -497,6 +499,37 @@ pub(crate) fn confirm<K: LifecycleObject>(
     } else {
         Err(NotRecorded("has another action than was sent".to_owned()))
     }
+}
+
+/// Takes the position of an object away from other managers; returns the new object, or none if nobody else claims it, or
+/// if it has changed since it was read.
+///
+/// # Errors
+///
+/// 409 if the object has changed meanwhile: a retry helps.
+pub(crate) async fn take_claims<K: LifecycleObject>(
+    client: &Client,
+    meta: &ObjectMeta,
+) -> Result<Option<Guarded<K>>, kube::Error> {
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let name = meta.name.as_deref().unwrap_or_default();
+    let request = Request::new(api.resource_url()).get(name, &GetParams::default());
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let object: Value = answer(client.request(request)).await?;
+    let Some(managers) = unclaimed(&object, FIELD_MANAGER) else {
+        return Ok(None);
+    };
+    let version = &object["metadata"]["resourceVersion"];
+    if version.as_str() != meta.resource_version.as_deref() {
+        return Ok(None);
+    }
+    let patch = json!({ "metadata": { "managedFields": managers, "resourceVersion": version } });
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let taken = answer(api.patch(name, &params, &Patch::Merge(patch))).await?;
+    Ok(Some(taken))
 }
 
 /// Removes what others left in the status, by the merge patch of [`removal`](crate::reconcile::leftover::removal);

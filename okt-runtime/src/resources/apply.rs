@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::attempts::{Attempts, Pace};
@@ -17,6 +17,7 @@ use super::drift::{covers, owned_fields};
 use super::going::{DeletionPlan, Owned};
 use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
+use super::managers::{owns_at, put_at, settled};
 use super::names::Key;
 use super::plan::{Plan, Presence, plan};
 use super::ready::{End, Lack, behind_old_pods};
@@ -348,7 +349,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
                             "another client has changed it: it is applied again"
                         );
                     }
-                    match self.apply_one(applied, existing.as_deref()).await {
+                    let made = match existing {
+                        Some(there) if declared.once => self.mark(applied, there).await,
+                        _ => self.apply_one(declared, applied, existing.as_deref()).await,
+                    };
+                    match made {
                         Ok(object) => {
                             self.check(index, declared, key, &object);
                             return Ok(());
@@ -427,7 +432,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
         if there.is_deleting() {
             return Presence::Deleting;
         }
-        if declared.once || self.is_as_applied(applied, there) {
+        let is_marked = there.is_applied && there.owner.as_deref() == Some(self.uid());
+        if (declared.once && is_marked) || self.is_as_applied(applied, there) {
             return Presence::AsDeclared;
         }
         match &there.applied {
@@ -530,12 +536,26 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// If it is not owned and may not be adopted; a retry helps once it is gone.
     async fn found(&self, key: &Key, declared: &Declared) -> Result<Kept, Failure> {
         let what = self.describe(key);
-        let refused = |reason, why| Err(Failure::retry(reason, format!("{what} {why}")));
+        let refused = |reason, why: &str| Err(Failure::retry(reason, format!("{what} {why}")));
         let Some(found) = self.read(self.place(key)).await? else {
             return refused(reasons::CONFLICT, "was there a moment ago");
         };
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
-        if declared.adopts || self.is_own(&self.inventory, key, &found, &object) {
+        if self.is_own(&self.inventory, key, &found, &object) {
+            return Ok(found);
+        }
+        if self.is_inherited(&self.inventory, key, &found, &object) {
+            tracing::info!(
+                resource = what,
+                "made for an earlier object of this name: taken over"
+            );
+            return Ok(found);
+        }
+        if let Some(other) = self.other_owner(&found, &object).await? {
+            let why = format!("exists and belongs to {other}: delete or rename one of them");
+            return refused(reasons::NOT_OWNED, &why);
+        }
+        if declared.adopts {
             Ok(found)
         } else if found.is_deleting() {
             refused(
@@ -557,19 +577,97 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// [`reasons::CONFLICT`] if another object exists than `there`.
     async fn apply_one(
         &mut self,
+        declared: &Declared,
         applied: &Applied,
         there: Option<&Kept>,
     ) -> Result<Value, Failure> {
         let key = &applied.key;
+        let mut body = applied.body.clone();
         let precondition = match there {
-            Some(there) => Precondition::Uid(there.meta().uid.as_deref().unwrap_or_default()),
-            None => Precondition::Absent,
+            Some(there) => {
+                self.settle_managers(declared, applied, there).await?;
+                Precondition::Uid(there.meta().uid.as_deref().unwrap_or_default())
+            }
+            None => {
+                for (pointer, value) in &applied.initial {
+                    put_at(&mut body, pointer, value.clone());
+                }
+                Precondition::Absent
+            }
         };
-        let made = self
-            .send_apply(key, applied.body.clone(), precondition)
-            .await?;
+        let made = self.send_apply(key, body, precondition).await?;
         self.attempts.succeeded(key, &self.pace);
         self.report.operations.applied += 1;
+        self.taken(applied, made)
+    }
+
+    /// Marks an object that exists as owned, and leaves the rest of it as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply_one`](Self::apply_one).
+    async fn mark(&mut self, applied: &Applied, there: &Kept) -> Result<Value, Failure> {
+        let key = &applied.key;
+        let uid = there.meta().uid.as_deref().unwrap_or_default();
+        let mut body = json!({ "metadata": applied.body["metadata"] });
+        let made = if there.is_applied {
+            // An apply without the rest would remove it.
+            body["metadata"]["uid"] = uid.into();
+            let before = there.value().unwrap_or_default();
+            let others = before["metadata"]["ownerReferences"].as_array().cloned();
+            let own = body["metadata"]["ownerReferences"].as_array_mut();
+            if let (Some(own), Some(mut others)) = (own, others) {
+                others.retain(|other| other["uid"] != self.uid());
+                own.extend(others);
+            }
+            self.send_patch(key, body).await?
+        } else {
+            for name in ["apiVersion", "kind"] {
+                body[name] = applied.body[name].clone();
+            }
+            self.send_apply(key, body, Precondition::Uid(uid)).await?
+        };
+        self.attempts.succeeded(key, &self.pace);
+        self.report.operations.applied += 1;
+        let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
+        self.cluster.take_in(key.0, made);
+        Ok(object)
+    }
+
+    /// Makes the fields of the managers that a declaration names those of the operator, and gives up those that it only
+    /// sets at first: an apply then removes, or leaves, what it should.
+    async fn settle_managers(
+        &self,
+        declared: &Declared,
+        applied: &Applied,
+        there: &Kept,
+    ) -> Result<(), Failure> {
+        let manager = &self.cluster.identity.manager;
+        let gives_up = || {
+            let object = there.value().unwrap_or_default();
+            let owned = owned_fields(&object, manager);
+            owned.is_some_and(|owned| (declared.initial.iter()).any(|it| owns_at(owned, it)))
+        };
+        if declared.takes_over.is_empty() && (declared.initial.is_empty() || !gives_up()) {
+            return Ok(());
+        }
+        let key = &applied.key;
+        let object = self.read_whole(key).await?;
+        let (all, version) = (
+            &object["metadata"]["managedFields"],
+            &object["metadata"]["resourceVersion"],
+        );
+        let Some(settled) = settled(all, manager, &declared.takes_over, &declared.initial) else {
+            return Ok(());
+        };
+        let metadata = json!({ "managedFields": settled, "resourceVersion": version });
+        let patch = json!({ "metadata": metadata });
+        self.send_patch(key, patch).await.map(drop)
+    }
+
+    /// Takes in an object as the API server has stored it after an apply.
+    fn taken(&mut self, applied: &Applied, made: Kept) -> Result<Value, Failure> {
+        let key = &applied.key;
         let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
         let owned = owned_fields(&object, &self.cluster.identity.manager);
         // A server may drop fields that it does not know; applying them again would change nothing, each time.

@@ -144,6 +144,10 @@ pub struct Declared {
     pub(crate) recreate: bool,
     pub(crate) prunable: bool,
     pub(crate) adopts: bool,
+    /// The managers whose fields become those of the operator.
+    pub(crate) takes_over: Vec<String>,
+    /// Pointers to the fields that are only set at first.
+    pub(crate) initial: Vec<String>,
     pub(crate) wave: Option<u32>,
     /// Whether it is also made while its owner is being deleted.
     pub(crate) in_deletion: bool,
@@ -184,6 +188,8 @@ impl Declared {
             recreate: false,
             prunable: false,
             adopts: false,
+            takes_over: Vec::new(),
+            initial: Vec::new(),
             wave: None,
             in_deletion: false,
             propagation: None,
@@ -304,10 +310,50 @@ impl Declared {
         self
     }
 
-    /// Takes over an existing object of the same name, even if another owner created it.
+    /// Takes over an existing object of the same name that nobody owns: a person or a chart made it, or its owner is gone.
+    ///
+    /// An object that has another owner stays with it, and the conditions name that owner (`NotOwned`).
+    /// Fields of the object that the declaration does not have stay: see [`taking_over`](Self::taking_over).
     #[must_use]
     pub fn adopting(mut self) -> Self {
         self.adopts = true;
+        self
+    }
+
+    /// Makes the fields that these managers have set those of the operator: what the declaration does not have of them is
+    /// removed, a side container of a former chart for example. Otherwise fields of others stay.
+    ///
+    /// The names are those in `metadata.managedFields`: `helm`, `kubectl-client-side-apply` (`kubectl apply`),
+    /// `kubectl-edit`, or the field manager of another operator. Use it with [`adopting`](Self::adopting), or later.
+    ///
+    /// ```
+    /// use okt::Declared;
+    ///
+    /// # fn example(web: okt::k8s_openapi::api::apps::v1::Deployment) -> Declared {
+    /// Declared::of(web).adopting().taking_over(["helm", "kubectl-client-side-apply"])
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn taking_over(mut self, managers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.takes_over.extend(managers.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the field at this place only when the object is created, and leaves it to others from then on: the replicas of
+    /// a Deployment that an autoscaler sets. A field that an earlier declaration has set keeps its value.
+    ///
+    /// The place is a JSON pointer (RFC 6901) that leads through no list; another one is a `BadResource`.
+    ///
+    /// ```
+    /// use okt::Declared;
+    ///
+    /// # fn example(web: okt::k8s_openapi::api::apps::v1::Deployment) -> Declared {
+    /// Declared::of(web).initially("/spec/replicas")
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn initially(mut self, place: impl Into<String>) -> Self {
+        self.initial.push(place.into());
         self
     }
 

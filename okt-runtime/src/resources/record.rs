@@ -13,7 +13,8 @@ use super::inventory::{Entry, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
-use super::stamp::named;
+use super::stamp::{OWNER_KIND_LABEL, named};
+use crate::failure::Failure;
 use crate::wire::object::LifecycleObject;
 
 impl<K: LifecycleObject> Site<'_, K> {
@@ -51,6 +52,60 @@ impl<K: LifecycleObject> Site<'_, K> {
         let owners = object["metadata"]["ownerReferences"].as_array();
         let has_reference = owners.is_some_and(|owners| owners.iter().any(|it| it["uid"] == uid));
         is_recorded || (has_reference && self.is_beside(key))
+    }
+
+    /// Returns whether an object was made for an earlier object of the owner's name, which is gone, as names are unique: a
+    /// restored backup brings back resources without owner references.
+    ///
+    /// Beside the owner that is enough: who may write there may write the owner, too. Elsewhere the object has to be on
+    /// record.
+    pub(super) fn is_inherited(
+        &self,
+        inventory: &Inventory,
+        key: &Key,
+        found: &Kept,
+        object: &Value,
+    ) -> bool {
+        let kind = object["metadata"]["labels"][OWNER_KIND_LABEL].as_str();
+        found
+            .owner
+            .as_deref()
+            .is_some_and(|owner| owner != self.uid())
+            && kind == Some(&*self.cluster.identity.owner_kind)
+            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
+            && (self.is_beside(key) || inventory.has(self.kind(key), key))
+    }
+
+    /// Returns the other owner of an object, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read; a retry may help.
+    pub(super) async fn other_owner(
+        &self,
+        found: &Kept,
+        object: &Value,
+    ) -> Result<Option<String>, Failure> {
+        let metadata = &object["metadata"];
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let mut controllers = owners.filter(|it| it["controller"] == true);
+        if let Some(other) = controllers.find(|it| it["uid"] != self.uid()) {
+            let text = |name: &str| other[name].as_str().unwrap_or_default().to_owned();
+            return Ok(Some(format!("{} {}", text("kind"), text("name"))));
+        }
+        let label = metadata["labels"][OWNER_KIND_LABEL].as_str();
+        let (Some(uid), Some(name), Some(kind)) =
+            (found.owner.as_deref(), found.owner_name.as_deref(), label)
+        else {
+            return Ok(None);
+        };
+        if uid == self.uid() {
+            return Ok(None);
+        }
+        let other = format!("{} {name}", kind.split('.').next().unwrap_or(kind));
+        // Whether an object of another kind is there cannot be seen from here.
+        let is_there = kind != self.cluster.identity.owner_kind || self.is_there(name, uid).await?;
+        Ok(is_there.then_some(other))
     }
 
     /// Returns whether an object is the one that an entry names.

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
-use kube::core::{Request, Status};
+use kube::api::{
+    DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
+use kube::core::{ApiResource, Request, Status};
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
 use serde_json::Value;
@@ -13,7 +15,7 @@ use super::cluster::Cluster;
 use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::Kind;
-use super::names::{Key, Place};
+use super::names::{Key, Place, is_label, is_name};
 use super::stamp::OWNER_LABEL;
 use crate::api_timeout::{answer, retry_after};
 use crate::failure::Failure;
@@ -158,6 +160,56 @@ impl<K: LifecycleObject> Site<'_, K> {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
             Err(error) => Err(failure_of(&format!("objects of {kind}"), false, &error)),
         }
+    }
+
+    /// Returns whether there is an object of the owner's kind with this name, as [`named`] writes it, and this uid.
+    pub(super) async fn is_there(&self, name: &str, uid: &str) -> Result<bool, Failure> {
+        let kind = Kind {
+            api: ApiResource::erase::<K>(&()),
+            namespaced: self.object.meta().namespace.is_some(),
+        };
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, name),
+        };
+        // A text that others wrote is no name.
+        let place = Place {
+            kind: &kind,
+            namespace,
+            name,
+        };
+        if !is_name(name) || namespace.is_some_and(|it| !is_label(it)) {
+            return Ok(false);
+        }
+        let found = self.read(place).await?;
+        Ok(found.is_some_and(|it| it.meta().uid.as_deref() == Some(uid)))
+    }
+
+    /// Reads all of an object.
+    pub(super) async fn read_whole(&self, key: &Key) -> Result<Value, Failure> {
+        let place = self.place(key);
+        let request = Request::new(self.api(place).resource_url());
+        let read = async {
+            let request = request.get(place.name, &GetParams::default());
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            self.client.request::<Value>(request).await
+        };
+        answer(read)
+            .await
+            .map_err(|error| self.failure_of(place, &error))
+    }
+
+    /// Changes an object by a merge patch; returns it as the API server stores it.
+    pub(super) async fn send_patch(&self, key: &Key, patch: Value) -> Result<Kept, Failure> {
+        self.check_leader()?;
+        let place = self.place(key);
+        let params = PatchParams {
+            field_manager: Some(self.cluster.identity.manager.clone()),
+            ..PatchParams::default()
+        };
+        let api = self.api(place);
+        let made = answer(api.patch(place.name, &params, &Patch::Merge(patch))).await;
+        made.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Checks that this operator may still write.

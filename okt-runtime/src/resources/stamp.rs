@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::declared::{Declared, Owner};
 use super::kind::Kind;
+use super::managers::take_at;
 use super::names::Key;
 use super::plain::{clean, encode, entry, field};
 use crate::failure::Failure;
@@ -44,6 +45,9 @@ pub(crate) const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
 
 /// The annotation that holds the condition by which an object is ready, if its declaration names one.
 pub(crate) const READY_WHEN_ANNOTATION: &str = "okt.dev/ready-when";
+
+/// The annotation that names the managers whose fields the operator takes over.
+pub(crate) const TAKES_OVER_ANNOTATION: &str = "okt.dev/takes-over";
 
 /// The annotation that holds the deletion wave of an object.
 pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
@@ -110,6 +114,8 @@ pub(crate) struct Applied {
     pub(crate) body: Value,
     /// A hash of the declaration.
     pub(crate) hash: String,
+    /// The fields that are only set at first, each with its place.
+    pub(crate) initial: Vec<(String, Value)>,
     /// A hash of the declaration without what OKT adds to it, if the object is done once.
     pub(crate) content: Option<String>,
 }
@@ -146,6 +152,12 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         clean(&mut body);
         if (&*api_version, &*kind) == ("v1", "Secret") {
             encode(&mut body);
+        }
+        let mut initial = Vec::new();
+        for pointer in &declared.initial {
+            let value = take_at(&mut body, pointer)
+                .map_err(|why| wrong(format!("a {kind} cannot be declared: {why}")))?;
+            initial.extend(value.map(|value| (pointer.clone(), value)));
         }
         let content = declared
             .is_done_once(&self.kinds[index], &body)
@@ -185,6 +197,10 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if let Some(policy) = &declared.propagation {
             notes.insert(PROPAGATION_ANNOTATION.into(), format!("{policy:?}").into());
         }
+        if !declared.takes_over.is_empty() {
+            let managers = declared.takes_over.join(",");
+            notes.insert(TAKES_OVER_ANNOTATION.into(), managers.into());
+        }
         if let Some(condition) = &declared.ready_when {
             notes.insert(READY_WHEN_ANNOTATION.into(), condition.clone().into());
         }
@@ -207,6 +223,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             key: (index, namespace, name),
             body,
             hash,
+            initial,
             content,
         })
     }

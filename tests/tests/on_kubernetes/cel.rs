@@ -64,6 +64,7 @@ async fn every_rule_refuses_with_a_message_that_a_user_understands() {
             ("the first state is the entry", Value::Null, at("Start", 1, 0), "accepted".to_owned()),
             ("the first state is a jump", Value::Null, at("Running", 1, 1), "accepted".to_owned()),
             ("the first state is another", Value::Null, at("Running", 1, 0), first.to_owned()),
+            ("a backup is restored", Value::Null, at("Running", 7, 0), "accepted".to_owned()),
             ("the lifecycle goes", at("Start", 1, 0), json!({ "lifecycle": null }), "status: Forbidden: a recorded lifecycle cannot be removed".to_owned()),
             (
                 "a condition without a reason",

@@ -8,6 +8,7 @@ mod refused;
 mod release;
 mod repairing;
 mod replacing;
+mod sharing;
 mod templates;
 mod waiting;
 mod watching;
