@@ -61,6 +61,8 @@ pub(crate) struct Preview {
     resources: Vec<Change>,
     /// Owned resources that cannot be applied.
     failed: Vec<Finding>,
+    /// Kinds of workloads that a deletion of their owner in the foreground takes away while its work still runs.
+    exposed: Vec<String>,
     /// Rights that the service account lacks.
     lacking: Vec<String>,
     /// What could not be looked at, and why.
@@ -166,6 +168,7 @@ pub(crate) async fn preview<A: Application>(
         for object in objects {
             found.look_at(object, (&before, &after), &owned).await;
         }
+        found.exposed = owned.exposed();
     }
     Ok(found)
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `kind`, `watches`, `declared`, `template` | the declarations of an operator |
 //! | `names` | the namespace and name of a referenced object |
+//! | `cascade` | workloads that a deletion in the foreground takes away |
 //! | `plain`, `stamp` | normalized declarations, and the labels and annotations of applied objects |
 //! | `kept`, `index`, `cluster` | the caches of owned and referenced objects |
 //! | `drift`, `managers`, `ready` | drift detection, the managers of fields, and readiness |
@@ -15,6 +16,7 @@
 
 mod apply;
 mod attempts;
+mod cascade;
 mod cluster;
 mod declared;
 mod drift;

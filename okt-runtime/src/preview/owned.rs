@@ -26,7 +26,7 @@ use crate::sharding::ranges::Ranges;
 use crate::telemetry::Telemetry;
 use crate::texts::{panic_text, seconds};
 use crate::watch::Connection;
-use crate::wire::object::LifecycleObject;
+use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// How long the lists of other kinds may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -101,6 +101,11 @@ impl<'a, A: Application> Owned<'a, A> {
         self.cluster.hidden()
     }
 
+    /// Returns the workloads that a deletion of their owner in the foreground would take away, by kind.
+    pub(super) fn exposed(&self) -> Vec<String> {
+        self.cluster.exposed.kinds()
+    }
+
     /// Returns what the application would change of the resources of an object, and what fails.
     pub(super) async fn changes(
         &self,
@@ -128,7 +133,11 @@ impl<'a, A: Application> Owned<'a, A> {
         let limit = self.application.answer_limit();
         let declared = AssertUnwindSafe(self.application.resources(&cx, state)).catch_unwind();
         let failures = match tokio::time::timeout(limit, declared).await {
-            Ok(Ok(Ok(declared))) => self.apply(object, state.id(), &declared).await,
+            Ok(Ok(Ok(declared))) => {
+                let life = lifecycle_of::<A::Resource>();
+                self.cluster.exposed.note(life, &declared);
+                self.apply(object, state.id(), &declared).await
+            }
             Ok(Ok(Err(failure))) => vec![failure.to_string()],
             Ok(Err(panic)) => vec![panic_text(&*panic)],
             Err(_) => vec![format!(

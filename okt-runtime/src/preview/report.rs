@@ -62,6 +62,11 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
     );
     lines(
         text,
+        "Workloads that `kubectl delete --cascade=foreground` takes away while the work on the way out runs; declare them `unowned` if it needs them",
+        &preview.exposed,
+    );
+    lines(
+        text,
         "Rights that the service account lacks; apply the output of `rbac`",
         &preview.lacking,
     );

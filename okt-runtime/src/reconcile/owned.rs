@@ -43,6 +43,10 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         self.memory.owned.declared();
         let declared = self.of_pass().and(declared);
+        self.shared
+            .cluster
+            .exposed
+            .note(self.setup.graphs.life, &declared);
         let shared = self.shared;
         let uid = self.uid().to_owned();
         let may_write = || shared.may_start(&uid);

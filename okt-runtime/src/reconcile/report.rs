@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use kube::api::{GetParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::Request;
 use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
@@ -513,10 +513,13 @@ pub(crate) async fn take_claims<K: LifecycleObject>(
 ) -> Result<Option<Guarded<K>>, kube::Error> {
     let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
     let name = meta.name.as_deref().unwrap_or_default();
-    let request = Request::new(api.resource_url()).get(name, &GetParams::default());
+    // The roles of an operator have no `get`.
+    let named = ListParams::default().fields(&format!("metadata.name={name}"));
+    let request = Request::new(api.resource_url()).list(&named);
     let request = request.map_err(kube::Error::BuildRequest)?;
-    let object: Value = answer(client.request(request)).await?;
-    let Some(managers) = unclaimed(&object, FIELD_MANAGER) else {
+    let found: Value = answer(client.request(request)).await?;
+    let object = &found["items"][0];
+    let Some(managers) = unclaimed(object, FIELD_MANAGER) else {
         return Ok(None);
     };
     let version = &object["metadata"]["resourceVersion"];

@@ -13,6 +13,7 @@ use kube::{Api, Client, Resource};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::cascade::Exposed;
 use super::index::{Index, Side, Unlisted, key_of};
 use super::inventory::Finished;
 use super::kept::{Bare, Kept};
@@ -47,6 +48,8 @@ pub(crate) struct Cluster<K> {
     listed: watch::Sender<Vec<Ranges>>,
     /// The owned kinds whose objects have a status, as far as that is known.
     with_status: Mutex<BTreeSet<usize>>,
+    /// The workloads that a deletion of their owner in the foreground takes away.
+    pub(crate) exposed: Exposed,
     /// Notifies when an owned object changes.
     heard: watch::Sender<()>,
 }
@@ -66,6 +69,7 @@ impl<K: LifecycleObject> Cluster<K> {
             misnamed: Misnamed::default(),
             listed: watch::Sender::new(vec![Ranges::NONE; kinds]),
             with_status: Mutex::default(),
+            exposed: Exposed::default(),
             heard: watch::Sender::default(),
         }
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
 use okt::{Declared, Failure, Resources};
@@ -13,7 +14,7 @@ use okt_tests::{OPERATOR, ShopState::Open, ShopState::Opening};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Shop, edit, map, maps, of, open, text};
+use super::{Shop, deployment, edit, map, maps, of, open, text};
 
 #[tokio::test(start_paused = true)]
 async fn undeclared_resources_are_pruned_except_data_and_kept_ones() {
@@ -118,6 +119,35 @@ async fn unowned_resources_beyond_the_limit_are_refused_by_name_and_the_others_m
     rig.until_gone("shop").await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(number_of_maps(&rig).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_work_on_the_way_out_needs_outlives_a_deletion_in_the_foreground_if_it_is_unowned() {
+    for outlives in [false, true] {
+        let (web, settings) = (Declared::of(deployment("web")), Declared::of(map("a", "x")));
+        let declared = if outlives {
+            let declared = Resources::new().with(web.unowned().wave(1));
+            declared.with(settings.unowned())
+        } else {
+            Resources::new().with(web).with(settings)
+        };
+        let rig = open(declared).await;
+        let shops = rig.api();
+        let deleted = shops.delete("shop", &DeleteParams::foreground()).await;
+        deleted.expect("it is accepted");
+        rig.until_gone("shop").await;
+        let closed = rig.app.ran().last().cloned();
+        let wanted = if outlives {
+            "Closing with 2"
+        } else {
+            "Closing with 0"
+        };
+        assert_eq!(closed.as_deref(), Some(wanted));
+        rig.pass(Duration::from_secs(1)).await;
+        let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+        assert!(deployments.get_opt("web").await.expect("a read").is_none());
+        assert_eq!(text(&rig, "a").await, None);
+    }
 }
 
 #[tokio::test(start_paused = true)]
