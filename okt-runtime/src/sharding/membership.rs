@@ -8,8 +8,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::OptionFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as Stored;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -28,7 +29,7 @@ use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
 use super::ranges::RANGES;
 use super::table::{Name, Table};
 use super::time::Stopwatch;
-use crate::api_timeout::{Contact, Limits};
+use crate::api_timeout::{Contact, Limits, answer};
 use crate::texts::{LastError, said_by_api};
 use crate::watch::retried_within;
 
@@ -233,6 +234,16 @@ struct Process {
     stopping: CancellationToken,
 }
 
+/// A lease that was there when this process began.
+struct Earlier {
+    name: Name,
+    uid: String,
+    /// Whether it belongs to an earlier process of this replica.
+    is_own: bool,
+    /// When it was written, by the clock of the API server.
+    written: Option<Timestamp>,
+}
+
 /// What was wrong last, so that it is told once.
 #[derive(Default)]
 struct Troubles {
@@ -244,8 +255,10 @@ impl Process {
     async fn keep(self) {
         let begun = Instant::now();
         let mut troubles = Troubles::default();
+        let mut is_first = true;
         while !self.stopping.is_cancelled() {
-            self.live(begun, &mut troubles).await;
+            let is_first = std::mem::take(&mut is_first);
+            self.live(begun, is_first, &mut troubles).await;
             // What the member held belongs to others.
             self.publish(Held::NOTHING);
             tokio::select! {
@@ -256,13 +269,15 @@ impl Process {
     }
 
     /// Lives as one member, until it has left or its lease is lost.
-    async fn live(&self, begun: Instant, troubles: &mut Troubles) {
+    async fn live(&self, begun: Instant, is_first: bool, troubles: &mut Troubles) {
         // The keys of `RandomState` come from the system's source of randomness.
         let number = RandomState::new().build_hasher().finish();
         let name = format!("{}-{number:016x}", self.group.name);
         let mut member = Member::new(name.clone(), self.group.shards.limit(), self.timing);
         let mut replicas = BTreeMap::from([(name.clone(), self.group.replica.clone())]);
         let mut answers = FuturesUnordered::new();
+        let mut earlier = is_first.then(Vec::new);
+        let mut clearing = OptionFuture::from(None);
         let mut has_joined = false;
         let mut leases = pin!(self.watch().fuse());
         let (mut list, mut lapses) = (Vec::new(), 0);
@@ -298,6 +313,9 @@ impl Process {
                 Some(event) = leases.next() => match event {
                     Ok(event) => {
                         troubles.of_watch.end();
+                        if let Some(left) = self.left_behind(&name, &event, &mut earlier) {
+                            clearing = Some(clear(self.leases.clone(), left).boxed()).into();
+                        }
                         if let Some(seen) = self.seen(event, &mut list, &mut replicas) {
                             member.see(seen, self.standing.stopwatch.now());
                         }
@@ -320,6 +338,7 @@ impl Process {
                     }
                     member.answer(purpose, outcome, self.standing.stopwatch.now());
                 }
+                Some(()) = &mut clearing => clearing = None.into(),
                 () = sleep(member.wait(now)) => {}
                 () = self.stopping.cancelled(), if !member.is_stopping() => {}
             }
@@ -361,6 +380,44 @@ impl Process {
         // Who watches leases cannot wait for long.
         let backoff = Backoff::new(self.timing.retry, expiry);
         retried_within(watcher(leases, config), backoff, backoff.longest())
+    }
+
+    /// Collects the leases of the first list; returns those that processes left behind, when that list is complete: those
+    /// of this replica, and those that were written long before the newest one, by the clock of the API server.
+    ///
+    /// A process that ends within the length of a lease deletes none of another, so that each would leave one. Deleting
+    /// them is safe whoever they belong to: who may still act by such a lease is waited for (C10).
+    fn left_behind(
+        &self,
+        own: &str,
+        event: &watcher::Event<Stored>,
+        earlier: &mut Option<Vec<Earlier>>,
+    ) -> Option<Vec<Earlier>> {
+        match event {
+            watcher::Event::InitApply(stored) => {
+                let (lease, replica) = lease::read(&self.group.name, stored)?;
+                if let Lease::Member { name, uid, .. } = lease
+                    && name != own
+                {
+                    earlier.as_mut()?.push(Earlier {
+                        name,
+                        uid,
+                        is_own: replica == self.group.replica,
+                        written: lease::written_at(stored),
+                    });
+                }
+                None
+            }
+            watcher::Event::InitDone => {
+                let mut left = earlier.take()?;
+                let newest = left.iter().filter_map(|it| it.written).max();
+                let long = self.timing.expiry.saturating_mul(2);
+                let since = newest.and_then(|newest| newest.checked_sub(long).ok());
+                left.retain(|it| it.is_own || (it.written.is_some() && it.written < since));
+                (!left.is_empty()).then_some(left)
+            }
+            watcher::Event::Init | watcher::Event::Apply(_) | watcher::Event::Delete(_) => None,
+        }
     }
 
     /// Converts an event of the watch; collects lists.
@@ -507,6 +564,15 @@ async fn delete(
         resource_version,
     });
     leases.delete(name, &params).await.map(|_| None)
+}
+
+/// Deletes leases, by their names and uids; what fails is deleted later, as that of any silent replica.
+async fn clear(leases: Api<Stored>, left: Vec<Earlier>) {
+    for Earlier { name, uid, .. } in left {
+        if let Err(error) = answer(delete(&leases, &name, uid, None)).await {
+            tracing::debug!(lease = name, "not deleted: {}", said_by_api(&error));
+        }
+    }
 }
 
 fn decoded(lease: serde_json::Value) -> kube::Result<Stored> {

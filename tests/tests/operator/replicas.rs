@@ -711,3 +711,36 @@ async fn the_smallest_setting_of_all_replicas_counts_and_a_rolling_update_switch
     sleep(Duration::from_secs(30)).await;
     assert_eq!(fleet.holder().await, "2 replicas");
 }
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_end_in_their_first_seconds_leave_few_leases() {
+    for is_one_pod in [true, false] {
+        let mut fleet = Fleet::of(0, Shards::One).await;
+        for _ in 0..100 {
+            let name = fleet.start(Shards::One);
+            sleep(Duration::from_secs(3)).await;
+            fleet.kill(&name).await;
+            if is_one_pod {
+                fleet.born = 0;
+            }
+        }
+        let left = fleet
+            .leases()
+            .list(&ListParams::default())
+            .await
+            .expect("a list");
+        let limit = if is_one_pod { 3 } else { 15 };
+        assert!(left.items.len() <= limit, "{} leases", left.items.len());
+        // The last one acts as soon as it would otherwise.
+        fleet.start(Shards::One);
+        sleep(Duration::from_secs(30)).await;
+        fleet.rig.create("db", json!({})).await;
+        fleet.rig.until_ready("db", Running).await;
+        let left = fleet
+            .leases()
+            .list(&ListParams::default())
+            .await
+            .expect("a list");
+        assert_eq!(left.items.len(), 2, "its own, and the table");
+    }
+}
