@@ -235,6 +235,37 @@ mod pictures {
     }
 
     #[test]
+    #[cfg(feature = "stored")]
+    fn a_graph_with_an_edge_between_any_two_states_is_drawn_at_once() {
+        let states = 60;
+        let state = |number: usize| {
+            let children: Vec<String> = (0..states)
+                .filter(|other| *other != number)
+                .map(|other| format!(r#""S{other}""#))
+                .collect();
+            let role = match number {
+                0 => "entry",
+                _ if number == states - 1 => "leaf",
+                _ => "rest",
+            };
+            let children = children.join(",");
+            format!(
+                r#"{{"name":"S{number}","doc":"","roles":["{role}"],"triggers":[],"children":[{children}]}}"#
+            )
+        };
+        let all: Vec<String> = (0..states).map(state).collect();
+        let text = format!(
+            r#"{{"format":1,"name":"Dense","doc":"","kind":"lifecycle","states":[{}]}}"#,
+            all.join(",")
+        );
+        let graph = okt_core::stored::StoredGraph::read(&text).expect("a graph");
+        let places = graph.leak().places();
+        assert_eq!((places.states.len(), places.lines.len()), (60, 1000));
+        let said = &places.labels.last().expect("a label").2;
+        assert_eq!(said, "2540 more edges are not drawn");
+    }
+
+    #[test]
     fn states_that_lead_to_each_other_have_two_lines_that_can_be_told_apart() {
         let places = database().places();
         let (running, servicing) = (StateId(1), StateId(2));

@@ -23,6 +23,7 @@ mod kind;
 #[cfg(feature = "map")]
 mod map;
 mod object;
+mod stranger;
 mod summary;
 mod text;
 mod why;

@@ -12,7 +12,7 @@ use layout::core::style::{LineStyleKind, StyleAttr};
 use layout::std_shapes::shapes::{Arrow, Element, LineEndKind, ShapeKind};
 use layout::topo::layout::VisualGraph;
 
-use super::EdgeKind;
+use super::{EdgeKind, grid};
 use crate::graph::{Graph, State};
 
 /// The least size of a state, in pixels: it has room for its objects.
@@ -23,7 +23,7 @@ const HEIGHT: f64 = 76.0;
 const SPACE: f64 = 28.0;
 
 /// The size of a text, in pixels.
-const FONT: usize = 15;
+pub(super) const FONT: usize = 15;
 
 /// How far the controls of two lines in the same place are moved apart, in pixels.
 const APART: f64 = 16.0;
@@ -66,7 +66,8 @@ pub struct Line {
 }
 
 impl Graph<'_> {
-    /// Lays the graph out in layers, with boxes that have room for the objects in a state.
+    /// Lays the graph out in layers, with boxes that have room for the objects in a state; a graph with very many edges in
+    /// rows.
     ///
     /// The same graph always has the same picture.
     #[must_use]
@@ -77,6 +78,9 @@ impl Graph<'_> {
 
 /// Lays a graph out; `size` returns the size of a box around a name of this size.
 pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places {
+    if grid::is_dense(graph) {
+        return grid::places(graph, size);
+    }
     let mut picture = VisualGraph::new(Orientation::TopToBottom);
     let element = |state: &State<'_>| {
         let size = size(get_size_for_str(state.name, FONT));

@@ -25,7 +25,9 @@ pub(super) fn start(
     file: Option<PathBuf>,
     #[cfg(feature = "otel")] traces: Option<&Traces>,
 ) -> Option<AbortOnDropHandle<()>> {
-    let (filter, level) = reload::Layer::new(EnvFilter::new(&asked.log));
+    // What is no filter was refused when the options were read.
+    let asked_for = filter(&asked.log).unwrap_or_else(|_| EnvFilter::new(LOG));
+    let (filter, level) = reload::Layer::new(asked_for);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match asked.log_format {
         LogFormat::Text => {
             let lines = fmt::layer().with_writer(|| OneLine(std::io::stderr()));
@@ -117,6 +119,15 @@ fn next(file: &Path) -> Result<(String, EnvFilter), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_does_not_decode_is_not_logged_unless_somebody_asks_for_that() {
+        let shown = |text: &str| filter(text).expect("a filter").to_string();
+        for text in ["info", "debug,okt=trace", ""] {
+            assert!(shown(text).contains("kube_client::client=error"), "{text}");
+        }
+        assert!(!shown("info,kube_client=debug").contains("error"));
+    }
 
     #[test]
     fn an_event_is_one_line_whatever_its_texts_are() {

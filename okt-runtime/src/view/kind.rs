@@ -4,17 +4,21 @@ use std::collections::HashSet;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+    CustomResourceDefinition, CustomResourceDefinitionNames, CustomResourceDefinitionSpec,
+    CustomResourceDefinitionVersion, JSONSchemaProps,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
-use kube::api::{DynamicObject, ListParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, ObjectMeta};
+use kube::api::{DynamicObject, GetParams, ListParams};
+use kube::core::{DynamicResourceScope, Request};
 use kube::discovery::ApiResource;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::stranger::Stranger;
 use super::text::clean;
 use crate::crd::definition::GRAPH_ANNOTATION;
 use crate::resources::PAGE;
@@ -102,12 +106,22 @@ impl Kind {
                     annotations.contains_key(GRAPH_ANNOTATION).then_some(name)
                 });
                 let crds = stream::iter(names.map(|name| {
-                    let api = &api;
-                    async move { api.get_opt(&name).await }
+                    let request = Request::new(api.resource_url());
+                    async move {
+                        let request = request.get(&name, &GetParams::default());
+                        let request = request.map_err(kube::Error::BuildRequest)?;
+                        match client.request_text(request).await {
+                            Ok(text) => Ok(Some(text)),
+                            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+                            Err(error) => Err(error),
+                        }
+                    }
                 }));
                 let crds: Vec<_> =
                     (crds.buffered(CONCURRENT).try_collect().await).map_err(failed)?;
-                crds.iter().flatten().filter_map(Self::of_crd).collect()
+                // One that cannot be read hides no other.
+                let crds = crds.iter().flatten().filter_map(|text| read_crd(text).ok());
+                crds.filter_map(|crd| Self::of_crd(&crd)).collect()
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 Self::by_category(client, &status.message).await?
@@ -290,12 +304,12 @@ impl Kind {
         namespace: Option<&str>,
         parameters: ListParams,
     ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let api = self.objects(client, namespace);
+        let api: Api<Stranger> = self.api(client, namespace);
         let mut parameters = parameters.limit(PAGE);
         let mut objects = Vec::new();
         loop {
             let page = api.list(&parameters).await?;
-            objects.extend(page.items);
+            objects.extend(page.items.into_iter().map(|stranger| stranger.0));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => parameters = parameters.continue_token(&token),
                 None => return Ok(objects),
@@ -311,11 +325,19 @@ impl Kind {
         namespace: Option<&str>,
         config: watcher::Config,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Send + use<> {
-        retried(watcher(self.objects(client, namespace), config))
+        let events = retried(watcher(self.api::<Stranger>(client, namespace), config));
+        events.map(|event| Ok(decoded(event?)))
     }
 
     /// Returns the requests about objects of a namespace, or of all.
     pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        self.api(client, namespace)
+    }
+
+    fn api<T>(&self, client: &Client, namespace: Option<&str>) -> Api<T>
+    where
+        T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         match namespace {
             Some(namespace) if self.is_namespaced => {
                 Api::namespaced_with(client.clone(), namespace, &self.resource)
@@ -323,6 +345,65 @@ impl Kind {
             _ => Api::all_with(client.clone(), &self.resource),
         }
     }
+}
+
+fn decoded(event: watcher::Event<Stranger>) -> watcher::Event<DynamicObject> {
+    match event {
+        watcher::Event::Apply(stranger) => watcher::Event::Apply(stranger.0),
+        watcher::Event::Delete(stranger) => watcher::Event::Delete(stranger.0),
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitApply(stranger) => watcher::Event::InitApply(stranger.0),
+        watcher::Event::InitDone => watcher::Event::InitDone,
+    }
+}
+
+/// What a view needs of a CRD, also where its schema cannot be read.
+#[derive(Deserialize)]
+struct Bare {
+    metadata: ObjectMeta,
+    spec: BareSpec,
+}
+
+#[derive(Deserialize)]
+struct BareSpec {
+    group: String,
+    scope: String,
+    names: CustomResourceDefinitionNames,
+    versions: Vec<BareVersion>,
+}
+
+#[derive(Deserialize)]
+struct BareVersion {
+    name: String,
+    served: bool,
+    storage: bool,
+}
+
+/// Reads a CRD, or what of it can be read.
+fn read_crd(text: &str) -> Result<CustomResourceDefinition, serde_json::Error> {
+    serde_json::from_str(text).or_else(|_| {
+        let Bare { metadata, spec } = serde_json::from_str(text)?;
+        let versions = spec
+            .versions
+            .into_iter()
+            .map(|version| CustomResourceDefinitionVersion {
+                name: version.name,
+                served: version.served,
+                storage: version.storage,
+                ..CustomResourceDefinitionVersion::default()
+            });
+        Ok(CustomResourceDefinition {
+            metadata,
+            spec: CustomResourceDefinitionSpec {
+                group: spec.group,
+                scope: spec.scope,
+                names: spec.names,
+                versions: versions.collect(),
+                ..CustomResourceDefinitionSpec::default()
+            },
+            status: None,
+        })
+    })
 }
 
 /// Reads a graph; its texts control no terminal.

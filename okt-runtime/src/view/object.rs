@@ -10,6 +10,7 @@ use okt_core::{Cause, Graph, StateId};
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
+use super::stranger::UNREADABLE;
 use super::text::{clean, way};
 use crate::author::no_lifecycle::NoLifecycle;
 use crate::wire::annotations::PAUSED_ANNOTATION;
@@ -55,12 +56,15 @@ impl<'k> View<'k> {
     /// Reads an object; what cannot be read is left out, and said.
     pub fn of(kind: &'k Kind, object: DynamicObject) -> Self {
         let mut unreadable = None;
-        let mut note = |field: String, error: serde_json::Error| {
-            unreadable.get_or_insert_with(|| format!("{field} cannot be read: {error}"));
-        };
         let DynamicObject {
             metadata, mut data, ..
         } = object;
+        if let Some(why) = data.get(UNREADABLE).and_then(Value::as_str) {
+            unreadable = Some(format!("it cannot be read: {why}"));
+        }
+        let mut note = |field: String, error: serde_json::Error| {
+            unreadable.get_or_insert_with(|| format!("{field} cannot be read: {error}"));
+        };
         // Indexing a value that is no mapping is a panic.
         let field = data.get_mut("spec").and_then(|it| it.get_mut(&kind.field));
         let field = field.map(Value::take).unwrap_or_default();

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::Request;
 use http_body_util::BodyExt;
+use kube::api::{DynamicObject, ListParams};
 use kube::client::Body;
+use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use okt::Operator;
+use okt::view::{Kind, View};
 use okt_tests::{KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves};
 use serde_json::{Value, json};
 
@@ -134,4 +138,84 @@ async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_no_other() 
         "objects that cannot be read are left out"
     );
     operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_nested_too_deeply_hides_no_other_from_a_view() {
+    for depth in [IN_A_LIST, DEEPEST] {
+        let rig = Rig::<Kiosks>::of().await;
+        rig.create_raw(deep("deep")).await;
+        rig.create("first", json!({})).await;
+        rig.until_ready("first", Open).await;
+        let client = deepened(&rig.client, depth);
+        let kinds = Kind::all(&client).await.expect("kinds");
+        let kind = kinds
+            .iter()
+            .find(|it| it.is_called("kiosk"))
+            .expect("a kind");
+        let listed = kind.list(&client, None, ListParams::default()).await;
+        let listed = listed.expect("a list");
+        let seen = |objects: Vec<DynamicObject>| -> Vec<(String, bool)> {
+            let views = objects.into_iter().map(|object| View::of(kind, object));
+            let views = views.map(|it| (it.name().to_owned(), it.ready().1 == "Unreadable"));
+            views.collect()
+        };
+        let is_unreadable = depth == DEEPEST;
+        let wanted = [
+            ("deep".to_owned(), is_unreadable),
+            ("first".to_owned(), false),
+        ];
+        assert_eq!(seen(listed), wanted);
+        let events = kind.events(&client, None, watcher::Config::default());
+        let first = events.filter_map(async |event| match event {
+            Ok(watcher::Event::InitApply(object)) => Some(object),
+            _ => None,
+        });
+        assert_eq!(seen(first.take(2).collect().await), wanted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_cannot_be_read_hides_no_kind() {
+    let rig = Rig::<Kiosks>::of().await;
+    rig.create("first", json!({})).await;
+    rig.until_ready("first", Open).await;
+    // A description that is no text does not decode.
+    let inner = rig.client.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = inner.clone();
+        async move {
+            let is_one = request.uri().path().ends_with("/kiosks.demo.okt.dev");
+            let mut response = client.send(request).await?;
+            response.headers_mut().remove("content-length");
+            Ok::<_, kube::Error>(response.map(move |body| {
+                body.map_frame(move |frame| {
+                    frame.map_data(|data| {
+                        let text = String::from_utf8_lossy(&data);
+                        let broken = text.replace(
+                            r#""openAPIV3Schema":{"#,
+                            r#""openAPIV3Schema":{"description":[],"#,
+                        );
+                        if is_one {
+                            Bytes::from(broken)
+                        } else {
+                            data.clone()
+                        }
+                    })
+                })
+            }))
+        }
+    });
+    let client = Client::new(service, "default");
+    let kinds = Kind::all(&client).await.expect("kinds");
+    let kind = kinds
+        .iter()
+        .find(|it| it.is_called("kiosk"))
+        .expect("a kind");
+    assert!(kind.graph().is_some(), "{:?}", kind.graph);
+    let listed = kind
+        .list(&client, None, ListParams::default())
+        .await
+        .expect("a list");
+    assert_eq!(listed.len(), 1);
 }
