@@ -13,9 +13,12 @@ mod template;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use clap::{Args, Parser, Subcommand};
 use okt_core::check::Rule;
+use okt_syntax::source::STACK;
 
 use crate::name::{Group, Kind, Name};
 use crate::output::print;
@@ -74,6 +77,21 @@ struct New {
 
 fn main() -> ExitCode {
     let Line::Okt(Okt { command }) = Line::parse();
+    // The parser recurses, and the source of others may be nested deeply.
+    let large = thread::Builder::new().stack_size(STACK);
+    let command = Mutex::new(Some(command));
+    let go = || {
+        let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
+        command.take().map_or(ExitCode::FAILURE, run)
+    };
+    thread::scope(|scope| match large.spawn_scoped(scope, go) {
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        // There is not as much memory: most source needs less.
+        Err(_) => go(),
+    })
+}
+
+fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::New(new) => make(new).map(|report| print(&report)),
         Command::Api(serve) => serve_api(serve),

@@ -189,6 +189,57 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
 }
 
 #[test]
+fn source_that_is_nested_deeply_is_checked_or_refused_and_never_ends_the_program() {
+    let many = |text: &str, number: usize| text.repeat(number);
+    for (what, number) in [20, 400, 100_000].into_iter().flat_map(|number| {
+        [
+            format!(
+                "fn deep() {{ {}1{}; }}",
+                many("(", number),
+                many(")", number)
+            ),
+            format!("fn deep() {{ {}{} }}", many("{", number), many("}", number)),
+            format!(
+                "fn deep() {{ let _ = {}1{}; }}",
+                many("[", number),
+                many("]", number)
+            ),
+            format!(
+                "type Deep = {}u8{};",
+                many("Vec<", number),
+                many(">", number)
+            ),
+            format!("type Deep = {}u8;", many("&", number)),
+            format!("fn deep() {{ let _ = {}true; }}", many("!", number)),
+            format!("fn deep() {{ let _ = 1{}; }}", many(" + 1", number)),
+            format!("fn deep() {{ let _ = 1{}; }}", many(" as u8", number)),
+            format!(
+                "fn deep() {{ if a {{}} {} }}",
+                many("else if a {} ", number)
+            ),
+            format!(
+                "{}enum Deep {{}}{}",
+                many("mod a {", number),
+                many("}", number)
+            ),
+        ]
+        .map(|text| (text, number))
+    }) {
+        let package = Package::of(&[("lives.rs", &format!("{what}\n{GRAPH}"))]);
+        let output = package.okt(&["check", "lives.rs"]);
+        let text = format!("{}{}", printed(&output), said(&output));
+        let begin: String = what.chars().take(40).collect();
+        assert!(output.status.code().is_some(), "{begin} {number}: {text}");
+        if number == 20 {
+            assert!(text.contains("no mistakes"), "{begin}: {text}");
+        } else if !output.status.success() {
+            let refused = "this is nested too deeply, or too long, to be read";
+            assert!(text.contains(refused), "{begin} {number}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_graph_is_drawn_in_every_language() {
     let other = GRAPH.replace("Life", "Other");
     let package = Package::of(&[("lives.rs", &format!("{GRAPH}{other}"))]);

@@ -5,9 +5,11 @@
 
 mod cfg;
 mod find;
+mod limit;
 mod mistake;
 
 use okt_core::Graph;
+use proc_macro2::{LexError, Span, TokenStream};
 use syn::visit::Visit;
 
 pub use cfg::Cfg;
@@ -17,6 +19,9 @@ pub use mistake::Mistake;
 use crate::graph::with_graph;
 use crate::model::Model;
 use find::Finder;
+
+/// The size of a stack, in bytes, on which every text can be parsed that is not refused. It is not used but for such text.
+pub const STACK: usize = 1 << 30;
 
 /// The graphs of a source file, and the modules that it declares.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub struct Source {
 impl Source {
     /// Parses the text of a file, and checks its graphs as they are compiled with this configuration.
     ///
+    /// The parser recurses: text of the largest accepted depth needs a thread with a large stack, of [`STACK`] bytes.
+    ///
     /// # Errors
     ///
     /// The text is not Rust. Another attempt with the same text does not help.
@@ -44,8 +51,16 @@ impl Source {
             Some(rest) if !rest.trim_start().starts_with('[') => text.replacen("#!", "//", 1),
             _ => text,
         };
-        let file = syn::parse_file(&text)
-            .map_err(|error| Mistake::of_rust(error.to_string(), error.span().byte_range()))?;
+        let wrong = |what: String, at: Span| Mistake::of_rust(what, at.byte_range());
+        let tokens: TokenStream = text
+            .parse()
+            .map_err(|error: LexError| wrong(error.to_string(), error.span()))?;
+        if let Some(at) = limit::exceeded(&tokens) {
+            let what = "this is nested too deeply, or too long, to be read".to_owned();
+            return Err(wrong(what, at).into());
+        }
+        let file: syn::File =
+            syn::parse2(tokens).map_err(|error| wrong(error.to_string(), error.span()))?;
         let mut finder = Finder::new(cfg);
         finder.visit_file(&file);
         finder.mistakes.sort_by_key(|mistake| mistake.at.start);
