@@ -70,6 +70,16 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
                 format!("there is no CRD {name}; apply the output of the subcommand `crd`"),
             ),
             Ok(None) => return,
+            Err(error) if is_forbidden(&error) && *readiness.borrow() == Readiness::Unknown => {
+                tracing::warn!(
+                    crd = name,
+                    "may not read the CRD, and goes on without comparing it; apply what `rbac` prints: {}",
+                    chain(&error)
+                );
+                Readiness::Fit {
+                    states: names_of(K::State::GRAPH),
+                }
+            }
             Err(error) => {
                 tracing::warn!(crd = name, "cannot read the CRD: {}", chain(&error));
                 continue;
@@ -89,6 +99,21 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
             changed
         });
     }
+}
+
+/// Returns whether the operator may not list CRDs, which have no namespace: an operator of one namespace may lack the right.
+fn is_forbidden(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403
+    )
+}
+
+fn names_of(graph: &Graph<'_>) -> BTreeSet<String> {
+    graph
+        .iter()
+        .map(|(_, state)| state.name.to_owned())
+        .collect()
 }
 
 /// Compares the CRD in the cluster with the fields and edges that this operator writes.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use expect_test::expect_file;
 use kube::CustomResource;
 use okt::{CrdError, Desired, Lifecycle, LifecycleSpec, StateOf, Status, crd};
+use okt_testing::Fault;
 use okt_testing::conditions::{self, Context};
-use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
+use okt_tests::DatabaseState::{End, Running};
+use okt_tests::{Database, DatabaseState, Databases, OPERATOR, Rig, Served, SiteState, Sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -261,4 +263,19 @@ async fn a_refused_write_is_reported_as_docs_upgrades_shows_it() {
         "{}",
         stalled.message
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_may_not_read_its_definition_operates_its_objects_all_the_same() {
+    let mut rig = Rig::without_operator().await;
+    rig.options.namespaces = vec!["default".to_owned()];
+    let fault = Fault::forbidden().resource("customresourcedefinitions");
+    let fault = rig.server.inject(fault.client(OPERATOR));
+    rig.start();
+    rig.create("db", json!({})).await;
+    rig.until_ready("db", Running).await;
+    rig.pass(Duration::from_hours(1)).await;
+    rig.ask_for("db", json!({ "state": "End" })).await;
+    rig.until_ready("db", End).await;
+    fault.end();
 }
