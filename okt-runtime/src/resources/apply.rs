@@ -583,17 +583,14 @@ impl<K: LifecycleObject> Applying<'_, K> {
     ) -> Result<Value, Failure> {
         let key = &applied.key;
         let mut body = applied.body.clone();
-        let precondition = match there {
-            Some(there) => {
-                self.settle_managers(declared, applied, there).await?;
-                Precondition::Uid(there.meta().uid.as_deref().unwrap_or_default())
+        let precondition = if let Some(there) = there {
+            self.settle_managers(declared, applied, there).await?;
+            Precondition::Uid(there.meta().uid.as_deref().unwrap_or_default())
+        } else {
+            for (pointer, value) in &applied.initial {
+                put_at(&mut body, pointer, value.clone());
             }
-            None => {
-                for (pointer, value) in &applied.initial {
-                    put_at(&mut body, pointer, value.clone());
-                }
-                Precondition::Absent
-            }
+            Precondition::Absent
         };
         let made = self.send_apply(key, body, precondition).await?;
         self.attempts.succeeded(key, &self.pace);

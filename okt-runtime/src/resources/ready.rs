@@ -297,8 +297,7 @@ fn definition(object: &Value) -> Option<String> {
 fn pod(object: &Value) -> Option<String> {
     let phase = object["status"]["phase"].as_str();
     match (phase, condition(object, "Ready")) {
-        (Some("Succeeded"), _) => None,
-        (_, Some(Condition { status: "True", .. })) => None,
+        (Some("Succeeded"), _) | (_, Some(Condition { status: "True", .. })) => None,
         (_, Some(condition)) => Some(condition.said),
         (phase, None) => Some(format!("it is {}", phase.unwrap_or("not scheduled yet"))),
     }

@@ -179,7 +179,7 @@ async fn an_operator_that_restarts_often_comes_to_the_end_of_a_deadline() {
         servicing(&rig, Reply::Hang).await;
         let begun = Instant::now();
         while rig.position("db").await.state.as_str() != "Failed" {
-            assert!(begun.elapsed() < Duration::from_mins(60), "{every:?}");
+            assert!(begun.elapsed() < Duration::from_hours(1), "{every:?}");
             rig.pass(every).await;
             rig.restart().await;
         }
