@@ -136,7 +136,7 @@ mod tests {
 
     const MANAGER: &str = "okt/shops.demo.okt.dev";
 
-    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
         json!({ "manager": manager, "operation": operation, "apiVersion": "v1", "fieldsV1": fields })
     }
 
@@ -147,18 +147,18 @@ mod tests {
             entry(
                 "helm",
                 "Update",
-                spec(json!({ "f:a": {}, "f:b": { ".": {}, "f:x": {} } }))
+                &spec(json!({ "f:a": {}, "f:b": { ".": {}, "f:x": {} } }))
             ),
-            entry("kubectl", "Apply", spec(json!({ "f:c": {} }))),
-            entry("other", "Update", spec(json!({ "f:d": {} }))),
-            entry(MANAGER, "Apply", spec(json!({ "f:b": { "f:y": {} } }))),
+            entry("kubectl", "Apply", &spec(json!({ "f:c": {} }))),
+            entry("other", "Update", &spec(json!({ "f:d": {} }))),
+            entry(MANAGER, "Apply", &spec(json!({ "f:b": { "f:y": {} } }))),
         ]);
         let names = ["helm".to_owned(), "kubectl".to_owned()];
         let now = settled(&all, MANAGER, &names, &[]).expect("a change");
         let ours = json!({ "f:a": {}, "f:b": { ".": {}, "f:x": {}, "f:y": {} }, "f:c": {} });
         let wanted = json!([
-            entry("other", "Update", spec(json!({ "f:d": {} }))),
-            entry(MANAGER, "Apply", spec(ours)),
+            entry("other", "Update", &spec(json!({ "f:d": {} }))),
+            entry(MANAGER, "Apply", &spec(ours)),
         ]);
         assert_eq!(now, wanted);
         assert_eq!(settled(&now, MANAGER, &names, &[]), None);
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_field_that_is_given_up_is_nobodys_and_an_empty_set_goes_with_it() {
         let fields = json!({ "f:spec": { "f:a": { "f:b": {} }, "f:replicas": {} } });
-        let all = json!([entry(MANAGER, "Apply", fields.clone())]);
+        let all = json!([entry(MANAGER, "Apply", &fields)]);
         let gives_up = |pointer: &str| {
             let now = settled(&all, MANAGER, &[], &[pointer.to_owned()]);
             now.map(|now| now[0]["fieldsV1"].clone())
