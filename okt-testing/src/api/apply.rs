@@ -64,7 +64,18 @@ pub(crate) fn apply(
             )));
         }
     }
-    let errors = typed::check(shape, &config, Twins::Refused);
+    let mut errors = typed::check(shape, &config, Twins::Refused);
+    if scene.built_in && errors.is_empty() {
+        let group = scene
+            .api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group);
+        let unknown = builtin::drop_unknown((group, scene.kind), &mut config.clone());
+        let unknown = unknown.iter();
+        errors = unknown
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
+    }
     if !errors.is_empty() {
         let errors = typed::list(&errors);
         let what = identify(scene, object::namespace(&config), &config);

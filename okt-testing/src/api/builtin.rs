@@ -3,6 +3,7 @@
 //! They are stored without validation and, except for those listed here, without defaults.
 
 mod kept;
+mod known;
 mod numbers;
 mod plain;
 mod quantity;
@@ -13,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use self::shape::known_shape;
-pub(crate) use self::{kept::check_kept_fields, numbers::check_integers};
+pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
 
 use crate::api::{
     kind::{Kind, Origin, Scale},

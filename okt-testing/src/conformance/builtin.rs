@@ -333,7 +333,48 @@ async fn a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series(
     Ok(())
 }
 
+/// A deployment with a field that no pod has.
+fn with_an_unknown_field() -> Value {
+    let mut object = deployment();
+    object["apiVersion"] = json!("apps/v1");
+    object["kind"] = json!("Deployment");
+    object["spec"]["template"]["spec"]["hostNames"] = json!(["a"]);
+    object
+}
+
+async fn an_unknown_field_of_a_deployment_is_not_stored(world: &World) -> Outcome {
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments", world.namespace);
+    let body = serde_json::to_vec(&with_an_unknown_field())?;
+    let made: Value = world
+        .request(http::Request::post(&path).body(body.clone()))
+        .await?;
+    ensure!(made["spec"]["template"]["spec"].get("hostNames").is_none());
+    let strict = format!("{path}?fieldValidation=Strict");
+    let strict = http::Request::post(&strict).body(body);
+    let status = refusal(world.request::<Value>(strict).await)?;
+    ensure_eq!(status.code, 400);
+    let said = "unknown field \"spec.template.spec.hostNames\"";
+    ensure!(status.message.contains(said), "{}", status.message);
+    Ok(())
+}
+
+async fn an_apply_of_an_unknown_field_of_a_deployment_is_500(world: &World) -> Outcome {
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments", world.namespace);
+    let name = deployment()["metadata"]["name"].clone();
+    let path = format!("{path}/{}?fieldManager=m", name.as_str().given()?);
+    let body = serde_json::to_vec(&with_an_unknown_field())?;
+    let apply = http::Request::patch(&path)
+        .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml");
+    let status = refusal(world.request::<Value>(apply.body(body)).await)?;
+    ensure_eq!(status.code, 500);
+    let said = ".spec.template.spec.hostNames: field not declared in schema";
+    ensure!(status.message.ends_with(said), "{}", status.message);
+    Ok(())
+}
+
 behaviours! { "builtin":
+    further an_unknown_field_of_a_deployment_is_not_stored,
+    further an_apply_of_an_unknown_field_of_a_deployment_is_500,
     further namespaces_are_there_from_the_start,
     further a_config_map_is_stored_as_it_is,
     further string_data_of_a_secret_becomes_data,

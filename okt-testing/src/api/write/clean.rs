@@ -27,8 +27,9 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         object::tidy_metadata(object);
         return complain(door, object, &unknown);
     }
-    let unknown = schema::prune(&kind.schema, object).dropped;
+    let mut unknown = schema::prune(&kind.schema, object).dropped;
     if kind.origin == Origin::BuiltIn {
+        unknown.extend(builtin::drop_unknown((&kind.group, &kind.kind), object));
         schema::nulls_to_texts(&kind.schema, object, false);
         schema::drop_unknown_nulls(Some(&kind.schema), object);
     }
