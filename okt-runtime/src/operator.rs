@@ -489,7 +489,11 @@ impl<A: Application> Operator<A> {
         }
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let connection = Connection::new(&self.client);
-        let crd = watch_crd::<A::Resource>(connection.clone(), readiness_in);
+        let crd = watch_crd::<A::Resource>(
+            connection.clone(),
+            !self.namespaces.is_empty(),
+            readiness_in,
+        );
         let stopping = CancellationToken::new();
         let namespaces = watched(&self.namespaces);
         let metrics = self.measured(namespaces.len());

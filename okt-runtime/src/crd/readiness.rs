@@ -44,9 +44,11 @@ impl Readiness {
     }
 }
 
-/// Reads the CRD at start and on every change, as long as the future is polled.
+/// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` says that the operator is
+/// limited to namespaces: one that may not read CRDs, which have none, goes on without comparing.
 pub(crate) async fn watch_crd<K: LifecycleObject>(
     connection: Connection,
+    is_limited: bool,
     readiness: watch::Sender<Readiness>,
 ) {
     let name = K::crd_name();
@@ -70,7 +72,11 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
                 format!("there is no CRD {name}; apply the output of the subcommand `crd`"),
             ),
             Ok(None) => return,
-            Err(error) if is_forbidden(&error) && *readiness.borrow() == Readiness::Unknown => {
+            Err(error)
+                if is_limited
+                    && is_forbidden(&error)
+                    && *readiness.borrow() == Readiness::Unknown =>
+            {
                 tracing::warn!(
                     crd = name,
                     "may not read the CRD, and goes on without comparing it; apply what `rbac` prints: {}",
@@ -101,7 +107,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
     }
 }
 
-/// Returns whether the operator may not list CRDs, which have no namespace: an operator of one namespace may lack the right.
+/// Returns whether the operator may not list CRDs.
 fn is_forbidden(error: &watcher::Error) -> bool {
     matches!(
         error,

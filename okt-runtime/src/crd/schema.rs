@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::wire::desired::REQUEST_LIMIT;
 use crate::wire::limits::{
     CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT,
-    REASON_LIMIT, RECORDED_LIMIT,
+    REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE,
 };
 use crate::wire::status::Status;
 
@@ -34,7 +34,7 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
                 "recordedResources": {
                     "type": "array",
                     "description": "The owned resources that no owner reference shows, and those that have finished, written by the operator: the uid of each, its path in the API, and marks.",
-                    "maxItems": RECORDED_LIMIT,
+                    "maxItems": RECORDED_LIMIT + RECORDED_RESERVE,
                     "x-kubernetes-list-type": "set",
                     "items": { "type": "string", "maxLength": ENTRY_LIMIT },
                 },

@@ -205,13 +205,7 @@ pub(super) fn filter(text: &str) -> Result<EnvFilter, String> {
             ));
         }
     }
-    // Where an answer does not decode, the client of kube logs all of it, secrets and specs of others included.
-    let quiet = if text.contains("kube_client") {
-        text.to_owned()
-    } else {
-        format!("{text},kube_client::client=error")
-    };
-    EnvFilter::try_new(quiet).map_err(|error| error.to_string())
+    EnvFilter::try_new(text).map_err(|error| error.to_string())
 }
 
 /// The format of logs.

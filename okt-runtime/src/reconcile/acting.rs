@@ -87,9 +87,10 @@ pub(crate) fn elapsed<S: Lifecycle>(
     };
     if is_paused {
         recorded
-    } else if acting.at >= begun {
+    } else if (begun..=now).contains(&acting.at) {
         recorded.and(since(acting.at, now))
     } else {
+        // Another process wrote it, perhaps by a clock that is ahead.
         let unknown = since(acting.at, begun).min(limits.step());
         looking(recorded.and(unknown), limits).and(since(begun, now))
     }
@@ -128,9 +129,11 @@ impl Elapsed {
 
 /// Returns whether so much time has passed since the status was written that it should be recorded.
 pub(crate) fn is_due<S: Lifecycle>(old: &Position<S>, next: &Position<S>) -> bool {
-    let (Some(before), Some(now), Some(limits)) = (&old.acting, &next.acting, Limits::at(next))
-    else {
+    let (Some(now), Some(limits)) = (&next.acting, Limits::at(next)) else {
         return false;
+    };
+    let Some(before) = &old.acting else {
+        return true;
     };
     let passed = now.in_state.saturating_sub(before.in_state);
     Duration::from_millis(passed) >= limits.step()

@@ -35,21 +35,27 @@ pub(crate) fn change<K: LifecycleObject>(
             // It is written with whatever else is news.
             position.revision_generation = None;
             position.acting = None;
+            position.absent_since = None;
             if let Some(action) = &mut position.action {
                 action.message.clear();
             }
         }
         position
     };
+    let absent =
+        |position: &Option<Position<K::State>>| position.as_ref().and_then(|it| it.absent_since);
     let number = |position: &Option<Position<K::State>>| position.as_ref().map(|p| p.transition);
+    let recorded = Inventory::compare(&old.recorded_resources, &next.recorded_resources);
     let same = old.observed_generation == next.observed_generation
         && number(&old.lifecycle) == number(&next.lifecycle)
-        && !Inventory::is_news(&old.recorded_resources, &next.recorded_resources)
+        && recorded != StatusDiff::Main
         && (old.lifecycle == next.lifecycle || silent(&old.lifecycle) == silent(&next.lifecycle))
         && same_conditions::<K>(&old.conditions, &next.conditions, pass);
     if !same {
         StatusDiff::Main
     } else if old.extra != next.extra
+        || recorded == StatusDiff::Side
+        || absent(&old.lifecycle) != absent(&next.lifecycle)
         || (old.lifecycle.as_ref().zip(next.lifecycle.as_ref()))
             .is_some_and(|(old, next)| acting::is_due(old, next))
         || progress(&old.lifecycle) != progress(&next.lifecycle)

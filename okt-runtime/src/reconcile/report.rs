@@ -128,7 +128,7 @@ impl<K: LifecycleObject> Report<'_, K> {
             since: kept.and_then(|old| old.since).or(Some(self.now)),
             deadline_since: self.deadline_since(record),
             acting: self.acting(record, went),
-            absent_since: (self.absent.filter(|_| went.is_none())).map(|time| {
+            absent_since: self.absent.map(|time| {
                 let known = old.and_then(|old| old.absent_since);
                 known.unwrap_or_else(|| self.now.saturating_sub(time).unwrap_or(self.now))
             }),

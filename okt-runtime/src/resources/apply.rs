@@ -52,6 +52,8 @@ pub(super) struct Applying<'a, K> {
     pub(super) inventory: Inventory,
     /// The attempts on recorded objects that the cache does not show, by their entries.
     pub(super) lookups: &'a mut Attempts<String>,
+    /// Recorded objects that stay although they are not declared, and when they were looked up.
+    pub(super) stays: &'a mut BTreeMap<String, Instant>,
     /// The uids of objects that were deleted.
     pub(super) deleted: &'a mut BTreeSet<String>,
     /// Rollouts that wait for Pods of an earlier revision, each with the new revision, and since when.
@@ -268,6 +270,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
             wanted.recorded.insert(key.clone());
         }
         if let Some(content) = &applied.content {
+            if let Some(limit) = wanted.is_full() {
+                return wrong(format!(
+                    "{what} is done once, as {limit} others: a status records no more of them"
+                ));
+            }
             wanted.once.insert(key.clone(), content.clone());
         }
         if declared.ready && self.cluster.is_bare(key.0) {

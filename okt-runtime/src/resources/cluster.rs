@@ -116,6 +116,11 @@ impl<K: LifecycleObject> Cluster<K> {
         self.index().owns_anything(owner)
     }
 
+    /// Forgets how objects of an owner ended, but for those that are still declared.
+    pub(super) fn keep_ended(&self, uid: &str, declared: &[&Key]) {
+        self.index().keep_ended(uid, declared);
+    }
+
     /// Returns how an object ended that is gone and is done once.
     pub(super) fn ended(&self, uid: &str, key: &Key) -> Option<Finished> {
         self.index().ended(uid, key)

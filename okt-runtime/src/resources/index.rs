@@ -230,6 +230,9 @@ impl Index {
             }
             Some(_) | None => Arc::new(kept),
         };
+        if let Some(ended) = self.ended.get_mut(&owner.uid) {
+            ended.remove(&key);
+        }
         let of_it = self.owned.entry(owner.uid.clone()).or_default();
         of_it.insert(key.clone(), newest);
         self.owners.insert(key, owner);
@@ -254,6 +257,16 @@ impl Index {
             let content = content.clone();
             let of_owner = self.ended.entry(uid.clone()).or_default();
             of_owner.insert(key.clone(), Finished { end, content });
+        }
+    }
+
+    /// Forgets how objects of an owner ended, but for those that are still declared.
+    pub(crate) fn keep_ended(&mut self, uid: &str, declared: &[&Key]) {
+        if let Some(ended) = self.ended.get_mut(uid) {
+            ended.retain(|key, _| declared.contains(&key));
+            if ended.is_empty() {
+                self.ended.remove(uid);
+            }
         }
     }
 

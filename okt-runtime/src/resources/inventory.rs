@@ -17,6 +17,7 @@ use std::fmt;
 
 use kube::Resource;
 use kube::core::ApiResource;
+use okt_core::machine::StatusDiff;
 use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
@@ -88,17 +89,31 @@ impl Inventory {
         (inventory != Self::default()).then_some(inventory)
     }
 
-    /// Returns whether a status has to be written because of its inventory alone: not for kinds that are new in it.
-    pub(crate) fn is_news(stored: &[String], next: &[String]) -> bool {
+    /// Compares a stored inventory with the one to write. A new kind is no difference: it is written with whatever else is
+    /// news. One of which nothing is left is no hurry, nor is a uid, which only proves what is recorded already.
+    pub(crate) fn compare(stored: &[String], next: &[String]) -> StatusDiff {
         if stored == next {
-            return false;
+            return StatusDiff::None;
         }
-        let known: BTreeSet<&String> = stored.iter().collect();
-        let is_new_kind = |text: &String| {
-            !known.contains(text) && matches!(Parsed::of(text), Some(Parsed::Kind(_)))
+        let (stored, next) = (Self::of(stored), Self::of(next));
+        let is_left = |kind: &(String, String)| next.kinds.contains_key(kind);
+        if (&stored.entries, &stored.hashes) == (&next.entries, &next.hashes) {
+            return if stored.kinds.keys().all(is_left) {
+                StatusDiff::None
+            } else {
+                StatusDiff::Side
+            };
+        }
+        let unproved = |inventory: Self| {
+            let entries = inventory.entries.into_iter();
+            let entries = entries.map(|(identity, entry)| (identity, Entry { uid: None, ..entry }));
+            (entries.collect::<BTreeMap<_, _>>(), inventory.hashes)
         };
-        let next: BTreeSet<&String> = next.iter().filter(|text| !is_new_kind(text)).collect();
-        next != known
+        if unproved(stored) == unproved(next) {
+            StatusDiff::Side
+        } else {
+            StatusDiff::Main
+        }
     }
 
     /// Returns the entries as texts.
@@ -114,9 +129,9 @@ impl Inventory {
             .collect()
     }
 
+    /// Returns the number of recorded objects.
     pub(super) fn len(&self) -> usize {
-        let entries = self.entries.len().saturating_add(self.kinds.len());
-        entries.saturating_add(self.hashes.len())
+        self.entries.len().saturating_add(self.hashes.len())
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -145,6 +160,11 @@ impl Inventory {
         let api = &kind.api;
         let key = (api.group.clone(), api.plural.clone());
         self.kinds.insert(key, kind);
+    }
+
+    /// Returns whether an object of a kind is recorded.
+    pub(super) fn has_any_of(&self, kind: &Kind) -> bool {
+        self.entries.values().any(|entry| entry.kind.is_same(kind))
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &Kind> {
@@ -372,6 +392,30 @@ mod tests {
             assert!(inventory.has(&job, &migration));
             assert!(!inventory.has(&job, &key(Some("demo"), "other")));
             assert!(!inventory.has(&job, &key(Some("other"), "migration")));
+        }
+    }
+
+    #[test]
+    fn a_new_kind_is_no_news_and_a_uid_is_no_hurry() {
+        let compare = |stored: &[&str], next: &[&str]| {
+            let owned =
+                |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+            Inventory::compare(&owned(stored), &owned(next))
+        };
+        let (kind, map, known) = (
+            "/apis/apps/v1/statefulsets",
+            "/api/v1/namespaces/a/configmaps/b",
+            "5c1e/api/v1/namespaces/a/configmaps/b",
+        );
+        assert_eq!(compare(&[map], &[map, kind]), StatusDiff::None);
+        assert_eq!(compare(&[map, kind], &[map]), StatusDiff::Side);
+        assert_eq!(compare(&[map], &[known, kind]), StatusDiff::Side);
+        for next in [
+            &[][..],
+            &["/api/v1/namespaces/a/configmaps/b%keep"],
+            &["hash", map],
+        ] {
+            assert_eq!(compare(&[map], next), StatusDiff::Main, "{next:?}");
         }
     }
 

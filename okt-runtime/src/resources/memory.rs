@@ -30,6 +30,8 @@ pub(crate) struct OwnedMemory {
     pub(crate) to_record: Option<Vec<String>>,
     /// The attempts on recorded objects that the cache does not show, by their entries.
     lookups: Attempts<String>,
+    /// Recorded objects that stay although they are not declared, and when they were looked up.
+    stays: BTreeMap<String, Instant>,
     /// The uids of resources that were deleted.
     deleted: BTreeSet<String>,
     /// Rollouts that wait for Pods of an earlier revision, each with the new revision, and since when.
@@ -50,12 +52,14 @@ impl OwnedMemory {
             // Who is asked once more whether they are gone says so.
             deleted: _,
             behind,
+            stays,
         } = self;
         declaring.is_none()
             && attempts.is_empty()
             && accepted.is_empty()
             && lookups.is_empty()
             && behind.is_empty()
+            && stays.is_empty()
     }
 
     /// Returns whether the application did not say which resources it declares.
@@ -123,6 +127,7 @@ impl OwnedMemory {
             site,
             lookups: &mut self.lookups,
             deleted: &mut self.deleted,
+            stays: &mut self.stays,
             behind: &mut self.behind,
             pace,
             report: ApplyReport::default(),

@@ -67,6 +67,17 @@ impl<K: LifecycleObject> Site<'_, K> {
         object: &Value,
     ) -> bool {
         let kind = object["metadata"]["labels"][OWNER_KIND_LABEL].as_str();
+        let mut owners = object["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let is_of_another = |it: &Value| {
+            let uid = it["uid"].as_str();
+            it["controller"] == true && uid != Some(self.uid()) && uid != found.owner.as_deref()
+        };
+        if owners.any(is_of_another) {
+            return false;
+        }
         found
             .owner
             .as_deref()

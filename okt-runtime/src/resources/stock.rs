@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::Resource;
+use tokio::time::Instant;
 
 use super::apply::{Applying, Wanted};
 use super::cluster::name_of;
@@ -22,6 +23,9 @@ use crate::wire::object::LifecycleObject;
 /// How long objects wait that the status has no room for.
 const ROOM: Duration = Duration::from_mins(1);
 
+/// How long a recorded object that stays is not looked up again.
+const LOOKED: Duration = Duration::from_mins(10);
+
 /// What became of a recorded object that is not declared and that the cache does not show.
 enum Unseen {
     /// There is no such object any more.
@@ -35,7 +39,7 @@ enum Unseen {
 impl Wanted {
     /// Returns how many objects the status records, if it has no room for more.
     pub(super) fn is_full(&self) -> Option<usize> {
-        let number = self.recorded.len();
+        let number = self.recorded.len().saturating_add(self.once.len());
         (number >= RECORDED_LIMIT).then_some(number)
     }
 }
@@ -95,6 +99,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
             stock.put_kind(self.kind(key).clone());
         }
         self.settle_kinds(&mut stock, is_whole).await;
+        if is_whole {
+            let once: Vec<&Key> = wanted.once.keys().collect();
+            self.cluster.keep_ended(self.uid(), &once);
+        }
         self.make_room(&mut stock, &owned, wanted);
         self.report.to_record = stock.texts();
     }
@@ -104,13 +112,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
     async fn settle_kinds(&mut self, stock: &mut Inventory, is_whole: bool) {
         let recorded: Vec<Kind> = self.inventory.kinds().cloned().collect();
         for kind in recorded {
-            let is_declared = self
-                .cluster
-                .watches
-                .owned
-                .iter()
-                .any(|it| it.is_same(&kind));
-            if is_declared || !is_whole || !self.settle_kind(&kind).await {
+            let mut declared = self.cluster.watches.owned.iter();
+            let is_left = match declared.position(|it| it.is_same(&kind)) {
+                // The cache shows all of it.
+                Some(number) => self.cluster.unlisted(number).is_some() || stock.has_any_of(&kind),
+                // Nothing of it is deleted.
+                None if kind.holds_data() => false,
+                None => is_whole && !self.settle_kind(&kind).await,
+            };
+            if is_left || !is_whole {
                 stock.put_kind(kind);
             }
         }
@@ -148,17 +158,26 @@ impl<K: LifecycleObject> Applying<'_, K> {
     async fn try_to_settle_kind(&mut self, kind: &Kind) -> Result<bool, Failure> {
         let mut left = false;
         let found = self.read_owned(kind).await.map_err(undeclared)?;
-        for there in found {
+        // Anyone can write a label, and a copy of an object has it, too.
+        let is_own = |there: &Kept| {
+            let (namespace, name) = name_of(there);
+            let mut entries = self.inventory.entries();
+            let is_kept = entries.any(|entry| {
+                let same = entry.kind.is_same(kind) && entry.namespace == namespace;
+                entry.is_kept && same && entry.name == name
+            });
+            there.is_applied
+                && there.reference.is_some()
+                && namespace == self.object.meta().namespace
+                && !is_kept
+                && there.may_go(kind)
+        };
+        let own: Vec<Kept> = found.into_iter().filter(is_own).collect();
+        let highest = own.iter().map(|there| there.wave.unwrap_or(0)).max();
+        for there in own {
             let (namespace, name) = name_of(&there);
-            // Anyone can write a label.
-            if there.reference.is_none() || namespace != self.object.meta().namespace {
-                continue;
-            }
-            if !there.may_go(kind) {
-                continue;
-            }
             left = true;
-            if !there.is_deleting() {
+            if !there.is_deleting() && Some(there.wave.unwrap_or(0)) == highest {
                 let place = Place {
                     kind,
                     namespace: namespace.as_deref(),
@@ -249,11 +268,16 @@ impl<K: LifecycleObject> Applying<'_, K> {
         {
             return Unseen::Gone;
         }
-        let key = self.key_of(entry);
-        if key.is_some_and(|key| kept.contains(&key)) {
+        let stays = match self.key_of(entry) {
+            Some(key) => kept.contains(&key),
+            // Nobody can say any more whether it is to be kept, and data are not deleted.
+            None => entry.is_kept || entry.kind.holds_data(),
+        };
+        let text = entry.to_string();
+        let seen = self.stays.get(&text);
+        if stays || seen.is_some_and(|seen| seen.elapsed() < LOOKED) {
             return Unseen::Stays;
         }
-        let text = entry.to_string();
         if let Some((wait, failure)) = self.lookups.wait(&text, &self.pace) {
             match failure {
                 Some(failure) => self.report.retries(None, failure.clone(), wait),
@@ -263,9 +287,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         match self.try_to_settle(entry).await {
             Ok(unseen) => {
-                if matches!(unseen, Unseen::Goes) {
-                    let wait = self.lookups.succeeded(&text, &self.pace);
-                    self.report.due_in(wait);
+                match unseen {
+                    Unseen::Goes => {
+                        let wait = self.lookups.succeeded(&text, &self.pace);
+                        self.report.due_in(wait);
+                    }
+                    Unseen::Stays => {
+                        self.stays.insert(text, Instant::now());
+                    }
+                    Unseen::Gone => {}
                 }
                 unseen
             }

@@ -15,6 +15,8 @@ pub(crate) const HISTORY_LIMIT: usize = 10;
 /// The highest number of entries of `recordedResources`: they take 400 KB if their names are of usual length, and as much
 /// again in the managed fields, where etcd takes 1.5 MB.
 pub(crate) const RECORDED_LIMIT: usize = 4096;
+/// The places of `recordedResources` beyond that number, for the kinds of owned objects.
+pub(crate) const RECORDED_RESERVE: usize = 256;
 /// The highest number of bytes in all entries of `recordedResources` together.
 pub(crate) const RECORDED_BYTES: usize = 480 * 1024;
 /// The longest entry of `recordedResources`, in bytes: a uid, a group, a namespace, a kind and a name, each as long as

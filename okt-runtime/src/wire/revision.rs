@@ -55,22 +55,28 @@ impl Revision {
         let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
         let before = position.and_then(read::recorded_referred);
         let referred = referred.counted(before);
-        let with_referred = |hash: u64| match referred {
-            Some(referred) => read::revision(&(hash, referred)),
-            None => hash,
+        let (Self::OfSpec(plain) | Self::OnPurpose(plain)) = self;
+        let with = |referred: Option<u64>| match referred {
+            Some(referred) => read::revision(&(plain, referred)),
+            None => plain,
         };
-        let hash = match self {
-            Self::OnPurpose(hash) => return with_referred(hash),
-            Self::OfSpec(hash) => with_referred(hash),
-        };
-        if before.is_some_and(|before| Some(before) != referred) {
-            return hash;
-        }
+        let hash = with(referred);
         let Some((generation, recorded)) = position.and_then(read::recorded_revision) else {
             return hash;
         };
+        // A release that has begun, or ceased, to count referred objects changes nothing.
+        if before.is_some() && referred.is_some() && before != referred {
+            return hash;
+        }
+        if [plain, hash, with(before)].contains(&recorded) {
+            *known = None;
+            return recorded;
+        }
+        if matches!(self, Self::OnPurpose(_)) {
+            return hash;
+        }
         if object.meta().generation == Some(generation) {
-            *known = (hash != recorded).then_some((hash, recorded));
+            *known = Some((hash, recorded));
             return recorded;
         }
         match *known {

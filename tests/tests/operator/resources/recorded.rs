@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
@@ -194,6 +194,28 @@ async fn resources_of_kinds_that_a_release_no_longer_declares_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_asked_about_kinds_of_which_nothing_was_left_and_data_stay() {
+    let secret: Secret = of(json!({ "metadata": { "name": "data" } }));
+    let rig = open(Resources::new().apply(map("b", "x")).apply(secret)).await;
+    rig.app.declare(Resources::new());
+    rig.request("shop");
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(text(&rig, "b").await, None);
+    rig.stop().await;
+    let refused = |kind: &str| {
+        rig.server
+            .inject(Fault::forbidden().resource(kind).client(OPERATOR))
+    };
+    let _faults = [refused("configmaps"), refused("secrets")];
+    let operator = start_with_fewer_kinds(&rig);
+    rig.pass(Duration::from_mins(10)).await;
+    rig.until_ready("shop", Open).await;
+    rig.delete("shop").await;
+    rig.until_gone("shop").await;
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operator_that_may_not_reach_a_former_kind_says_so_and_goes_on_when_it_may() {
     let rig = open_with_another_namespace(Resources::new().with(elsewhere("a"))).await;
     rig.stop().await;
@@ -293,6 +315,29 @@ async fn a_job_that_is_complete_does_not_run_again_when_it_is_gone() {
             rig.pass(Duration::from_mins(5)).await;
             assert!(migration(&rig).await.is_some());
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_done_runs_again_in_a_later_visit() {
+    for vanishes_first in [false, true] {
+        let declared = Resources::new().with(Declared::of(job("migration:1")).once());
+        let rig = open(declared.clone()).await;
+        ends(&rig, "Complete").await;
+        rig.pass(Duration::from_mins(1)).await;
+        if vanishes_first {
+            vanishes(&rig).await;
+            rig.pass(Duration::from_mins(1)).await;
+        }
+        // The next state does not declare it.
+        rig.app.declare(Resources::new());
+        rig.request("shop");
+        rig.pass(Duration::from_mins(5)).await;
+        assert_eq!(migration(&rig).await, None);
+        rig.app.declare(declared);
+        rig.request("shop");
+        rig.pass(Duration::from_mins(5)).await;
+        assert!(migration(&rig).await.is_some(), "{vanishes_first}");
     }
 }
 
