@@ -6,12 +6,14 @@ mod grid;
 mod json;
 mod mermaid;
 #[cfg(feature = "svg")]
+mod picture;
+#[cfg(feature = "svg")]
 mod places;
 #[cfg(feature = "svg")]
 mod svg;
 
 #[cfg(feature = "svg")]
-pub use self::places::{Area, Line, Places};
+pub use self::picture::{Area, Line, Places};
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, Client, CustomResource};
@@ -158,7 +157,6 @@ impl Application for Shops {
             .owns::<Secret>()
             .owns::<Deployment>()
             .owns::<ClusterRole>()
-            .owns::<Job>()
             .refers::<Secret>(|shop| vec![shop.spec.key.clone()])
     }
 

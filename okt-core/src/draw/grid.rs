@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use layout::core::geometry::{Point, get_size_for_str};
 
 use super::EdgeKind;
-use super::places::{Area, FONT, Line, Places};
+use super::picture::{Area, FONT, Line, Places};
 use crate::graph::{Graph, State};
 
 /// The most lines between states and layers that layers are drawn for: they take a tenth of a second then.

@@ -12,6 +12,7 @@ use layout::core::style::{LineStyleKind, StyleAttr};
 use layout::std_shapes::shapes::{Arrow, Element, LineEndKind, ShapeKind};
 use layout::topo::layout::VisualGraph;
 
+use super::picture::{Area, FONT, Line, Places};
 use super::{EdgeKind, grid};
 use crate::graph::{Graph, State};
 
@@ -22,48 +23,8 @@ const HEIGHT: f64 = 76.0;
 /// The space beside the name of a state, in pixels.
 const SPACE: f64 = 28.0;
 
-/// The size of a text, in pixels.
-pub(super) const FONT: usize = 15;
-
 /// How far the controls of two lines in the same place are moved apart, in pixels.
 const APART: f64 = 16.0;
-
-/// A picture of a graph: its size, and where its parts are. All numbers are pixels.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Places {
-    /// The width of the picture.
-    pub width: f64,
-    /// The height of the picture.
-    pub height: f64,
-    /// The box of each state, in declaration order.
-    pub states: Vec<Area>,
-    /// The lines of the edges.
-    pub lines: Vec<Line>,
-    /// The texts beside edges, each with its middle: the causes of triggers, and `Next`.
-    pub labels: Vec<(f64, f64, String)>,
-}
-
-/// A rectangle.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Area {
-    /// The left side.
-    pub x: f64,
-    /// The upper side.
-    pub y: f64,
-    /// The width.
-    pub width: f64,
-    /// The height.
-    pub height: f64,
-}
-
-/// The line of an edge.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Line {
-    /// The line as the `d` of an SVG path: it begins at a state and ends at its target.
-    pub path: String,
-    /// Whether it is a trigger.
-    pub is_trigger: bool,
-}
 
 impl Graph<'_> {
     /// Lays the graph out in layers, with boxes that have room for the objects in a state; a graph with very many edges in

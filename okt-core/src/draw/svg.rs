@@ -5,7 +5,8 @@ use alloc::string::String;
 
 use layout::core::geometry::Point;
 
-use super::places::{Area, places};
+use super::picture::Area;
+use super::places::places;
 use super::roles;
 use crate::graph::{Graph, Mark, State};
 

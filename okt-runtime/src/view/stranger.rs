@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cache::pruned::{self, Pruned, pruned_metadata};
 
 /// The key under which the data of an object say why it cannot be read.
-pub(super) const UNREADABLE: &str = "okt.dev/unreadable";
+pub(super) const UNREADABLE: &str = "why it cannot be read";
 
 /// An object, or its metadata and its status where the rest cannot be read.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use okt::{Declared, Failure, Operator, Resources, Watches};
 use okt_testing::Fault;
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{OPERATOR, Rig, ShopState::Open};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -242,16 +242,28 @@ fn job(text: &str) -> Job {
     }))
 }
 
-fn jobs(rig: &Shop) -> Api<Job> {
+/// Shops whose release owns Jobs.
+type JobShop = Rig<Release<Fewer>>;
+
+async fn open_with_jobs(resources: Resources) -> JobShop {
+    let rig = JobShop::without_operator_of().await;
+    rig.app.0.declare(resources);
+    rig.start();
+    rig.create("shop", json!({})).await;
+    rig.until_ready("shop", Open).await;
+    rig
+}
+
+fn jobs(rig: &JobShop) -> Api<Job> {
     Api::namespaced(rig.client.clone(), "default")
 }
 
-async fn migration(rig: &Shop) -> Option<String> {
+async fn migration(rig: &JobShop) -> Option<String> {
     let job = jobs(rig).get_opt("migration").await.expect("a read");
     job.and_then(|job| job.uid())
 }
 
-async fn ends(rig: &Shop, condition: &str) {
+async fn ends(rig: &JobShop, condition: &str) {
     let status = json!({ "status": { "conditions": [{
         "type": condition, "status": "True", "reason": "Test", "message": "it says so",
         "lastProbeTime": "2026-11-26T00:00:00Z", "lastTransitionTime": "2026-11-26T00:00:00Z",
@@ -262,7 +274,7 @@ async fn ends(rig: &Shop, condition: &str) {
 }
 
 /// Deletes the job at once, as its time to live does, and whoever cleans up.
-async fn vanishes(rig: &Shop) {
+async fn vanishes(rig: &JobShop) {
     jobs(rig)
         .delete("migration", &DeleteParams::background())
         .await
@@ -284,8 +296,8 @@ async fn a_job_that_is_complete_does_not_run_again_when_it_is_gone() {
     ];
     for declared in declared {
         for (is_seen, restarts) in [(true, false), (true, true), (false, false)] {
-            let rig = Shop::without_operator_of().await;
-            rig.app.declare(Resources::new().with(declared.clone()));
+            let rig = JobShop::without_operator_of().await;
+            rig.app.0.declare(Resources::new().with(declared.clone()));
             rig.start();
             rig.create("shop", json!({})).await;
             rig.pass(Duration::from_mins(1)).await;
@@ -310,7 +322,7 @@ async fn a_job_that_is_complete_does_not_run_again_when_it_is_gone() {
             );
             // Another declaration is another job.
             let other = Declared::of(job("migration:2")).once();
-            rig.app.declare(Resources::new().with(other));
+            rig.app.0.declare(Resources::new().with(other));
             rig.request("shop");
             rig.pass(Duration::from_mins(5)).await;
             assert!(migration(&rig).await.is_some());
@@ -322,7 +334,7 @@ async fn a_job_that_is_complete_does_not_run_again_when_it_is_gone() {
 async fn a_job_that_is_done_runs_again_in_a_later_visit() {
     for vanishes_first in [false, true] {
         let declared = Resources::new().with(Declared::of(job("migration:1")).once());
-        let rig = open(declared.clone()).await;
+        let rig = open_with_jobs(declared.clone()).await;
         ends(&rig, "Complete").await;
         rig.pass(Duration::from_mins(1)).await;
         if vanishes_first {
@@ -330,11 +342,11 @@ async fn a_job_that_is_done_runs_again_in_a_later_visit() {
             rig.pass(Duration::from_mins(1)).await;
         }
         // The next state does not declare it.
-        rig.app.declare(Resources::new());
+        rig.app.0.declare(Resources::new());
         rig.request("shop");
         rig.pass(Duration::from_mins(5)).await;
         assert_eq!(migration(&rig).await, None);
-        rig.app.declare(declared);
+        rig.app.0.declare(declared);
         rig.request("shop");
         rig.pass(Duration::from_mins(5)).await;
         assert!(migration(&rig).await.is_some(), "{vanishes_first}");
@@ -343,7 +355,7 @@ async fn a_job_that_is_done_runs_again_in_a_later_visit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_has_not_finished_runs_again_when_it_is_gone() {
-    let rig = open(Resources::new().with(Declared::of(job("migration:1")).once())).await;
+    let rig = open_with_jobs(Resources::new().with(Declared::of(job("migration:1")).once())).await;
     let before = migration(&rig).await;
     vanishes(&rig).await;
     rig.pass(Duration::from_mins(5)).await;
@@ -354,8 +366,8 @@ async fn a_job_that_has_not_finished_runs_again_when_it_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_has_failed_and_is_gone_is_reported_and_runs_again_where_that_is_declared() {
     let once = Declared::of(job("migration:1")).once().ready();
-    let rig = Shop::without_operator_of().await;
-    rig.app.declare(Resources::new().with(once.clone()));
+    let rig = JobShop::without_operator_of().await;
+    rig.app.0.declare(Resources::new().with(once.clone()));
     rig.start();
     rig.create("shop", json!({})).await;
     rig.pass(Duration::from_mins(1)).await;
@@ -373,7 +385,7 @@ async fn a_job_that_has_failed_and_is_gone_is_reported_and_runs_again_where_that
         "{}",
         stalled.message
     );
-    rig.app.declare(Resources::new().with(once.recreate()));
+    rig.app.0.declare(Resources::new().with(once.recreate()));
     rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
     assert!(migration(&rig).await.is_some());

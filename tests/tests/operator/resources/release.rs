@@ -2,8 +2,9 @@
 
 use std::marker::PhantomData;
 
+use kube::{Api, Client};
 use okt::{Action, Application, Context, Failure, Resources, Watches};
-use okt_tests::{Shop, ShopState, ShopStateHandler, Shops, shop_state};
+use okt_tests::{Served, Shop, ShopState, ShopStateHandler, Shops, shop_state};
 
 /// The kinds that a release owns.
 pub(super) trait Owns: Send + Sync + 'static {
@@ -12,6 +13,24 @@ pub(super) trait Owns: Send + Sync + 'static {
 
 /// The operator of shops with other kinds.
 pub(super) struct Release<O>(pub(super) Shops, pub(super) PhantomData<O>);
+
+impl<O> Clone for Release<O> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<O> Default for Release<O> {
+    fn default() -> Self {
+        Self(Shops::default(), PhantomData)
+    }
+}
+
+impl<O: Owns> Served for Release<O> {
+    fn api(client: Client) -> Api<Shop> {
+        Shops::api(client)
+    }
+}
 
 impl<O: Owns> ShopStateHandler for Release<O> {
     type Context = Action<Shop>;
