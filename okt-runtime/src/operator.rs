@@ -489,11 +489,8 @@ impl<A: Application> Operator<A> {
         }
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let connection = Connection::new(&self.client);
-        let crd = watch_crd::<A::Resource>(
-            connection.clone(),
-            !self.namespaces.is_empty(),
-            readiness_in,
-        );
+        let is_limited = !self.namespaces.is_empty();
+        let crd = watch_crd::<A::Resource>(connection.clone(), is_limited, readiness_in);
         let stopping = CancellationToken::new();
         let namespaces = watched(&self.namespaces);
         let metrics = self.measured(namespaces.len());
