@@ -7,6 +7,7 @@ mod passes;
 mod preview;
 mod refused;
 mod resources;
+mod sharing;
 mod transitions;
 mod upgrades;
 

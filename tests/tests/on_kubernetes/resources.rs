@@ -22,16 +22,16 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// The time for which a server must get no requests.
 const QUIET: Duration = Duration::from_secs(3);
 
-fn of<T: DeserializeOwned>(object: Value) -> T {
+pub(super) fn of<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object")
 }
 
-fn map(name: &str, text: &str) -> ConfigMap {
+pub(super) fn map(name: &str, text: &str) -> ConfigMap {
     of(json!({ "metadata": { "name": name }, "data": { "text": text } }))
 }
 
 /// A Deployment that a server stores differently than it was sent: quantities, and defaults.
-fn deployment() -> Deployment {
+pub(super) fn deployment() -> Deployment {
     of(json!({
         "metadata": { "name": "web" },
         "spec": {
@@ -140,7 +140,7 @@ fn run(client: &Client, app: &Shops) -> JoinHandle<()> {
 }
 
 /// Waits until a condition holds.
-async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
+pub(super) async fn until(place: &Place, what: &str, mut so: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !so().await {
             tokio::time::sleep(Duration::from_millis(25)).await;
