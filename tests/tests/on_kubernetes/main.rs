@@ -8,6 +8,7 @@ mod preview;
 mod refused;
 mod resources;
 mod sharing;
+mod silence;
 mod transitions;
 mod upgrades;
 

@@ -1,18 +1,15 @@
 //! An API server that answers late, never, or with failures only: nothing waits for ever, and nothing is asked in haste.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::Client;
 use okt::{Group, Membership, Monitoring, Operator};
 use okt_testing::{Fault, OnRequest, Verb};
 use okt_tests::{
-    Database, Databases, KioskState, Kiosks, OPERATOR, Rig, Served, ShelfState::Filled, Shelves,
+    Database, Databases, KioskState, Kiosks, OPERATOR, Proxy, Rig, Served, ShelfState::Filled,
+    Shelves,
 };
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
 /// The kinds that an operator of shelves reads: its CRD, its own kind, and kiosks, which it owns and refers to.
@@ -246,59 +243,12 @@ async fn a_replica_whose_leases_are_never_answered_is_not_ready_and_leads_when_t
     }
 }
 
-/// A proxy that forwards connections, or swallows what comes from both sides, without a word.
-struct Proxy {
-    address: std::net::SocketAddr,
-    swallows: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    async fn to(server: std::net::SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let swallows = Arc::new(AtomicBool::new(false));
-        let address = listener.local_addr().expect("an address");
-        let is_silent = Arc::clone(&swallows);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let is_silent = Arc::clone(&is_silent);
-                tokio::spawn(async move {
-                    let Ok(server) = TcpStream::connect(server).await else {
-                        return;
-                    };
-                    let (from_client, to_client) = client.into_split();
-                    let (from_server, to_server) = server.into_split();
-                    let there = pipe(from_client, to_server, &is_silent);
-                    let back = pipe(from_server, to_client, &is_silent);
-                    // A connection that was swallowed once stays silent, and open.
-                    tokio::join!(there, back);
-                });
-            }
-        });
-        Self { address, swallows }
-    }
-}
-
-/// Passes bytes on until the proxy swallows; from then on they are read and dropped.
-async fn pipe(
-    mut from: impl AsyncReadExt + Unpin,
-    mut to: impl AsyncWriteExt + Unpin,
-    swallows: &AtomicBool,
-) {
-    let (mut buffer, mut is_silent) = (vec![0; 64 << 10], false);
-    while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        is_silent |= swallows.load(Ordering::SeqCst);
-        if !is_silent && to.write_all(&buffer[..read]).await.is_err() {
-            return;
-        }
-    }
-}
-
 #[tokio::test]
 async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_forwards_again() {
     let rig = Rig::<Databases>::without_operator_of().await;
     let served = rig.server.serve().await.expect("a port");
     let proxy = Proxy::to(served.address()).await;
-    let address = format!("http://{}", proxy.address);
+    let address = format!("http://{}", proxy.address());
     let config = kube::Config::new(address.parse().expect("an address"));
     let client = Client::try_from(config).expect("a client");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -309,7 +259,7 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_fo
     let operator = tokio::spawn(operator.run(async { stopped.await.unwrap_or_default() }));
     rig.create("first", json!({})).await;
     is_ready(&rig, "first").await;
-    proxy.swallows.store(true, Ordering::SeqCst);
+    proxy.swallow(true);
     rig.create("second", json!({})).await;
     // Nothing comes any more, so only timers are left.
     tokio::time::pause();
@@ -317,7 +267,7 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_fo
     let said = monitoring.readiness().expect_err("it knows nothing new");
     assert!(said.contains("has not served the watch"), "{said}");
     tokio::time::resume();
-    proxy.swallows.store(false, Ordering::SeqCst);
+    proxy.swallow(false);
     is_ready(&rig, "second").await;
     assert!(
         monitoring.readiness().is_ok(),
