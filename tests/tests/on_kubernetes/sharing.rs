@@ -139,6 +139,41 @@ async fn what_is_unowned_outlives_a_deletion_in_the_foreground() {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
+async fn what_depends_on_a_deleted_resource_stays_if_that_is_declared() {
+    on_kubernetes("propagation", async |place| {
+        let declared = Declared::of(deployment()).propagation(PropagationPolicy::Orphan);
+        let scene = Scene::set(&place, Resources::new().with(declared)).await;
+        let operator = scene.start();
+        scene.cluster.create("shop", json!({})).await;
+        scene.cluster.until_ready("shop", Open).await;
+        let web = scene.deployments().get("web").await.expect("it is there");
+        let dependent: ConfigMap = of(json!({ "metadata": {
+            "name": "dependent",
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": web.uid(),
+            }],
+        } }));
+        let maps: Api<ConfigMap> = Api::namespaced(scene.client.clone(), "default");
+        let made = maps.create(&PostParams::default(), &dependent).await;
+        made.expect("it is accepted");
+        scene.declare(Resources::new(), 1).await;
+        let is_gone = async || {
+            let web = scene.deployments().get_opt("web").await;
+            web.expect("a read").is_none()
+        };
+        until(&place, "it is pruned", is_gone).await;
+        let left = maps.get("dependent").await.expect("it runs on");
+        assert_eq!(left.owner_references(), []);
+        maps.delete("dependent", &DeleteParams::default())
+            .await
+            .expect("it goes");
+        operator.abort();
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_restored_backup_goes_on_where_it_was_and_is_deleted_like_any_other() {
     on_kubernetes("a restored backup", async |place| {
         let scene = Scene::set(&place, Resources::new().apply(map("a", "x"))).await;
