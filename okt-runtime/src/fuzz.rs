@@ -77,7 +77,7 @@ fn vault() -> Value {
                 "type": "Ready", "status": "True", "reason": "Open", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2,
             }],
-            "recordedResources": ["0123456789abcdef01234567", "5c1e/apis/batch/v1/namespaces/a/jobs/b%keep%failed:60b7"],
+            "recordedResources": ["0123456789abcdef01234567", "5c1e/apis/batch/v1/namespaces/a/jobs/b%unowned%keep%failed:60b7"],
             "lifecycle": {
                 "state": "Servicing", "since": "2026-01-01T00:00:00Z", "transition": 4, "jumps": 1, "rounds": 2,
                 "desired": { "state": "Open", "request": "nightly", "transition": 1, "reached": true },

@@ -102,8 +102,13 @@ impl Index {
         let all = self.owned.get(uid).into_iter().flatten();
         all.filter(move |(key, kept)| {
             let is_beside = key.1 == owner.namespace;
-            (is_beside && kept.reference.is_some()) || self.is_recorded(uid, key)
+            (is_beside && kept.reference.is_some()) || self.is_proved(uid, key, is_beside)
         })
+    }
+
+    fn is_proved(&self, uid: &str, key: &Key, is_beside: bool) -> bool {
+        let recorded = self.recorded.get(uid);
+        recorded.is_some_and(|recorded| recorded.proves(&self.kinds[key.0], key, is_beside))
     }
 
     fn is_recorded(&self, uid: &str, key: &Key) -> bool {

@@ -32,6 +32,9 @@ const HASH_LENGTH: usize = 24;
 /// The mark of an object that the application told OKT to keep.
 const KEPT: &str = "keep";
 
+/// The mark of an object beside its owner that has no owner reference: another one without is an orphan.
+const UNOWNED: &str = "unowned";
+
 /// The kind, the namespace and the name of an object as one text, the same in each version of its kind.
 pub(super) type Identity = String;
 
@@ -53,6 +56,8 @@ pub(crate) struct Entry {
     pub(super) name: String,
     /// Its uid, once it was created: anyone who may write the object can change all else.
     pub(super) uid: Option<String>,
+    /// Whether it is beside its owner and has no owner reference.
+    pub(super) is_unowned: bool,
     /// Whether the application told OKT to keep it.
     pub(super) is_kept: bool,
     pub(super) finished: Option<Finished>,
@@ -198,6 +203,15 @@ impl Inventory {
             || (!self.hashes.is_empty() && self.hashes.contains(&hash(kind, key)))
     }
 
+    /// Returns whether an object belongs to the owner although no owner reference shows it: one beside the owner has to be
+    /// recorded as unowned.
+    pub(super) fn proves(&self, kind: &Kind, key: &Key, is_beside: bool) -> bool {
+        match self.get(kind, key) {
+            Some(entry) => entry.is_unowned || !is_beside,
+            None => self.has(kind, key),
+        }
+    }
+
     /// Returns whether each object of another inventory has an entry.
     #[cfg(feature = "cli")]
     pub(crate) fn includes(&self, other: &Self) -> bool {
@@ -213,6 +227,7 @@ impl Entry {
             namespace: key.1.clone(),
             name: key.2.clone(),
             uid: None,
+            is_unowned: false,
             is_kept: false,
             finished: None,
         }
@@ -278,12 +293,14 @@ impl Parsed {
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
             uid: (!uid.is_empty()).then(|| uid.to_owned()),
+            is_unowned: false,
             is_kept: false,
             finished: None,
         };
         for mark in parts {
             match mark.split_once(':') {
                 None if mark == KEPT => entry.is_kept = true,
+                None if mark == UNOWNED => entry.is_unowned = true,
                 Some((end, content)) => entry.finished = Finished::parsed(end, content),
                 None => {}
             }
@@ -297,6 +314,9 @@ impl fmt::Display for Entry {
         let uid = self.uid.as_deref().unwrap_or_default();
         let kinds = Kept::url_path(&self.kind.api, self.namespace.as_deref());
         write!(f, "{uid}{kinds}/{}", self.name)?;
+        if self.is_unowned {
+            write!(f, "%{UNOWNED}")?;
+        }
         if self.is_kept {
             write!(f, "%{KEPT}")?;
         }

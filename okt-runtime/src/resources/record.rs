@@ -48,10 +48,13 @@ impl<K: LifecycleObject> Site<'_, K> {
             Some(entry) => self.is_recorded_as(entry, found, object),
             None => inventory.has(kind, key) && self.is_made_for(found, object),
         };
-        let uid = self.uid();
+        is_recorded || (self.refers_to_owner(object) && self.is_beside(key))
+    }
+
+    /// Returns whether an object has an owner reference with the uid of the owner.
+    pub(super) fn refers_to_owner(&self, object: &Value) -> bool {
         let owners = object["metadata"]["ownerReferences"].as_array();
-        let has_reference = owners.is_some_and(|owners| owners.iter().any(|it| it["uid"] == uid));
-        is_recorded || (has_reference && self.is_beside(key))
+        owners.is_some_and(|owners| owners.iter().any(|it| it["uid"] == self.uid()))
     }
 
     /// Returns whether an object was made for an earlier object of the owner's name, which is gone, as names are unique: a
@@ -136,7 +139,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.
-    fn is_beside(&self, key: &Key) -> bool {
+    pub(super) fn is_beside(&self, key: &Key) -> bool {
         key.1 == self.object.meta().namespace
     }
 }

@@ -63,6 +63,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             if !self.is_shown(key, there) || is_kept || finished.is_some() {
                 stock.put(Entry {
                     uid: there.meta().uid.clone(),
+                    is_unowned: self.is_unowned(key, Some(there), wanted),
                     is_kept,
                     finished,
                     ..Entry::of(self.kind(key), key)
@@ -77,6 +78,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             let recorded = self.inventory.get(kind, key);
             let entry = Entry {
                 uid: recorded.and_then(|entry| entry.uid.clone()),
+                is_unowned: self.is_unowned(key, None, wanted),
                 finished: self.end_of(key, owned.get(key).map(AsRef::as_ref), wanted),
                 ..Entry::of(kind, key)
             };
@@ -212,6 +214,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
     }
 
+    /// Returns whether an object beside its owner has no owner reference, by its declaration or as it was declared last.
+    fn is_unowned(&self, key: &Key, there: Option<&Kept>, wanted: &Wanted) -> bool {
+        let recorded = self.inventory.get(self.kind(key), key);
+        self.is_beside(key)
+            && (wanted.recorded.contains(key)
+                || there.is_some_and(|there| there.is_unowned)
+                || recorded.is_some_and(|entry| entry.is_unowned))
+    }
+
     /// Returns how a declared object ended that is done once: the one that exists, or the one that did.
     fn end_of(&self, key: &Key, there: Option<&Kept>, wanted: &Wanted) -> Option<Finished> {
         let content = wanted.once.get(key)?;
@@ -325,7 +336,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return Ok(Unseen::Gone);
         };
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
-        if !self.is_recorded_as(entry, &found, &object) {
+        let is_orphan = !entry.is_unowned
+            && entry.namespace == self.object.meta().namespace
+            && !self.refers_to_owner(&object);
+        if is_orphan || !self.is_recorded_as(entry, &found, &object) {
             return Ok(Unseen::Gone);
         }
         if found.is_deleting() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use okt::{Declared, Failure, Operator, Resources, Watches};
@@ -351,6 +351,24 @@ async fn a_job_that_is_done_runs_again_in_a_later_visit() {
         rig.pass(Duration::from_mins(5)).await;
         assert!(migration(&rig).await.is_some(), "{vanishes_first}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_done_stays_with_the_orphans_of_its_owner() {
+    let rig = open_with_jobs(Resources::new().with(Declared::of(job("migration:1")).once())).await;
+    ends(&rig, "Complete").await;
+    rig.pass(Duration::from_mins(1)).await;
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    rig.api()
+        .delete("shop", &params)
+        .await
+        .expect("it is accepted");
+    rig.until_gone("shop").await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert!(migration(&rig).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
