@@ -81,7 +81,10 @@ impl OwnedMemory {
     /// Notes that it is not known which resources are declared; returns how long until they are asked for again.
     pub(crate) fn failed(&mut self, failure: Failure, pace: &Pace) -> Duration {
         let attempt = LastAttempt::after(self.declaring.as_ref(), pace, Some(failure.clone()));
+        // A deletion goes on then.
+        let left = ASKED.saturating_sub(attempt.age());
         let wait = attempt.backoff(pace);
+        let wait = if left.is_zero() { wait } else { wait.min(left) };
         self.declaring = Some(attempt);
         self.note(OwnedStatus::Failed(failure));
         wait

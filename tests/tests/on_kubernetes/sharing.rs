@@ -1,12 +1,14 @@
 //! These tests check on a real API server what others do to owned resources: managers of fields, a deletion in the
 //! foreground, and a restored backup.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt};
-use okt::{Declared, Operator, Resources, crd};
+use okt::{Declared, Failure, Operator, Resources, crd};
 use okt_tests::rollout::Place;
 use okt_tests::{Cluster, Shop, ShopState::Open, Shops};
 use serde_json::{Value, json};
@@ -132,6 +134,54 @@ async fn what_is_unowned_outlives_a_deletion_in_the_foreground() {
             let gone = async || maps.get_opt(name).await.expect("a read").is_none();
             until(&place, "it is gone", gone).await;
         }
+        operator.abort();
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server; run with --include-ignored"]
+async fn a_namespace_goes_although_nothing_says_any_more_what_to_keep() {
+    on_kubernetes("a namespace that goes", async |place| {
+        let mut far = map("far", "x");
+        far.metadata.namespace = Some("default".to_owned());
+        let declared = Resources::new().with(Declared::of(far).unowned());
+        let scene = Scene::set(&place, declared.apply(map("a", "x"))).await;
+        let namespaces: Api<Namespace> = Api::all(scene.client.clone());
+        let edge = of(json!({ "metadata": { "name": "edge" } }));
+        let made = namespaces.create(&PostParams::default(), &edge).await;
+        made.expect("it is accepted");
+        let operator = scene.start();
+        let kind = ApiResource::erase::<Shop>(&());
+        let shops: Api<DynamicObject> =
+            Api::namespaced_with(scene.client.clone(), "edge", &kind);
+        let shop = of(json!({
+            "apiVersion": kind.api_version, "kind": "Shop", "metadata": { "name": "shop" }, "spec": {},
+        }));
+        let made = shops.create(&PostParams::default(), &shop).await;
+        made.expect("it is accepted");
+        let says = async |reason: &str| {
+            let shop = shops.get_opt("shop").await.expect("a read");
+            shop.is_some_and(|shop| shop.data["status"].to_string().contains(reason))
+        };
+        until(&place, "it is open", async || says(r#""reason":"Open""#).await).await;
+        // The Secret that says what to declare goes with the namespace.
+        let gone = Failure::retry("NoSecret", "the Secret is gone");
+        scene.app.fail_to_declare(Some(gone));
+        let deleted = namespaces.delete("edge", &DeleteParams::default()).await;
+        deleted.expect("it is accepted");
+        until(&place, "it says so", async || says("NoSecret").await).await;
+        // Only the clock is needed for what comes next.
+        tokio::time::pause();
+        tokio::time::sleep(Duration::from_mins(11)).await;
+        tokio::time::resume();
+        let is_gone = async || {
+            let edge = namespaces.get_opt("edge").await.expect("a read");
+            edge.is_none()
+        };
+        until(&place, "the namespace is gone", is_gone).await;
+        let maps: Api<ConfigMap> = Api::namespaced(scene.client.clone(), "default");
+        assert!(maps.get_opt("far").await.expect("a read").is_none());
         operator.abort();
     })
     .await;
