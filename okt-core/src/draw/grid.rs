@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use layout::core::geometry::{Point, get_size_for_str};
 
 use super::EdgeKind;
-use super::picture::{Area, FONT, Line, Places};
+use super::picture::{Area, FONT, Line, Places, label};
 use crate::graph::{Graph, State};
 
 /// The most lines between states and layers that layers are drawn for: they take a tenth of a second then.
@@ -113,13 +113,9 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
                 ),
                 is_trigger: edge.kind == EdgeKind::Trigger,
             });
-            let label = match edge.kind {
-                EdgeKind::Trigger => edge.causes,
-                EdgeKind::Next if state.children.len() > 1 => "Next".into(),
-                EdgeKind::Next | EdgeKind::Child => continue,
-            };
+            let label = label(&edge, state);
             if !label.is_empty() {
-                labels.push((x, y, label));
+                labels.push((x, y, label.into()));
             }
         }
     }

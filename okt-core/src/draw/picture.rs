@@ -3,6 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::{Edge, EdgeKind};
+use crate::graph::State;
+
 /// The size of a text, in pixels.
 pub(super) const FONT: usize = 15;
 
@@ -41,4 +44,13 @@ pub struct Line {
     pub path: String,
     /// Whether it is a trigger.
     pub is_trigger: bool,
+}
+
+/// Returns the text beside an edge of a state: the causes of a trigger, or `Next` where that is one of several children.
+pub(super) fn label<'e>(edge: &'e Edge, state: &State<'_>) -> &'e str {
+    match edge.kind {
+        EdgeKind::Trigger => &edge.causes,
+        EdgeKind::Next if state.children.len() > 1 => "Next",
+        EdgeKind::Next | EdgeKind::Child => "",
+    }
 }

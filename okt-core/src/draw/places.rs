@@ -12,7 +12,7 @@ use layout::core::style::{LineStyleKind, StyleAttr};
 use layout::std_shapes::shapes::{Arrow, Element, LineEndKind, ShapeKind};
 use layout::topo::layout::VisualGraph;
 
-use super::picture::{Area, FONT, Line, Places};
+use super::picture::{Area, FONT, Line, Places, label};
 use super::{EdgeKind, grid};
 use crate::graph::{Graph, State};
 
@@ -54,11 +54,11 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
         .collect();
     for (from, state) in graph.iter() {
         for edge in graph.edges(from) {
-            let (line, label) = match edge.kind {
-                EdgeKind::Trigger => (LineStyleKind::Dashed, edge.causes.as_str()),
-                EdgeKind::Next if state.children.len() > 1 => (LineStyleKind::Normal, "Next"),
-                EdgeKind::Next | EdgeKind::Child => (LineStyleKind::Normal, ""),
+            let line = match edge.kind {
+                EdgeKind::Trigger => LineStyleKind::Dashed,
+                EdgeKind::Next | EdgeKind::Child => LineStyleKind::Normal,
             };
+            let label = label(&edge, state);
             let (start, end) = (LineEndKind::None, LineEndKind::Arrow);
             let arrow = Arrow::new(start, end, line, label, &look(), &None, &None);
             // A graph that was not checked may name a target that it does not have.

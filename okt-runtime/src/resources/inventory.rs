@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
 use super::kind::Kind;
-use super::names::{Key, Place};
+use super::names::Key;
 use super::ready::End;
 use crate::wire::read::hex;
 
@@ -230,15 +230,6 @@ impl Entry {
             is_unowned: false,
             is_kept: false,
             finished: None,
-        }
-    }
-
-    /// Returns where it is.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
-            kind: &self.kind,
-            namespace: self.namespace.as_deref(),
-            name: &self.name,
         }
     }
 

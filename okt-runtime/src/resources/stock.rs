@@ -131,27 +131,43 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Returns whether nothing is left to do about a kind that this release does not declare.
     async fn settle_kind(&mut self, kind: &Kind) -> bool {
         let text = kind.api.plural.clone();
-        if let Some((wait, failure)) = self.lookups.wait(&text, &self.pace) {
-            match failure {
-                Some(failure) => self.report.retries(None, failure.clone(), wait),
-                None => self.report.due_in(wait),
-            }
+        if self.was_looked_up(&text) {
             return false;
         }
         match self.try_to_settle_kind(kind).await {
             Ok(true) => true,
             Ok(false) => {
-                let wait = self.lookups.succeeded(&text, &self.pace);
-                self.report.due_in(wait);
+                self.look_again(&text);
                 false
             }
             Err(failure) => {
-                self.report.operations.failed += 1;
-                let wait = (self.lookups).failed(&text, &self.pace, failure.clone(), None);
-                self.report.retries(None, failure, wait);
+                self.look_up_failed(&text, failure);
                 false
             }
         }
+    }
+
+    /// Returns whether something was looked up a moment ago, and reports when that is due again.
+    fn was_looked_up(&mut self, text: &String) -> bool {
+        let Some((wait, failure)) = self.lookups.wait(text, &self.pace) else {
+            return false;
+        };
+        match failure {
+            Some(failure) => self.report.retries(None, failure.clone(), wait),
+            None => self.report.due_in(wait),
+        }
+        true
+    }
+
+    fn look_again(&mut self, text: &String) {
+        let wait = self.lookups.succeeded(text, &self.pace);
+        self.report.due_in(wait);
+    }
+
+    fn look_up_failed(&mut self, text: &String, failure: Failure) {
+        self.report.operations.failed += 1;
+        let wait = (self.lookups).failed(text, &self.pace, failure.clone(), None);
+        self.report.retries(None, failure, wait);
     }
 
     /// # Errors
@@ -253,11 +269,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         for entry in self.unseen(owned) {
             match self.settle(&entry, &kept).await {
                 Unseen::Goes => {
-                    let key = self.key_of(&entry);
-                    let place = key
-                        .as_ref()
-                        .map_or_else(|| entry.place(), |key| self.place(key));
-                    let what = self.describe_place(place);
+                    let what = self.describe_place(self.place_of(&entry));
                     let left = format!("{what} is not gone yet");
                     self.report.awaited.push((None, left));
                 }
@@ -289,20 +301,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
         if stays || seen.is_some_and(|seen| seen.elapsed() < LOOKED) {
             return Unseen::Stays;
         }
-        if let Some((wait, failure)) = self.lookups.wait(&text, &self.pace) {
-            match failure {
-                Some(failure) => self.report.retries(None, failure.clone(), wait),
-                None => self.report.due_in(wait),
-            }
+        if self.was_looked_up(&text) {
             return Unseen::Goes;
         }
         match self.try_to_settle(entry).await {
             Ok(unseen) => {
                 match unseen {
-                    Unseen::Goes => {
-                        let wait = self.lookups.succeeded(&text, &self.pace);
-                        self.report.due_in(wait);
-                    }
+                    Unseen::Goes => self.look_again(&text),
                     Unseen::Stays => {
                         self.stays.insert(text, Instant::now());
                     }
@@ -311,9 +316,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 unseen
             }
             Err(failure) => {
-                self.report.operations.failed += 1;
-                let wait = (self.lookups).failed(&text, &self.pace, failure.clone(), None);
-                self.report.retries(None, failure, wait);
+                self.look_up_failed(&text, failure);
                 Unseen::Goes
             }
         }
@@ -323,10 +326,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     ///
     /// If a request fails; a retry may help.
     async fn try_to_settle(&mut self, entry: &Entry) -> Result<Unseen, Failure> {
-        let key = self.key_of(entry);
-        let place = key
-            .as_ref()
-            .map_or_else(|| entry.place(), |key| self.place(key));
+        let place = self.place_of(entry);
         let what = self.describe_place(place);
         let found = self
             .read(place)
@@ -396,6 +396,16 @@ impl<K: LifecycleObject> Site<'_, K> {
         Resources {
             kept: kept.collect(),
             ..Resources::default()
+        }
+    }
+
+    /// Returns where a recorded object is; its kind is the declared one, if this release declares it.
+    fn place_of<'k>(&'k self, entry: &'k Entry) -> Place<'k> {
+        let mut kinds = self.cluster.watches.owned.iter();
+        Place {
+            kind: (kinds.find(|kind| kind.is_same(&entry.kind))).unwrap_or(&entry.kind),
+            namespace: entry.namespace.as_deref(),
+            name: &entry.name,
         }
     }
 
