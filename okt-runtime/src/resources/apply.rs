@@ -106,7 +106,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 }
             };
             let there = owned.get(&applied.key);
-            let finished = self.finished(&applied).filter(|_| there.is_none());
+            let content = applied.content.as_ref().filter(|_| there.is_none());
+            let finished = content.and_then(|content| self.end_of_gone(&applied.key, content));
             if declared.ready && there.is_none() && finished.is_none() {
                 self.report.needed.insert(index);
             }
@@ -458,19 +459,6 @@ impl<K: LifecycleObject> Applying<'_, K> {
                     let object = there.value().unwrap_or_default();
                     owned_fields(&object, manager).map(read::revision) == Some(*accepted)
                 }))
-    }
-
-    /// Returns how an object ended that was made from this declaration and is done once, also when it is gone.
-    fn finished(&self, applied: &Applied) -> Option<Finished> {
-        let content = applied.content.as_ref()?;
-        let key = &applied.key;
-        let recorded = self.inventory.get(self.kind(key), key);
-        let recorded = recorded.and_then(|entry| entry.finished.clone());
-        let recorded = recorded.filter(|it| it.content == *content);
-        recorded.or_else(|| {
-            let ended = self.cluster.ended(self.uid(), key);
-            ended.filter(|it| it.content == *content)
-        })
     }
 
     /// Reports an object that has done what it was made for and is gone.

@@ -249,10 +249,19 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 content: there.content.as_ref().unwrap_or(content).clone(),
             });
         }
+        self.end_of_gone(key, content)
+    }
+
+    /// Returns how an object ended that was made from a declaration of this content and is gone: by the record, or as
+    /// it was last seen.
+    pub(super) fn end_of_gone(&self, key: &Key, content: &str) -> Option<Finished> {
         let recorded = self.inventory.get(self.kind(key), key);
         let recorded = recorded.and_then(|entry| entry.finished.clone());
-        let ended = recorded.or_else(|| self.cluster.ended(self.uid(), key));
-        ended.filter(|it| it.content == *content)
+        let seen = self.cluster.ended(self.uid(), key);
+        [recorded, seen]
+            .into_iter()
+            .flatten()
+            .find(|it| it.content == content)
     }
 
     /// Returns the recorded objects that the cache does not show.
