@@ -7,6 +7,5 @@ pub(crate) mod guarded;
 pub(crate) mod history;
 pub(crate) mod objects;
 pub(crate) mod packed;
-pub(crate) mod pruned;
 pub(crate) mod queue;
 pub(crate) mod store;

@@ -7,6 +7,5 @@ pub(crate) mod definition;
 #[cfg(feature = "cli")]
 pub(crate) mod in_use;
 pub(crate) mod readiness;
-pub(crate) mod schema;
 pub(crate) mod union;
 pub(crate) mod widen;

@@ -8,6 +8,8 @@ use okt_core::backoff::Backoff;
 use okt_core::facts::{LifecycleFacts, Observed, Task};
 use okt_core::{Lifecycle, decide};
 use okt_fuzz::{Dice, check};
+use okt_wire::pruned;
+use okt_wire::{annotations, read};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,8 +17,6 @@ use serde_json::{Value, json};
 use crate as okt_runtime;
 use crate::cache::cached::Cached;
 use crate::cache::guarded::Guarded;
-use crate::cache::pruned;
-use crate::wire::{annotations, read};
 use crate::{Desired, LifecycleObject, LifecycleSpec, Status, lifecycle_graph};
 
 #[lifecycle_graph(crate(okt_runtime))]

@@ -42,46 +42,28 @@ compile_error!(
     "the feature `rustls-tls` needs a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` of `okt`"
 );
 
-mod api_timeout;
 mod author;
 mod cache;
-mod clock;
 mod crd;
-mod failure;
 #[cfg(test)]
 mod fuzz;
 mod install;
 pub mod lifecycle;
-mod limit;
 mod operator;
 #[cfg(feature = "cli")]
 mod preview;
 #[cfg(feature = "cli")]
 mod program;
-#[cfg(any(feature = "reach", feature = "secure-metrics"))]
-mod provider;
-#[cfg(feature = "reach")]
-pub mod reach;
-#[cfg(any(feature = "cloudevents", feature = "otel"))]
-mod receivers;
 mod reconcile;
-mod refusal;
 mod resources;
-mod sharding;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
-mod telemetry;
 mod test_hooks;
-mod texts;
 pub mod view;
-mod watch;
-mod wire;
 
-pub use api_timeout::limit_answers;
 pub use author::application::{Application, DeadlineClock, ExtraOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
-pub use author::from_error::ResultExt;
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};
 pub use author::observation::Observation;
 pub use author::owned::{Unready, Which};
@@ -91,44 +73,47 @@ pub use author::pass::{
 pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
 pub use crd::union::crd_union;
-pub use failure::Failure;
 pub use install::rbac::{
     Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
 };
-pub use limit::limit_requests;
 pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};
 pub use okt_core::reasons;
 pub use okt_core::record::{Phase, VisitOutcome};
 pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
 pub use okt_macros::{LifecycleSpec, lifecycle_graph};
+#[cfg(feature = "reach")]
+pub use okt_reach::reach;
+pub use okt_reach::{Failure, ResultExt};
+#[cfg(feature = "serve")]
+pub use okt_serve::{ListenAddress, ListenAddressError};
+pub use okt_sharding::membership::{Group, Membership, Shards};
+pub use okt_telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
+pub use okt_telemetry::event::{Attempt, Cause, Edge, Event, LifecycleEvent, Occurrence, Outcome};
+pub use okt_telemetry::kube_events::EventPolicy;
+pub use okt_telemetry::metrics::requests::CountRequests;
+pub use okt_telemetry::monitoring::Monitoring;
+#[cfg(feature = "cloudevents")]
+pub use okt_telemetry::receivers::cloud_events::{CloudEvents, CloudEventsError};
+#[cfg(feature = "otel")]
+pub use okt_telemetry::receivers::collector::Traces;
+pub use okt_telemetry::sinks::Sink;
+pub use okt_wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
+pub use okt_wire::api_timeout::limit_answers;
+pub use okt_wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
+pub use okt_wire::limit::limit_requests;
+pub use okt_wire::object::{Extra, LifecycleObject, LifecycleSpec};
+pub use okt_wire::status::{
+    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
+};
 pub use operator::{Operator, OperatorError};
 #[cfg(feature = "cli")]
 pub use program::{IntoOperator, NoOptions, Program, main};
-#[cfg(feature = "cloudevents")]
-pub use receivers::cloud_events::{CloudEvents, CloudEventsError};
-#[cfg(feature = "otel")]
-pub use receivers::collector::Traces;
 pub use reconcile::finalizer::FINALIZER;
 pub use reconcile::report::FIELD_MANAGER;
 pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
-pub use sharding::membership::{Group, Membership, Shards};
-pub use telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
-pub use telemetry::event::{Attempt, Cause, Edge, Event, LifecycleEvent, Occurrence, Outcome};
-pub use telemetry::kube_events::EventPolicy;
-pub use telemetry::metrics::requests::CountRequests;
-pub use telemetry::monitoring::Monitoring;
-#[cfg(feature = "serve")]
-pub use telemetry::serve::{ListenAddress, ListenAddressError};
-pub use telemetry::sinks::Sink;
-pub use wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
-pub use wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
-pub use wire::object::{Extra, LifecycleObject, LifecycleSpec};
-pub use wire::status::{
-    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
-};
 
 /// Items for the test kit; not part of the public API.
 #[doc(hidden)]

@@ -121,9 +121,9 @@ pub use self::reconciliation::Reconciliation;
 
 pub use crate::reconcile::report::NotRecorded;
 
-use crate::wire::read;
-use crate::wire::status::Status;
 use okt_core::Lifecycle;
+use okt_wire::read;
+use okt_wire::status::Status;
 
 /// Converts a status into the record that decisions are made from: names become ids, and texts are left out.
 ///

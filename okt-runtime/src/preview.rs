@@ -21,6 +21,9 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
+use okt_wire::api_timeout::limit_answers;
+use okt_wire::pruned::decode_unquoted;
+use okt_wire::texts::{chain, said_by_api};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,13 +31,10 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Change, Owned};
 use self::places::{lost, moved, revised};
 pub(crate) use self::report::text;
-use crate::api_timeout::limit_answers;
 use crate::author::application::Application;
-use crate::cache::pruned::decode_unquoted;
 use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::operator::{Operator, watched};
-use crate::texts::{chain, said_by_api};
 use crate::view::{Kind, View};
 
 /// What a release would do to the objects of one kind.

@@ -20,6 +20,9 @@ use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::{Graph, Lifecycle};
+use okt_telemetry::operators::controller;
+use okt_wire::object::has_lifecycle;
+use okt_wire::texts::chain;
 use serde::Serialize;
 
 use self::command_line::{Command, CommandLine, Format, Manifests, Monitor};
@@ -33,11 +36,8 @@ use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};
 use crate::install::{dashboards, health};
-use crate::telemetry::operators::controller;
-use crate::texts::chain;
 #[cfg(feature = "map")]
 use crate::view::Kind;
-use crate::wire::object::has_lifecycle;
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///
@@ -342,7 +342,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             image: &asked.image,
             namespaces: &asked.namespace,
             replicas: asked.replicas,
-            shards: asked.shards.text(),
+            shards: asked.shards.to_string(),
             serves: cfg!(feature = "serve"),
             secure: asked.metrics_secure,
         };

@@ -36,15 +36,15 @@ use std::sync::Arc;
 
 use kube::Resource;
 use okt_core::machine::{Decision, Effect, Requeue, WriteError};
+use okt_telemetry::metrics::controller::Reconciled;
+use okt_wire::clock::moment;
+use okt_wire::read;
 
 use self::reconciliation::Reconciliation;
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf};
-use crate::clock::moment;
 use crate::reconcile::memory::Known;
 use crate::reconcile::shared::Shared;
-use crate::telemetry::metrics::controller::Reconciled;
-use crate::wire::read;
 
 /// Reconciles one object; returns when to requeue it, and how the reconciliation ended.
 pub(crate) async fn reconcile<A: Application>(

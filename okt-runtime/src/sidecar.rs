@@ -75,10 +75,10 @@ use self::open::Open;
 pub use self::outcome::Performed;
 pub use self::perform::id_at_agent;
 use crate::author::context::Context;
-use crate::failure::Failure;
 
-use crate::wire::object::{LifecycleObject, LifecycleSpec};
-use crate::wire::read;
+use okt_reach::Failure;
+use okt_wire::object::{LifecycleObject, LifecycleSpec};
+use okt_wire::read;
 
 type Finder<K> = dyn Fn(&K) -> Result<Client, Failure> + Send + Sync;
 type Input<K> = dyn Fn(&K) -> Map<String, Value> + Send + Sync;

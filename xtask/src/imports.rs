@@ -103,7 +103,7 @@ impl Imports {
     }
 }
 
-fn is_for_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && (attribute.parse_args::<Path>()).is_ok_and(|path| path.is_ident("test"))

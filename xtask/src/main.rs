@@ -1,25 +1,38 @@
-//! Checks of this repository itself. `cargo run -p xtask` prints which file imports which.
+//! Checks of this repository itself. `cargo run -p xtask` prints its figures; `-- okt-core` the floors of one crate.
 //!
-//! `cargo test -p xtask` fails if files import each other in a cycle, or against the order of ARCHITECTURE.md.
+//! `cargo test -p xtask` fails if the crates are not those of ARCHITECTURE.md, if files or folders import each other in
+//! a circle or against the order there, or if a figure has grown beyond its limit.
 
-mod house;
+mod crates;
+mod import_graph;
 mod imports;
+mod measures;
 mod order;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use house::House;
+use crates::{Package, packages};
+use import_graph::ImportGraph;
+use measures::{Lines, Measures};
 use order::Order;
 
-/// The published crates.
-const CRATES: [&str; 5] = [
-    "okt-core",
-    "okt-syntax",
-    "okt-runtime",
-    "okt-sidecar",
-    "okt-testing",
-];
+/// What must not grow.
+mod limits {
+    /// Lines of code in the `src` of the published crates.
+    pub(crate) const PRODUCT: usize = 86_000;
+    /// Lines of code of all tests and benches.
+    pub(crate) const TESTS: usize = 73_000;
+    /// Types whose name another type has, in percent.
+    pub(crate) const REPEATED_NAMES: usize = 27;
+    /// Functions of more than 60 lines.
+    pub(crate) const LONG_FUNCTIONS: usize = 60;
+    /// Lines of code of okt-runtime.
+    pub(crate) const RUNTIME_LINES: usize = 29_000;
+    /// Floors of okt-runtime.
+    pub(crate) const RUNTIME_FLOORS: usize = 14;
+}
 
 fn repository() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -31,35 +44,199 @@ fn architecture() -> String {
     std::fs::read_to_string(page).expect("ARCHITECTURE.md")
 }
 
-fn house(name: &str) -> House {
-    House::of(&repository().join(name).join("src"))
+fn src(package: &Package) -> PathBuf {
+    repository().join(&package.folder).join("src")
+}
+
+fn published() -> impl Iterator<Item = Package> {
+    packages(repository())
+        .into_iter()
+        .filter(|package| package.is_published)
+}
+
+/// Returns the lines of all published crates, and of all tests. Examples and this program are neither.
+fn all_lines() -> Lines {
+    let mut all = Lines::default();
+    for package in packages(repository()) {
+        let whole = measures::lines(&repository().join(&package.folder));
+        let src = measures::lines(&src(&package));
+        if package.is_published {
+            all.product += src.product;
+            all.tests += src.tests + (whole.product + whole.tests - src.product - src.tests);
+        } else if package.name == "okt-examples" {
+            all.tests += whole.product + whole.tests - src.product - src.tests;
+        } else if package.name != "xtask" && !package.folder.starts_with("examples/") {
+            all.tests += whole.product + whole.tests;
+        }
+    }
+    all
+}
+
+fn all_measures() -> Measures {
+    let mut measures = Measures::default();
+    for package in published() {
+        measures.add(&src(&package));
+    }
+    measures
 }
 
 fn main() -> ExitCode {
+    let packages: Vec<Package> = published().collect();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(unknown) = chosen.iter().find(|name| !CRATES.contains(&name.as_str())) {
-        eprintln!(
-            "there is no crate {unknown}; choose among {}",
-            CRATES.join(", ")
-        );
-        return ExitCode::FAILURE;
+    for name in &chosen {
+        let Some(package) = packages.iter().find(|it| it.name == *name) else {
+            let names: Vec<&str> = packages.iter().map(|it| it.name.as_str()).collect();
+            eprintln!(
+                "there is no published crate {name}; choose among {}",
+                names.join(", ")
+            );
+            return ExitCode::FAILURE;
+        };
+        print_floors(package);
     }
+    if !chosen.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    print_figures(&packages);
+    let problems = [
+        crates_not_as_described(),
+        circles(),
+        imports_against_the_order(),
+        grown(),
+    ]
+    .concat();
+    for problem in &problems {
+        println!("{problem}");
+    }
+    ExitCode::from(u8::from(!problems.is_empty()))
+}
+
+fn print_floors(package: &Package) {
+    println!("{}", package.name);
+    let floors = ImportGraph::of(&src(package)).floors();
+    for (height, names) in floors.iter().enumerate().rev() {
+        println!("  {height:>2}  {}", names.join(" "));
+    }
+}
+
+fn print_figures(packages: &[Package]) {
+    println!("crate          lines  files  floors  functions  of more than 60 lines  uses");
+    for package in packages {
+        let graph = ImportGraph::of(&src(package));
+        let mut measures = Measures::default();
+        measures.add(&src(package));
+        let (functions, long) = measures.functions();
+        let uses: Vec<&str> = package.uses.iter().map(String::as_str).collect();
+        println!(
+            "{:<14} {:>5}  {:>5}  {:>6}  {functions:>9}  {long:>21}  {}",
+            package.name,
+            measures::lines(&src(package)).product,
+            graph.files(),
+            graph.floors().len(),
+            uses.join(" "),
+        );
+    }
+    let lines = all_lines();
+    println!(
+        "\nlines of code: {}, of tests: {}",
+        lines.product, lines.tests
+    );
+    let measures = all_measures();
+    let (types, repeated) = measures.repeated_names();
+    println!("types: {types}, of them with the name of another: {repeated} %");
+    let names = measures.names().into_iter().take(40);
+    let names: Vec<String> = names
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    println!("  {}", names.join(", "));
+    println!("the longest functions:");
+    for (lines, place) in measures.longest(12) {
+        println!("  {lines:>4}  {place}");
+    }
+}
+
+/// Returns in what the crates differ from the table of ARCHITECTURE.md.
+fn crates_not_as_described() -> Vec<String> {
+    let described = crates::described(&architecture());
+    let found: BTreeMap<_, _> = published().map(|it| (it.name, it.uses)).collect();
+    let mut problems = Vec::new();
+    for (name, uses) in &found {
+        match described.get(name) {
+            None => problems.push(format!("ARCHITECTURE.md has no row for {name}")),
+            Some(row) if row != uses => problems.push(format!(
+                "{name} uses {uses:?}, and by ARCHITECTURE.md {row:?}"
+            )),
+            Some(_) => {}
+        }
+    }
+    let unknown = described.keys().filter(|name| !found.contains_key(*name));
+    problems.extend(unknown.map(|name| format!("there is no crate {name}")));
+    problems
+}
+
+/// Returns the files and the folders that import each other in a circle.
+fn circles() -> Vec<String> {
+    let mut problems = Vec::new();
+    for package in published() {
+        let graph = ImportGraph::of(&src(&package));
+        for circle in graph.circles().into_iter().chain(graph.folder_circles()) {
+            problems.push(format!("{}: a circle: {}", package.name, circle.join(", ")));
+        }
+    }
+    problems
+}
+
+/// Returns the files that ARCHITECTURE.md does not have, and the imports against its order.
+fn imports_against_the_order() -> Vec<String> {
     let page = architecture();
-    for name in CRATES {
-        if !chosen.is_empty() && !chosen.iter().any(|it| it == name) {
+    let mut problems = Vec::new();
+    for package in published() {
+        let graph = ImportGraph::of(&src(&package));
+        if graph.files() == 1 {
             continue;
         }
-        let house = house(name);
-        println!("{name}: {house}");
-        let order = Order::of(&page, name);
-        for file in order.missing(&house) {
-            println!("  not in ARCHITECTURE.md: {file}");
-        }
-        for import in order.upward(&house) {
-            println!("  against its order: {import}");
-        }
+        let order = Order::of(&page, &package.name);
+        let missing = order.missing(&graph).into_iter();
+        let missing = missing.map(|file| format!("ARCHITECTURE.md lacks {file}"));
+        let upward = order.upward(&graph).into_iter();
+        let upward = upward.map(|import| format!("against ARCHITECTURE.md, {import}"));
+        let of_package = missing.chain(upward);
+        problems.extend(of_package.map(|it| format!("{}: {it}", package.name)));
     }
-    ExitCode::SUCCESS
+    problems
+}
+
+/// Returns the figures that are beyond their limits.
+fn grown() -> Vec<String> {
+    let lines = all_lines();
+    let measures = all_measures();
+    let runtime = published().find(|it| it.name == "okt-runtime");
+    let runtime = src(&runtime.expect("the runtime"));
+    let floors = ImportGraph::of(&runtime).floors().len();
+    let figures = [
+        ("lines of code", lines.product, limits::PRODUCT),
+        ("lines of tests", lines.tests, limits::TESTS),
+        (
+            "percent of type names that another type has",
+            measures.repeated_names().1,
+            limits::REPEATED_NAMES,
+        ),
+        (
+            "functions of more than 60 lines",
+            measures.functions().1,
+            limits::LONG_FUNCTIONS,
+        ),
+        (
+            "lines of okt-runtime",
+            measures::lines(&runtime).product,
+            limits::RUNTIME_LINES,
+        ),
+        ("floors of okt-runtime", floors, limits::RUNTIME_FLOORS),
+    ];
+    let grown = figures.iter().filter(|(_, now, limit)| now > limit);
+    grown
+        .map(|(what, now, limit)| format!("{what}: {now}, at most {limit}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -67,28 +244,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_no_import_cycles() {
-        for name in CRATES {
-            let house = house(name);
-            assert!(house.rooms() > 3, "{name} has no files");
-            let circles = house.circles();
-            assert!(circles.is_empty(), "{name}: {circles:#?}");
-        }
+    fn the_crates_are_those_of_architecture_md() {
+        assert_eq!(crates_not_as_described(), [""; 0]);
+    }
+
+    #[test]
+    fn no_files_or_folders_import_each_other_in_a_circle() {
+        assert_eq!(circles(), [""; 0]);
     }
 
     #[test]
     fn no_file_imports_against_the_order_of_architecture_md() {
-        let page = architecture();
-        for name in CRATES {
-            let order = Order::of(&page, name);
-            let house = house(name);
-            let missing = order.missing(&house);
-            assert!(
-                missing.is_empty(),
-                "{name}: ARCHITECTURE.md lacks {missing:?}"
-            );
-            let upward = order.upward(&house);
-            assert!(upward.is_empty(), "{name}: {upward:#?}");
-        }
+        assert_eq!(imports_against_the_order(), [""; 0]);
+    }
+
+    #[test]
+    fn no_figure_grows() {
+        assert_eq!(grown(), [""; 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! The order of a crate's folders and files in ARCHITECTURE.md.
 
-use crate::house::{House, name};
+use crate::import_graph::{ImportGraph, name};
 use crate::imports::ModulePath;
 
 /// The rows of a table of ARCHITECTURE.md: a file may import from its own row and from the rows above it on the page.
@@ -40,15 +40,15 @@ impl Order {
     }
 
     /// Returns the files that are in no row.
-    pub(crate) fn missing(&self, house: &House) -> Vec<String> {
-        let modules = house.modules().filter(|module| self.row(module).is_none());
+    pub(crate) fn missing(&self, graph: &ImportGraph) -> Vec<String> {
+        let modules = graph.modules().filter(|module| self.row(module).is_none());
         modules.map(|module| name(module)).collect()
     }
 
     /// Returns the imports from a later row.
-    pub(crate) fn upward(&self, house: &House) -> Vec<String> {
-        let arrows = house.arrows();
-        let upward = arrows.filter(|(from, to)| self.row(from) < self.row(to));
+    pub(crate) fn upward(&self, graph: &ImportGraph) -> Vec<String> {
+        let imports = graph.imports();
+        let upward = imports.filter(|(from, to)| self.row(from) < self.row(to));
         upward
             .map(|(from, to)| format!("{} imports {}", name(from), name(to)))
             .collect()

@@ -6,17 +6,17 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use okt_core::{Answer, Dispatch, Graph, Kind, PassDispatch, StateId, Step};
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
+use okt_wire::revision::Revision;
 use serde::{Serialize, Serializer};
 
 use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
 use crate::author::observation::Observation;
 use crate::author::pass::{Pass, Steps};
-use crate::failure::Failure;
 use crate::resources::{Resources, Watches};
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
-use crate::wire::revision::Revision;
 
 /// The states of an application.
 pub type StateOf<A> = <<A as Application>::Resource as LifecycleObject>::State;

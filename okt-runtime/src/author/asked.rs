@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use okt_core::reasons;
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::{panic_text, seconds};
 use tokio::sync::Semaphore;
 
 use crate::cache::cached::PlaceOf;
-use crate::failure::Failure;
-use crate::texts::{panic_text, seconds};
-use crate::wire::object::LifecycleObject;
 
 /// The default time limit of a call.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);

@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
+use okt_sharding::gate::Gate;
+use okt_telemetry::Telemetry;
+use okt_telemetry::event::{Cause, Event, Occurrence};
+use okt_wire::clock::Clock;
+use okt_wire::desired::StateName;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
-use crate::clock::Clock;
 use crate::resources::Cluster;
-use crate::sharding::gate::Gate;
-use crate::telemetry::Telemetry;
-use crate::telemetry::event::{Cause, Event, Occurrence};
-use crate::wire::desired::StateName;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
 /// The state on record of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

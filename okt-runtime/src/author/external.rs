@@ -4,16 +4,16 @@ use std::future::Future;
 use std::time::Duration;
 
 use kube::Resource;
+use okt_core::record::Phase;
 use okt_core::{Answer, Delegate, Delegated, Dispatch, Graph, Lifecycle, Mark};
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 use serde::Serialize;
 
 use crate::author::application::{Application, ExtraOf, Spec, StateOf};
 use crate::author::context::{Action, Context, StateOnRecord};
 use crate::author::observation::Observation;
-use crate::failure::Failure;
 use crate::resources::{Resources, Watches};
-use crate::wire::object::LifecycleObject;
-use okt_core::record::Phase;
 
 /// The states of an external application.
 type States<E> = <<E as External>::Resource as LifecycleObject>::State;

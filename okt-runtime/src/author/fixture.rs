@@ -6,6 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::{Client, Resource};
 use okt_core::{Lifecycle, StateId};
+use okt_sharding::gate::Gate;
+use okt_telemetry::Telemetry;
+use okt_wire::clock::Clock;
+use okt_wire::object::LifecycleObject;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -13,11 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::author::context::{Action, Context};
 use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
-use crate::clock::Clock;
 use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
-use crate::sharding::gate::Gate;
-use crate::telemetry::Telemetry;
-use crate::wire::object::LifecycleObject;
 
 /// An object and its surroundings, from which contexts are made.
 pub struct Fixture<K: LifecycleObject> {

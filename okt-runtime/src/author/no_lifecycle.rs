@@ -2,12 +2,12 @@
 
 use okt_core::routes::Routes;
 use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, StateId};
+use okt_reach::Failure;
+use okt_wire::desired::Desired;
+use okt_wire::status::Status;
 
 use crate::author::application::Application;
 use crate::author::context::Action;
-use crate::failure::Failure;
-use crate::wire::desired::Desired;
-use crate::wire::status::Status;
 
 /// The states of a resource without a lifecycle: there are none.
 ///

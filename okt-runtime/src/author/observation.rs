@@ -6,7 +6,7 @@ use std::time::Duration;
 use okt_core::Lifecycle;
 use okt_core::machine::ObservationResult;
 
-use crate::wire::desired::StateName;
+use okt_wire::desired::StateName;
 
 /// The result of observing an application: the state it is in, and events.
 ///

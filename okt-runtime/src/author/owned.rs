@@ -6,12 +6,12 @@ use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::reflector::ObjectRef;
 use okt_core::reasons;
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 use serde::de::DeserializeOwned;
 
 use crate::author::context::{Action, Context};
-use crate::failure::Failure;
 use crate::resources::{Lack, decoded, is_name, listed, placed};
-use crate::wire::object::LifecycleObject;
 
 /// A selection of the resources that an object owns.
 ///

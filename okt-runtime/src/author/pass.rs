@@ -12,6 +12,8 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, StateId, Step, reasons};
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,9 +22,7 @@ pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
 use crate::author::context::Context;
-use crate::failure::Failure;
 use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
-use crate::wire::object::LifecycleObject;
 
 /// Takes the steps of a pass, by the handlers of an application.
 pub(crate) trait Steps<K: LifecycleObject>: Sync {

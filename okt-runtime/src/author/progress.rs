@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::wire::limits::PROGRESS_LIMIT;
+use okt_wire::limits::PROGRESS_LIMIT;
 
 /// The newest text of one action, shared between its handler and the reconciliations.
 #[derive(Clone)]

@@ -15,15 +15,15 @@ use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::record::Phase;
 use okt_core::{Lifecycle, StateId};
+use okt_sharding::ranges::{Range, Ranges};
+use okt_wire::object::LifecycleObject;
+use okt_wire::pruned::{Pruned, decode, field};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
 use crate::cache::packed::Packed;
-use crate::cache::pruned::{Pruned, decode, field};
 use crate::cache::queue::{Place, Urgency};
-use crate::sharding::ranges::{Range, Ranges};
-use crate::wire::object::LifecycleObject;
 
 /// An object that is reconciled again within this time is kept decoded.
 const OFTEN: Duration = Duration::from_secs(5);

@@ -9,8 +9,8 @@ use kube::{Api, Client, Resource};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::cache::pruned::{Pruned, decode};
-use crate::wire::object::LifecycleObject;
+use okt_wire::object::LifecycleObject;
+use okt_wire::pruned::{Pruned, decode};
 
 /// An object that may not decode, so that one bad object does not stop the others.
 ///

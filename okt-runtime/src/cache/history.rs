@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kube::api::ListParams;
+use okt_wire::api_timeout::{answer, retry_after};
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::chain;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::api_timeout::{answer, retry_after};
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
-use crate::texts::chain;
-use crate::wire::object::LifecycleObject;
 
 /// How often the history is checked although nothing seems wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);

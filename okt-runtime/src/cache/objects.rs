@@ -5,11 +5,11 @@ use std::sync::{PoisonError, RwLock};
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
+use okt_sharding::ranges::{Range, Ranges};
+use okt_wire::object::LifecycleObject;
 use tokio::sync::broadcast;
 
 use crate::cache::cached::Cached;
-use crate::sharding::ranges::{Range, Ranges};
-use crate::wire::object::LifecycleObject;
 
 /// The objects of a kind that this process has listed and watches.
 pub(crate) struct Objects<K: LifecycleObject> {

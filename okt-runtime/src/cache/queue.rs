@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use crate::clock::after;
-use crate::telemetry::metrics::controller::Controller;
-use crate::telemetry::operators::QueueState;
+use okt_telemetry::metrics::controller::Controller;
+use okt_telemetry::operators::QueueState;
+use okt_wire::clock::after;
 
 /// Why an object is due, in the order of urgency; the last is the most urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

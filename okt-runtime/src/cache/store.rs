@@ -10,14 +10,14 @@ use kube::Resource;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use okt_sharding::ranges::Ranges;
+use okt_wire::object::LifecycleObject;
 use serde::de::Error as _;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::cached::{Cached, reference};
 use crate::cache::objects::{Change, Objects};
-use crate::sharding::ranges::Ranges;
-use crate::wire::object::LifecycleObject;
 
 /// How many changes a reader of events may be behind before it gets a list instead.
 const BEHIND: usize = 256;

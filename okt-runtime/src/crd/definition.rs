@@ -7,8 +7,8 @@ use okt_core::{Graph, Lifecycle};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::wire::desired::Desired;
-use crate::wire::object::{LifecycleObject, has_lifecycle};
+use okt_wire::desired::Desired;
+use okt_wire::object::{LifecycleObject, has_lifecycle};
 
 /// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::Graph::json`]).
 pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";

@@ -8,13 +8,13 @@ use kube::Api;
 use kube::runtime::watcher;
 use okt_core::stored::{StoredGraph, Unread};
 use okt_core::{Graph, Lifecycle};
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::chain;
+use okt_wire::watch::{Connection, retried};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::crd::definition::{GRAPH_ANNOTATION, crd};
-use crate::texts::chain;
-use crate::watch::{Connection, retried};
-use crate::wire::object::LifecycleObject;
 
 /// Whether the CRD in the cluster fits this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 use okt_core::{Graph, reasons};
 use serde_json::{Value, json};
 
-use crate::sharding::ranges::RANGES;
+use okt_sharding::ranges::RANGES;
 
 /// The page about the alerts.
 const PAGE: &str = "https://docs.rs/okt/latest/okt/alerts/index.html";

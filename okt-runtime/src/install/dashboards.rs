@@ -5,10 +5,10 @@
 //! that Grafana publishes.
 
 use okt_core::{Graph, Mark, State};
+use okt_wire::texts::cut;
 use serde_json::{Value, json};
 
 use super::alerts::Monitored;
-use crate::texts::cut;
 
 /// The version of Grafana's schema.
 const SCHEMA: u32 = 39;

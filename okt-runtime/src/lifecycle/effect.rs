@@ -9,13 +9,13 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
+use okt_wire::status::Status;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::reconcile::report::StatusPatch;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
-use crate::wire::status::Status;
 
 /// What a [`Reconciliation`](super::Reconciliation) asks for next.
 ///

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use okt_core::Lifecycle;
 use okt_core::backoff::Backoff;
+use okt_wire::clock::Clock;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::reconcile::memory::Remembered;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
 /// How often an application is observed if nothing happens.
 const OBSERVE_EVERY: Duration = Duration::from_secs(30);

@@ -10,14 +10,18 @@ use okt_core::machine::{
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
+use okt_reach::Failure;
+use okt_wire::clock::moment;
+use okt_wire::object::{LifecycleObject, lifecycle_of};
+use okt_wire::read;
+use okt_wire::revision::{Referred, Revision};
+use okt_wire::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::effect::{Content, Effect, Work, Write};
 use super::memory::{Memory, Settings, Taken};
 use crate::author::observation::Observation;
-use crate::clock::moment;
-use crate::failure::Failure;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
 use crate::reconcile::leftover::{inherited, removal};
@@ -26,10 +30,6 @@ use crate::reconcile::reading;
 use crate::reconcile::render::failed;
 use crate::reconcile::report::{NotRecorded, Report, confirm};
 use crate::resources::OwnedStatus;
-use crate::wire::object::{LifecycleObject, lifecycle_of};
-use crate::wire::read;
-use crate::wire::revision::{Referred, Revision};
-use crate::wire::status::Status;
 
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
 const ACTS: OperatorFacts = OperatorFacts {

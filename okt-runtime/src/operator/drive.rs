@@ -9,6 +9,10 @@ use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::machine::Requeue;
+use okt_sharding::gate::GateMember;
+use okt_sharding::ranges::Ranges;
+use okt_telemetry::metrics::controller::{Controller, Reconciled};
+use okt_wire::texts::panic_text;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,10 +32,6 @@ use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::resources::Name;
-use crate::sharding::gate::GateMember;
-use crate::sharding::ranges::Ranges;
-use crate::telemetry::metrics::controller::{Controller, Reconciled};
-use crate::texts::panic_text;
 
 /// Watches, queues and reconciles objects, until `stopping` is cancelled and the running reconciliations have ended.
 ///

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use okt_wire::annotations::{is_abandoned, is_paused};
+use okt_wire::pruned::field;
 
 use crate::author::application::{Application, revision_of};
 use crate::cache::cached::Cached;
-use crate::cache::pruned::field;
-use crate::wire::annotations::{is_abandoned, is_paused};
 
 /// A property of an object, as a hash; none if the object does not have it.
 pub(crate) type Property<K> = Arc<dyn Fn(&K) -> Option<u64> + Send + Sync>;

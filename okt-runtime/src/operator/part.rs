@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use kube::Resource;
 use okt_core::Lifecycle;
+use okt_sharding::gate::{Access, GateMember};
+use okt_sharding::ranges::RANGES;
+use okt_telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNOWN};
+use okt_wire::watch::TOO_SILENT;
 
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Unsettled;
@@ -13,9 +17,6 @@ use crate::cache::objects::Objects;
 use crate::crd::readiness::Readiness;
 use crate::operator::watching::QueueOf;
 use crate::reconcile::shared::Shared;
-use crate::sharding::gate::{Access, GateMember};
-use crate::telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNOWN};
-use crate::watch::TOO_SILENT;
 
 /// The part of an operator in one namespace, or all of it.
 pub(super) struct OperatorPart<A: Application> {
@@ -89,6 +90,12 @@ impl<A: Application> Inspected for OperatorPart<A> {
     }
 
     fn replica(&self) -> Option<Replica> {
-        self.shared.gate.replica()
+        let share = self.shared.gate.share()?;
+        Some(Replica {
+            group: share.group,
+            ranges: share.ranges.len(),
+            of: usize::from(RANGES),
+            epoch: share.epoch,
+        })
     }
 }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::{Stream, stream};
 use kube::runtime::reflector::ObjectRef;
 use okt_core::machine::Requeue;
+use okt_wire::clock::after;
+use okt_wire::object::LifecycleObject;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cache::cached::{Cached, WeakCached};
-use crate::clock::after;
-use crate::wire::object::LifecycleObject;
 
 /// The minimum number of entries before obsolete ones are removed.
 const FEW: usize = 1024;

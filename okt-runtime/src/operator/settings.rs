@@ -1,10 +1,10 @@
 //! The settings of one drive: its namespace, and how it is watched.
 
 use kube::runtime::watcher;
+use okt_telemetry::monitoring::Measured;
 use tokio_util::sync::CancellationToken;
 
 use crate::operator::news::Property;
-use crate::telemetry::monitoring::Measured;
 
 /// The settings of one drive: its namespace, and how it is watched.
 pub(crate) struct Settings<K> {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use okt_wire::clock::after;
 use tokio::time::{Instant, sleep_until};
 
-use crate::clock::after;
 use crate::resources::Name;
 
 /// The minimum average time between two wake-ups of an object.

@@ -14,6 +14,12 @@ use futures::{Stream, StreamExt};
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use okt_sharding::gate::GateMember;
+use okt_sharding::ranges::{Range, Ranges};
+use okt_sharding::selector::only;
+use okt_wire::clock::{after, until};
+use okt_wire::texts::LastError;
+use okt_wire::watch::retried;
 use tokio::time::Instant;
 
 use crate::author::application::Application;
@@ -21,7 +27,6 @@ use crate::cache::cached::{Cached, decode_only};
 use crate::cache::guarded::api;
 use crate::cache::objects::{Objects, range_of};
 use crate::cache::queue::{Queue, Urgency};
-use crate::clock::{after, until};
 use crate::operator::error::OperatorError;
 use crate::operator::news::{Property, is_news};
 use crate::operator::requeues::Requeues;
@@ -29,11 +34,6 @@ use crate::operator::settings::Settings;
 use crate::reconcile::memory::Disappeared;
 use crate::reconcile::shared::Shared;
 use crate::resources::name_of;
-use crate::sharding::gate::GateMember;
-use crate::sharding::ranges::{Range, Ranges};
-use crate::sharding::selector::only;
-use crate::texts::LastError;
-use crate::watch::retried;
 
 /// How long the ranges must stay the same before one watch replaces several.
 const REST: Duration = Duration::from_mins(1);

@@ -10,6 +10,13 @@ use futures::{FutureExt, StreamExt};
 use http::Method;
 use kube::{Client, Resource};
 use okt_core::{Lifecycle, StateId};
+use okt_sharding::gate::Gate;
+use okt_sharding::ranges::Ranges;
+use okt_telemetry::Telemetry;
+use okt_wire::clock::Clock;
+use okt_wire::object::{LifecycleObject, lifecycle_of};
+use okt_wire::texts::{panic_text, seconds};
+use okt_wire::watch::Connection;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,16 +24,9 @@ use super::difference::difference;
 use super::dry_run::{Record, Tried};
 use crate::author::application::Application;
 use crate::author::context::{Context, StateOnRecord};
-use crate::clock::Clock;
 use crate::resources::{
     AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, Resources, Site, Watches,
 };
-use crate::sharding::gate::Gate;
-use crate::sharding::ranges::Ranges;
-use crate::telemetry::Telemetry;
-use crate::texts::{panic_text, seconds};
-use crate::watch::Connection;
-use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// How long the lists of other kinds may take.
 const PATIENCE: Duration = Duration::from_mins(1);

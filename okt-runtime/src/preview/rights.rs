@@ -9,9 +9,9 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use okt_wire::texts::said_by_api;
 
 use crate::install::rbac::{Rbac, ServiceAccount};
-use crate::texts::said_by_api;
 
 /// How many questions are asked at once.
 const CONCURRENT: usize = 8;

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "serve")]
+use okt_serve::{ListenAddress, ListenAddressError};
+use okt_sharding::membership::Shards;
+use okt_telemetry::kube_events::EventPolicy;
 #[cfg(feature = "logs")]
 use tracing_subscriber::EnvFilter;
 #[cfg(feature = "logs")]
@@ -12,10 +16,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::install::rbac::ServiceAccount;
 use crate::resources::is_label;
-use crate::sharding::membership::Shards;
-use crate::telemetry::kube_events::EventPolicy;
-#[cfg(feature = "serve")]
-use crate::telemetry::serve::{ListenAddress, ListenAddressError};
 
 /// Runs the operator, or prints what installs it.
 #[derive(Parser)]
@@ -405,17 +405,6 @@ fn lease_duration(text: &str) -> Result<Duration, &'static str> {
     is_sane
         .then_some(time)
         .ok_or("a lease is valid for 3 s to 1 h")
-}
-
-impl Shards {
-    /// Returns the value of the option `--shards`.
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::One => "1".to_owned(),
-            Self::AtMost(limit) => limit.to_string(),
-            Self::Auto => "auto".to_owned(),
-        }
-    }
 }
 
 #[cfg(feature = "secure-metrics")]

@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::program::command_line::{Command as Sub, CommandLine, Run};
-    use crate::sharding::membership::Shards;
+    use okt_sharding::membership::Shards;
 
     fn run(file: &str, arguments: &[&str]) -> Result<Run, String> {
         let mut config = tempfile::NamedTempFile::new().expect("a file");

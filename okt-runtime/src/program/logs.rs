@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(feature = "otel")]
+use okt_telemetry::receivers::collector::Traces;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
@@ -14,8 +16,6 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use super::command_line::{LOG, LogFormat, Run, filter};
 use super::config;
-#[cfg(feature = "otel")]
-use crate::receivers::collector::Traces;
 
 /// How often the file is read.
 const POLL: Duration = Duration::from_secs(5);

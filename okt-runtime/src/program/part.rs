@@ -10,22 +10,22 @@ use futures::future::LocalBoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use okt_core::{Graph, Lifecycle};
+use okt_sharding::gate::Gate;
+use okt_telemetry::kube_events::EventPolicy;
+use okt_telemetry::monitoring::Monitoring;
+#[cfg(feature = "cloudevents")]
+use okt_telemetry::receivers::cloud_events::CloudEvents;
+use okt_wire::api_timeout::limit_answers;
+use okt_wire::object::has_lifecycle;
+use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_timeout::limit_answers;
 use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::{Rbac, ServiceAccount};
 use crate::operator::{Operator, OperatorError};
 use crate::preview::{Preview, Record, preview};
-#[cfg(feature = "cloudevents")]
-use crate::receivers::cloud_events::CloudEvents;
-use crate::sharding::gate::Gate;
-use crate::telemetry::kube_events::EventPolicy;
-use crate::telemetry::monitoring::Monitoring;
-use crate::texts::chain;
 #[cfg(feature = "map")]
 use crate::view::Kind;
-use crate::wire::object::has_lifecycle;
 
 /// An [`Operator`], or an [`Application`] for an operator with default settings.
 pub trait IntoOperator {

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use kube::{Client, Config};
+use okt_wire::texts::chain;
 
 use super::command_line::PreviewOptions;
 use super::part::{Part, Previewed, Task};
 use crate::install::rbac::{ServiceAccount, lease_roles};
 use crate::preview::{Preview, dry_run, text};
-use crate::texts::chain;
 
 /// The exit code if the release would change something.
 const CHANGES: u8 = 3;

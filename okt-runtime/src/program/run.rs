@@ -6,6 +6,21 @@ use std::pin::pin;
 use futures::future::try_join_all;
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
+#[cfg(any(feature = "cloudevents", feature = "otel"))]
+use okt_reach::reach::Reach;
+#[cfg(feature = "serve")]
+use okt_serve::ListenAddress;
+use okt_sharding::gate::Gate;
+use okt_sharding::membership::{Group, Membership, Shards};
+use okt_telemetry::kube_events::EventPolicy;
+use okt_telemetry::monitoring::Monitoring;
+use okt_telemetry::operators::controller;
+#[cfg(feature = "cloudevents")]
+use okt_telemetry::receivers::cloud_events::CloudEvents;
+#[cfg(feature = "otel")]
+use okt_telemetry::receivers::collector::Traces;
+use okt_wire::limit::limit_requests;
+use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
 #[cfg(feature = "serve")]
 use tokio_util::task::AbortOnDropHandle;
@@ -20,21 +35,6 @@ use super::logs;
 use super::part::{Limits, Part, Surroundings, Task};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
-use crate::limit::limit_requests;
-#[cfg(any(feature = "cloudevents", feature = "otel"))]
-use crate::reach::Reach;
-#[cfg(feature = "cloudevents")]
-use crate::receivers::cloud_events::CloudEvents;
-#[cfg(feature = "otel")]
-use crate::receivers::collector::Traces;
-use crate::sharding::gate::Gate;
-use crate::sharding::membership::{Group, Membership, Shards};
-use crate::telemetry::kube_events::EventPolicy;
-use crate::telemetry::monitoring::Monitoring;
-use crate::telemetry::operators::controller;
-#[cfg(feature = "serve")]
-use crate::telemetry::serve::ListenAddress;
-use crate::texts::chain;
 #[cfg(feature = "map")]
 use crate::view::Map;
 

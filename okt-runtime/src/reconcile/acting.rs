@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use okt_core::{Cause, Lifecycle, State};
 
-use crate::wire::status::{ActingTime, Position};
+use okt_wire::status::{ActingTime, Position};
 
 /// How long a process that begins to act looks at what is there before a deadline comes.
 const LOOK: Duration = Duration::from_mins(1);

@@ -8,20 +8,20 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::Resource;
 use okt_core::{Answer, Dispatch, Lifecycle, reasons};
+use okt_reach::Failure;
+use okt_telemetry::event::{self, Occurrence, Outcome};
+use okt_telemetry::traces;
+use okt_wire::texts::{panic_text, seconds};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
-use crate::failure::Failure;
 use crate::reconcile::permits::Permit;
 use crate::reconcile::shared::Shared;
 use crate::reconcile::tasks::Running;
 use crate::resources::name_of;
-use crate::telemetry::event::{self, Occurrence, Outcome};
-use crate::telemetry::traces;
 use crate::test_hooks::{Attempt, AttemptFault, TestHooks};
-use crate::texts::{panic_text, seconds};
 
 /// How long cancelled work may take to clean up before it is dropped.
 const GRACE: Duration = Duration::from_secs(30);
@@ -70,11 +70,7 @@ pub(crate) fn start<A: Application>(
             sharing.telemetry.record::<A::Resource>(
                 action.object().meta(),
                 Occurrence::AttemptEnded {
-                    attempt: event::Attempt {
-                        id: action.id().to_owned(),
-                        number: action.attempt(),
-                        state: state.name(),
-                    },
+                    attempt: event::Attempt::new(action.id(), action.attempt(), state.name()),
                     outcome: Outcome::Cancelled,
                     took: action.attempt_age(),
                 },

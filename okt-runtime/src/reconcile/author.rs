@@ -5,12 +5,12 @@ use std::sync::Arc;
 use okt_core::conditions::{self, Way};
 use okt_core::machine::{Observe, PassReport, RunEnd, RunPass};
 use okt_core::{Lifecycle, StateId};
+use okt_wire::clock::moment;
+use okt_wire::object::has_lifecycle;
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf, StepsOf};
 use crate::author::pass::{Hands, run};
-use crate::clock::moment;
-use crate::wire::object::has_lifecycle;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Observes the application.

@@ -4,11 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::machine::StatusDiff;
 use okt_core::names::RESERVED;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
+use okt_wire::object::LifecycleObject;
+use okt_wire::status::{Position, Status};
 
 use super::acting;
 use crate::resources::Inventory;
-use crate::wire::object::LifecycleObject;
-use crate::wire::status::{Position, Status};
 
 /// The graph of the pass that an application runs, if it has one.
 pub(crate) type PassOf = Option<&'static Graph<'static>>;

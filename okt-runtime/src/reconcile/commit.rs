@@ -6,23 +6,23 @@ use okt_core::machine::{
     AddFinalizer, ChangeWork, Commit, Draft, DropFinalizer, Effect, RemoveLeftovers, Stored,
     TakeOver, WorkChange,
 };
+use okt_telemetry::Written;
+use okt_telemetry::event::Occurrence;
+#[cfg(feature = "otel")]
+use okt_telemetry::spans;
+use okt_telemetry::traces;
+use okt_wire::clock::moment;
+use okt_wire::read;
+use okt_wire::texts::chain;
 use serde_json::Value;
 use tracing::{Instrument, Span, field};
 
 use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::Application;
 use crate::cache::guarded::Guarded;
-use crate::clock::moment;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::DraftNews;
 use crate::reconcile::{finalizer, report};
-use crate::telemetry::Written;
-use crate::telemetry::event::Occurrence;
-#[cfg(feature = "otel")]
-use crate::telemetry::spans;
-use crate::telemetry::traces;
-use crate::texts::chain;
-use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Writes the status that was rendered last. The work changes only if that succeeds.

@@ -8,20 +8,20 @@ use okt_core::machine::{
     Retry, Setup, ShowFailure, ShowResult, StatusDiff, Stored, Write, WriteError,
 };
 use okt_core::{Lifecycle, reasons};
+use okt_telemetry::Written;
+use okt_wire::annotations;
+use okt_wire::api_timeout::retry_after;
+use okt_wire::clock::moment;
+use okt_wire::object::LifecycleObject;
+use okt_wire::refusal::Refusal;
+use okt_wire::texts::said_by_api;
 
 use super::occurrences::troubles;
 use super::reconciliation::Reconciliation;
-use crate::api_timeout::retry_after;
 use crate::author::application::{Application, StateOf};
-use crate::clock::moment;
 use crate::reconcile::change::{PassOf, change};
 use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{self, NotRecorded};
-use crate::refusal::Refusal;
-use crate::telemetry::Written;
-use crate::texts::said_by_api;
-use crate::wire::annotations;
-use crate::wire::object::LifecycleObject;
 
 impl Remembered {
     /// Takes the failure of a write: when it is retried, and what is reported.

@@ -3,15 +3,15 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
+use okt_telemetry::Written;
+use okt_telemetry::event::Occurrence;
+use okt_wire::api_timeout::answer;
+use okt_wire::object::LifecycleObject;
 use serde_json::{Value, json};
 
-use crate::api_timeout::answer;
 use crate::author::application::Application;
 use crate::cache::guarded::{Guarded, api};
 use crate::reconcile::shared::Shared;
-use crate::telemetry::Written;
-use crate::telemetry::event::Occurrence;
-use crate::wire::object::LifecycleObject;
 
 /// The name of the finalizer.
 pub const FINALIZER: &str = "okt.dev/lifecycle";

@@ -6,11 +6,11 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::machine::StatusDiff;
 use okt_core::record::Recorded;
+use okt_wire::object::LifecycleObject;
+use okt_wire::status::Status;
 use serde_json::{Map, Value, json};
 
 use crate::reconcile::change::{PassOf, change, is_own};
-use crate::wire::object::LifecycleObject;
-use crate::wire::status::Status;
 
 /// Returns the merge patch that removes those parts of the stored position and of OKT's conditions that this status
 /// does not have; none if there are none.

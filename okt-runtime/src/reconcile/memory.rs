@@ -12,17 +12,17 @@ use okt_core::conditions::Condition;
 use okt_core::machine::{LastWrite, Machine};
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, StateId};
+use okt_reach::Failure;
+use okt_sharding::ranges::{Range, Ranges};
+use okt_telemetry::event::{Attempt, Occurrence};
+use okt_wire::clock::moment;
+use okt_wire::read;
+use okt_wire::status::Position;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::moment;
-use crate::failure::Failure;
 use crate::reconcile::acting::has_deadline;
 use crate::reconcile::work::{ActionRun, Work};
 use crate::resources::OwnedMemory;
-use crate::sharding::ranges::{Range, Ranges};
-use crate::telemetry::event::{Attempt, Occurrence};
-use crate::wire::read;
-use crate::wire::status::Position;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]

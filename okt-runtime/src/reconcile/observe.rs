@@ -4,15 +4,15 @@ use okt_core::StateId;
 use okt_core::facts::Observed;
 use okt_core::machine::{ExtraResult, ObservationResult};
 use okt_core::{Lifecycle, reasons};
+use okt_reach::Failure;
+use okt_wire::limits::FAILURE_LIMIT;
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::{cut, seconds};
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::author::asked::Unanswered;
 use crate::author::observation::Observation;
-use crate::failure::Failure;
-use crate::texts::{cut, seconds};
-use crate::wire::limits::FAILURE_LIMIT;
-use crate::wire::object::LifecycleObject;
 
 /// An observation, for the machine and for people.
 pub(crate) struct Sighting {

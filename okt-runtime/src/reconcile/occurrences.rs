@@ -5,12 +5,12 @@ use kube::Resource;
 use okt_core::decide::{Ending, Go, Verdict};
 use okt_core::machine::{Cancel, Draft, WorkChange};
 use okt_core::{Lifecycle, reasons};
+use okt_telemetry::event::{Occurrence, Outcome};
+use okt_wire::object::LifecycleObject;
+use okt_wire::status::{Position, RecordedFailure, Status};
 
 use super::reconciliation::{Reconciliation, StatusOf};
 use crate::author::application::{Application, StateOf};
-use crate::telemetry::event::{Occurrence, Outcome};
-use crate::wire::object::LifecycleObject;
-use crate::wire::status::{Position, RecordedFailure, Status};
 
 /// Returns the troubles that a new status reports and the old one does not, each reason once: the object stalled or
 /// holds, an attempt failed, a name belongs to another owner.

@@ -3,12 +3,12 @@
 use kube::Resource;
 use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult, ResourceStatus};
 use okt_core::{Lifecycle, StateId, reasons};
+use okt_reach::Failure;
+use okt_wire::clock::moment;
 use tokio::time::Instant;
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
-use crate::clock::moment;
-use crate::failure::Failure;
 use crate::reconcile::shared::Shared;
 use crate::resources::{AllowedWrites, OwnedStatus, Pace, Resources, Site};
 

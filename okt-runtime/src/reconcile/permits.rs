@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::clock::after;
+use okt_wire::clock::after;
 
 /// The default number of attempts that run at the same time.
 pub(crate) const ACTIONS: usize = 4096;

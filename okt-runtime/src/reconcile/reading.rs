@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::machine::{Object, WorkId};
+use okt_wire::annotations;
+use okt_wire::clock::Clock;
+use okt_wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
+use okt_wire::read;
 
 use super::acting;
 use super::leftover::inherited;
-use crate::clock::Clock;
 use crate::reconcile::finalizer;
-use crate::wire::annotations;
-use crate::wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
-use crate::wire::read;
 
 /// Reads the metadata of an object.
 pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {

@@ -7,6 +7,10 @@ use kube::Resource;
 use okt_core::Lifecycle;
 use okt_core::machine::{Object, Setup, Stored};
 use okt_core::record::Recorded;
+use okt_wire::clock::moment;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
+use okt_wire::status::{Position, Status};
 use serde_json::Value;
 
 use super::reading;
@@ -16,12 +20,8 @@ use crate::author::context::Context;
 use crate::author::pass::FinishedRun;
 use crate::cache::cached::PlaceOf;
 use crate::cache::guarded::Guarded;
-use crate::clock::moment;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
-use crate::wire::status::{Position, Status};
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 

@@ -10,20 +10,20 @@ use okt_core::machine::{
 use okt_core::pass::PassRun;
 use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
+use okt_reach::Failure;
+use okt_wire::clock::moment;
+use okt_wire::object::{LifecycleObject, has_lifecycle};
+use okt_wire::read;
+use okt_wire::status::{RecordedFailure, Status};
 
 use super::reconciliation::{Reconciliation, StatusOf, counts_wall_time};
 use crate::author::application::{Application, StateOf};
 use crate::author::pass::FinishedRun;
 use crate::author::progress::Progress;
-use crate::clock::moment;
-use crate::failure::Failure;
 use crate::reconcile::change::{SUMMARY, change, is_own};
 use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{Report, dated};
 use crate::resources::OwnedStatus;
-use crate::wire::object::{LifecycleObject, has_lifecycle};
-use crate::wire::read;
-use crate::wire::status::{RecordedFailure, Status};
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Renders the status of a draft, and compares it with the stored one.

@@ -2,7 +2,6 @@
 //! `unreadable` writes a status.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,23 +16,23 @@ use okt_core::machine::Draft;
 use okt_core::record::{Phase, Record};
 use okt_core::trail::Trail;
 use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
+use okt_wire::api_timeout::answer;
+use okt_wire::cause;
+use okt_wire::desired::{Desired, StateName};
+use okt_wire::limits::HISTORY_LIMIT;
+use okt_wire::object::{LifecycleObject, LifecycleSpec};
+use okt_wire::read;
+use okt_wire::status::{
+    ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
+    Transition,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::acting::{self, Elapsed};
 use super::leftover::unclaimed;
-use crate::api_timeout::answer;
 use crate::cache::guarded::{Guarded, api};
 use crate::resources::OwnedStatus;
-use crate::wire::cause;
-use crate::wire::desired::{Desired, StateName};
-use crate::wire::limits::HISTORY_LIMIT;
-use crate::wire::object::{LifecycleObject, LifecycleSpec};
-use crate::wire::read;
-use crate::wire::status::{
-    ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
-    Transition,
-};
 
 /// The field manager of everything that OKT writes to a status.
 pub const FIELD_MANAGER: &str = "okt";
@@ -155,7 +154,6 @@ impl<K: LifecycleObject> Report<'_, K> {
             history: self.history(record, went),
             delivered: kept.map_or(self.delivered, |old| old.delivered),
             graph: kept.map_or(self.graph, |old| old.graph.as_str()).to_owned(),
-            of: PhantomData,
         }
     }
 

@@ -7,6 +7,12 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::Graph;
 use okt_core::backoff::Backoff;
 use okt_core::machine::{Graphs, OperatorFacts, Setup};
+use okt_sharding::gate::{Access, Gate, GateMember};
+use okt_sharding::ranges::{Range, Ranges};
+use okt_telemetry::Telemetry;
+use okt_wire::clock::Clock;
+use okt_wire::object::{LifecycleObject, lifecycle_of};
+use okt_wire::watch::Connection;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -15,18 +21,12 @@ use crate::author::asked::CallPermits;
 use crate::author::context::Context;
 use crate::cache::cached::Cached;
 use crate::cache::history::History;
-use crate::clock::Clock;
 use crate::crd::readiness::Readiness;
 use crate::reconcile::memory::Memory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
-use crate::sharding::gate::{Access, Gate, GateMember};
-use crate::sharding::ranges::{Range, Ranges};
-use crate::telemetry::Telemetry;
 use crate::test_hooks::TestHooks;
-use crate::watch::Connection;
-use crate::wire::object::{LifecycleObject, lifecycle_of};
 
 /// The values that all reconciliations of one operator share.
 pub(crate) struct Shared<A: Application> {

@@ -7,9 +7,12 @@ use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
+use okt_telemetry::event::Occurrence;
+use okt_wire::api_timeout::answer;
+use okt_wire::read;
+use okt_wire::texts::chain;
 
 use super::reconciliation::Reconciliation;
-use crate::api_timeout::answer;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
@@ -18,9 +21,6 @@ use crate::cache::guarded::api;
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose};
 use crate::resources::name_of;
-use crate::telemetry::event::Occurrence;
-use crate::texts::chain;
-use crate::wire::read;
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Starts the work on record, unless it has to wait for the task before it or for a permit.

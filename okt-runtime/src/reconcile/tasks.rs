@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use okt_core::Answer;
+use okt_reach::Failure;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
 use crate::resources::Name;
 
 /// At this number of names those whose tasks are over are forgotten.

@@ -7,25 +7,25 @@ use okt_core::conditions::bounded;
 use okt_core::machine::{Decision, Effect, Object, Readable, Requeue, ShowUnreadable};
 use okt_core::pass::PassRun;
 use okt_core::reasons;
+use okt_telemetry::Written;
+use okt_telemetry::event::Occurrence;
+use okt_wire::api_timeout::answer;
+use okt_wire::clock::moment;
+use okt_wire::object::has_lifecycle;
+use okt_wire::pruned;
+use okt_wire::read;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::failure::stalled;
 use super::reading;
-use crate::api_timeout::answer;
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
 use crate::cache::guarded::api;
-use crate::cache::pruned;
-use crate::clock::moment;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{FIELD_MANAGER, StatusPatch};
 use crate::reconcile::shared::Shared;
-use crate::telemetry::Written;
-use crate::telemetry::event::Occurrence;
-use crate::wire::object::has_lifecycle;
-use crate::wire::read;
 
 /// An object that does not decode.
 struct Unreadable<'a> {

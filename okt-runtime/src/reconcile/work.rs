@@ -3,13 +3,13 @@
 use okt_core::Answer;
 use okt_core::facts::ActionResult;
 use okt_core::machine::{Draft, Machine, Start, TaskId, WorkChange, WorkId};
+use okt_reach::Failure;
+use okt_telemetry::event::Attempt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
-use crate::failure::Failure;
 use crate::reconcile::tasks::Running;
-use crate::telemetry::event::Attempt;
 
 /// The maximum number of reasons that are reported of one run of an action.
 const REPORTED: usize = 16;
@@ -50,11 +50,7 @@ impl ActionRun {
 
     /// Returns an attempt of this run.
     pub(crate) fn attempt(&self, number: u32) -> Attempt {
-        Attempt {
-            id: self.id.clone(),
-            number,
-            state: self.state,
-        }
+        Attempt::new(&*self.id, number, self.state)
     }
 }
 

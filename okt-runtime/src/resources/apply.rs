@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -24,9 +27,6 @@ use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};
 use super::stamp::{Applied, Stamper};
-use crate::failure::Failure;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
 /// How long a rollout may wait for Pods of an earlier revision: as long as a Deployment may make no progress.
 const STUCK: Duration = Duration::from_mins(10);

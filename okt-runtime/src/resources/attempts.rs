@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use okt_core::StateId;
 use okt_core::backoff::Backoff;
+use okt_reach::Failure;
 use tokio::time::Instant;
 
 use super::names::Key;
-use crate::failure::Failure;
 
 /// The shortest time without an attempt after which the next attempt need not wait.
 const QUIET: Duration = Duration::from_secs(30);

@@ -10,6 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
+use okt_sharding::gate::Gate;
+use okt_sharding::ranges::Ranges;
+use okt_wire::clock::{after, until};
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::{LastError, said_by_watch};
+use okt_wire::watch::{Connection, retried};
+use okt_wire::{read, revision};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -22,13 +29,6 @@ use super::names::{Key, Misnamed, Name, placed};
 use super::ready::{Lack, is_judged_by_conditions, lack};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
-use crate::clock::{after, until};
-use crate::sharding::gate::Gate;
-use crate::sharding::ranges::Ranges;
-use crate::texts::{LastError, said_by_watch};
-use crate::watch::{Connection, retried};
-use crate::wire::object::LifecycleObject;
-use crate::wire::{read, revision};
 
 /// The page size of a list, in objects.
 pub(crate) const PAGE: u32 = 500;

@@ -1,5 +1,6 @@
 //! Caches that are filled by hand, for tests of handlers.
 
+use okt_wire::object::LifecycleObject;
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -8,7 +9,6 @@ use super::index::Side;
 use super::kept::Kept;
 use super::stamp::Stamper;
 use super::watches::Watches;
-use crate::wire::object::LifecycleObject;
 
 /// The objects in a cache that is filled by hand, as JSON.
 #[derive(Default)]

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use okt_wire::object::LifecycleObject;
+
 use super::declared::Resources;
 use super::kept::Kept;
 use super::names::Key;
 use super::site::{Site, listed};
-use crate::wire::object::LifecycleObject;
 
 /// The objects that an object owns.
 pub(super) type Owned = BTreeMap<Key, Arc<Kept>>;

@@ -18,13 +18,13 @@ use std::fmt;
 use kube::Resource;
 use kube::core::ApiResource;
 use okt_core::machine::StatusDiff;
+use okt_wire::read::hex;
 use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::Key;
 use super::ready::End;
-use crate::wire::read::hex;
 
 /// The number of hexadecimal digits of an entry of an earlier release.
 const HASH_LENGTH: usize = 24;

@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::PropagationPolicy;
 use kube::core::{ApiResource, DynamicResourceScope};
+use okt_wire::pruned::{self, Pruned, pruned_metadata};
+use okt_wire::read::revision;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -20,8 +22,6 @@ use super::stamp::{
     PROPAGATION_ANNOTATION, PRUNE_ALLOWED, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use crate::cache::packed::Packed;
-use crate::cache::pruned::{self, Pruned, pruned_metadata};
-use crate::wire::read::revision;
 
 /// An object that an application owns or refers to.
 #[derive(Clone, Debug)]

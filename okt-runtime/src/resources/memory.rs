@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 use tokio::time::Instant;
 
 use super::apply::{Accepted, AllowedWrites, Applying};
@@ -11,8 +13,6 @@ use super::declared::Resources;
 use super::names::Key;
 use super::report::{ApplyReport, OwnedStatus};
 use super::site::Site;
-use crate::failure::Failure;
-use crate::wire::object::LifecycleObject;
 
 /// How long an application is asked what to keep of an object that is being deleted.
 const ASKED: Duration = Duration::from_mins(10);

@@ -5,6 +5,8 @@
 //! resource can change all of it but its uid, so a uid that is on record proves more than what the resource says.
 
 use kube::Resource;
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 use serde_json::Value;
 
 use super::declared::{Declared, Owner};
@@ -14,8 +16,6 @@ use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
 use super::stamp::{OWNER_KIND_LABEL, named};
-use crate::failure::Failure;
-use crate::wire::object::LifecycleObject;
 
 impl<K: LifecycleObject> Site<'_, K> {
     /// Returns what the status of the owner records.

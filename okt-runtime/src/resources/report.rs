@@ -6,9 +6,9 @@ use std::time::Duration;
 use okt_core::conditions;
 use okt_core::machine::ResourceStatus;
 use okt_core::pass::Operations;
+use okt_reach::Failure;
 
 use super::site::listed;
-use crate::failure::Failure;
 
 /// The status of the resources of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

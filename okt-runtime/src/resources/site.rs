@@ -9,6 +9,11 @@ use kube::api::{
 use kube::core::{ApiResource, Request, Status};
 use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
+use okt_reach::Failure;
+use okt_wire::api_timeout::{answer, retry_after};
+use okt_wire::object::LifecycleObject;
+use okt_wire::refusal::Refusal;
+use okt_wire::texts::{chain, said_by_api};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -17,11 +22,6 @@ use super::kept::Kept;
 use super::kind::Kind;
 use super::names::{Key, Place, is_label, is_name};
 use super::stamp::OWNER_LABEL;
-use crate::api_timeout::{answer, retry_after};
-use crate::failure::Failure;
-use crate::refusal::Refusal;
-use crate::texts::{chain, said_by_api};
-use crate::wire::object::LifecycleObject;
 
 /// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";

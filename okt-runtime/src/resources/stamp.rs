@@ -2,6 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::reasons::resources as reasons;
+use okt_reach::Failure;
+use okt_sharding::ranges::{Ranges, prefix};
+use okt_wire::object::LifecycleObject;
+use okt_wire::read::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -10,10 +14,6 @@ use super::kind::Kind;
 use super::managers::take_at;
 use super::names::Key;
 use super::plain::{clean, encode, entry, field};
-use crate::failure::Failure;
-use crate::sharding::ranges::{Ranges, prefix};
-use crate::wire::object::LifecycleObject;
-use crate::wire::read::hex;
 
 /// The label that holds the uid of the owner of an object.
 pub const OWNER_LABEL: &str = "okt.dev/owner";

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::Resource;
+use okt_reach::Failure;
+use okt_wire::limits::{RECORDED_BYTES, RECORDED_LIMIT};
+use okt_wire::object::LifecycleObject;
 use tokio::time::Instant;
 
 use super::apply::{Applying, Wanted};
@@ -16,9 +19,6 @@ use super::kept::Kept;
 use super::kind::Kind;
 use super::names::{Key, Place};
 use super::site::{Site, unreadable};
-use crate::failure::Failure;
-use crate::wire::limits::{RECORDED_BYTES, RECORDED_LIMIT};
-use crate::wire::object::LifecycleObject;
 
 /// How long objects wait that the status has no room for.
 const ROOM: Duration = Duration::from_mins(1);

@@ -7,12 +7,12 @@ use std::thread;
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use okt_core::reasons::resources as reasons;
+use okt_reach::Failure;
 use serde::Serialize;
 use serde_json::Value;
 use serde_saphyr::Error as YamlError;
 
 use super::declared::Declared;
-use crate::failure::Failure;
 
 /// The longest template, in bytes.
 const SOURCE_LIMIT: usize = 256 * 1024;

@@ -10,13 +10,13 @@ use kube::core::ApiResource;
 use kube::discovery::Scope;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
+use okt_wire::object::LifecycleObject;
+use okt_wire::texts::panic_text;
 use serde::de::DeserializeOwned;
 
 use super::kept::{Kept, decoded};
 use super::kind::Kind;
 use super::names::Name;
-use crate::texts::panic_text;
-use crate::wire::object::LifecycleObject;
 
 /// The kinds that your application owns, refers to or watches.
 ///

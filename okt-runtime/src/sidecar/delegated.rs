@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use okt_core::{Answer, Delegate, Delegated, Dispatch, Lifecycle, Mark};
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 
 use super::Agents;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::{Action, Context};
 use crate::author::observation::Observation;
-use crate::failure::Failure;
-use crate::wire::object::LifecycleObject;
 
 impl<K: LifecycleObject> Delegate<K::State> for Agents<K> {
     type Context = Action<K>;

@@ -5,7 +5,7 @@ use okt_core::reasons;
 use okt_sidecar::client::{ClientError, EndpointError};
 use okt_sidecar::wire::{ActionReport, Code, Mender, Phase, Problem};
 
-use crate::failure::Failure;
+use okt_reach::Failure;
 
 /// Work that an agent has done.
 #[derive(Clone, PartialEq, Eq, Debug)]

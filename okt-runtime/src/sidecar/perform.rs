@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use okt_core::Lifecycle;
+use okt_reach::Failure;
 use okt_sidecar::client::{Carried, ClientError, News, Order};
 use okt_sidecar::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
+use okt_telemetry::traces;
+use okt_wire::object::LifecycleObject;
+use okt_wire::read;
 use tokio::time::{Instant, sleep};
 
 use super::outcome::{self, Performed};
 use super::{Agents, owner_of};
 use crate::author::context::Action;
-use crate::failure::Failure;
-use crate::telemetry::traces;
-use crate::wire::object::LifecycleObject;
-use crate::wire::read;
 
 /// How long an operator that an agent refuses as outdated waits to lose the leadership, before it reports the refusal.
 const FENCED: Duration = Duration::from_mins(1);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use okt_core::Lifecycle;
 use okt_sidecar::wire::{AgentStatus, Owner, Seen};
+use okt_wire::object::LifecycleObject;
 
 use super::{Agents, owner_of};
 use crate::author::context::Context;
 use crate::author::observation::Observation;
-use crate::wire::object::LifecycleObject;
 
 /// The time limit of a request: less than an observation may take in all.
 const LIMIT: Duration = Duration::from_secs(8);

@@ -15,6 +15,8 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
+use okt_wire::texts::chain;
+use okt_wire::watch::retried;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,8 +24,6 @@ use super::stranger::Stranger;
 use super::text::clean;
 use crate::crd::definition::GRAPH_ANNOTATION;
 use crate::resources::PAGE;
-use crate::texts::chain;
-use crate::watch::retried;
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";

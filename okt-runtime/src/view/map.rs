@@ -18,15 +18,15 @@ use futures::stream::select_all;
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
+use okt_wire::api_timeout::limit_answers;
+use okt_wire::texts::said_by_watch;
 
 use self::board::Board;
 pub use self::serve::MapError;
 use super::kind::Kind;
 use super::object::View;
 use super::text::plain;
-use crate::api_timeout::limit_answers;
 use crate::resources::PAGE;
-use crate::texts::said_by_watch;
 
 /// How often the map forgets watches that have failed and do not fail again.
 const SETTLING: Duration = Duration::from_secs(15);

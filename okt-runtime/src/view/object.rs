@@ -7,15 +7,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
 use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{Cause, Graph, StateId};
+use okt_wire::annotations::PAUSED_ANNOTATION;
+use okt_wire::desired::{Desired, StateName};
+use okt_wire::status::{Position, RecordedAction, Status};
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
 use super::stranger::UNREADABLE;
 use super::text::{clean, way};
 use crate::author::no_lifecycle::NoLifecycle;
-use crate::wire::annotations::PAUSED_ANNOTATION;
-use crate::wire::desired::{Desired, StateName};
-use crate::wire::status::{Position, RecordedAction, Status};
 
 /// One object, with what its status says about its lifecycle.
 #[derive(Clone, Debug)]

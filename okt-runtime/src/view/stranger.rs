@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::cache::pruned::{self, Pruned, pruned_metadata};
+use okt_wire::pruned::{self, Pruned, pruned_metadata};
 
 /// The key under which the data of an object say why it cannot be read.
 pub(super) const UNREADABLE: &str = "why it cannot be read";

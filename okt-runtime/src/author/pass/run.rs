@@ -7,15 +7,15 @@ use std::time::Duration;
 use kube::Client;
 use okt_core::pass::{Operations, PassOutcome, PassRun, Step};
 use okt_core::{Answer, StateId, reasons};
+use okt_reach::Failure;
+use okt_wire::object::LifecycleObject;
 
 use super::{Pass, Steps, soonest};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
-use crate::failure::Failure;
 use crate::resources::{
     AllowedWrites, ApplyReport, Cluster, OwnedMemory, OwnedStatus, Pace, Resources, Site, listed,
 };
-use crate::wire::object::LifecycleObject;
 
 /// How long until a resource that is not ready is checked again, in case its event is lost.
 const UNREADY: Duration = Duration::from_mins(1);

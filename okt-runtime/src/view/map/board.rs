@@ -8,12 +8,12 @@ use axum::body::Bytes;
 use jiff::Timestamp;
 use okt_core::draw::{Places, roles};
 use okt_core::{Graph, Mark};
+use okt_wire::clock::after;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use crate::clock::after;
 use crate::view::kind::Kind;
 use crate::view::object::View;
 

@@ -16,14 +16,14 @@ use axum::routing::get;
 use futures::stream;
 use jiff::Timestamp;
 use kube::api::ListParams;
+use okt_serve::{ListenAddress, server};
+use okt_wire::texts::said_by_api;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep_until, timeout};
 
 use super::Map;
-use crate::telemetry::serve::{ListenAddress, server};
-use crate::texts::said_by_api;
 use crate::view::object::View;
 use crate::view::why::Why;
 

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use okt_core::reasons::{self, resources};
 use okt_core::record::Phase;
 use okt_core::{Graph, Mark, StateId};
+use okt_wire::refusal::Refusal;
 use serde::Serialize;
 
 use super::surroundings::{Group, Surroundings};
 use crate::reconcile::finalizer::FINALIZER;
-use crate::refusal::Refusal;
 use crate::view::object::View;
 use crate::view::text::age;
 

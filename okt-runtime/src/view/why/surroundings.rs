@@ -12,8 +12,8 @@ use kube::api::ListParams;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use okt_core::reasons::resources;
+use okt_sharding::lease::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 
-use crate::sharding::lease::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 use crate::view::object::View;
 use crate::view::text::plain;
 

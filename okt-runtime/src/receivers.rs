@@ -1,8 +1,0 @@
-//! Systems that receive what happens to objects: `CloudEvents`, and a collector of traces.
-//!
-//! Uses `telemetry`, `reach` and below. `program` sets them up.
-
-#[cfg(feature = "cloudevents")]
-pub(crate) mod cloud_events;
-#[cfg(feature = "otel")]
-pub(crate) mod collector;

@@ -1,0 +1,313 @@
+//! Members and tables as leases of the API server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease as Stored;
+use serde_json::{Value, json};
+
+use super::protocol::{Lease, Said};
+use super::ranges::RANGES;
+use super::table::{FORMAT, Name, Table};
+
+/// The label of all leases of a group; its value is the name of the group.
+pub const GROUP_LABEL: &str = "okt.dev/ranges";
+
+/// Whether a replica has read the CRDs and filled its caches.
+pub const READY_KEY: &str = "okt.dev/ready";
+
+/// The names of the CRDs of a group, separated by commas. No replica reads it: people and `why` do.
+pub const KINDS_KEY: &str = "okt.dev/kinds";
+
+const FORMAT_KEY: &str = "okt.dev/format";
+const RANGES_KEY: &str = "okt.dev/ranges";
+const HASH_KEY: &str = "okt.dev/hash-by";
+const VERSION_KEY: &str = "okt.dev/version";
+const EPOCH_KEY: &str = "okt.dev/epoch";
+const ROWS_KEY: &str = "okt.dev/rows";
+const STOPPING_KEY: &str = "okt.dev/stopping";
+const LIMIT_KEY: &str = "okt.dev/limit";
+const FORMATS_KEY: &str = "okt.dev/formats";
+const TABLE_KEY: &str = "okt.dev/table";
+
+/// The names of the CRDs of the operators of this process.
+type Kinds = BTreeSet<&'static str>;
+
+/// Objects belong to the range of their uid.
+const BY_UID: &str = "uid";
+
+/// Returns the name of the table of a group.
+pub(crate) fn table_name(group: &str) -> Name {
+    format!("{group}-ranges")
+}
+
+/// Returns the lease of a member, to be created.
+pub(crate) fn member(
+    group: &str,
+    name: &str,
+    replica: &str,
+    lease: Duration,
+    said: &Said,
+    kinds: &Kinds,
+) -> Value {
+    let now = micro(Timestamp::now());
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": name, "labels": { GROUP_LABEL: group }, "annotations": annotations(said, kinds) },
+        "spec": {
+            "holderIdentity": replica,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseDurationSeconds": lease.as_secs().max(1),
+        },
+    })
+}
+
+/// Returns the merge patch that renews the lease of a member; it names the uid, so that it creates nothing (C8).
+pub(crate) fn renewal(uid: &str, said: &Said, kinds: &Kinds) -> Value {
+    json!({
+        "metadata": { "uid": uid, "annotations": annotations(said, kinds) },
+        "spec": { "renewTime": micro(Timestamp::now()) },
+    })
+}
+
+fn annotations(said: &Said, kinds: &Kinds) -> Value {
+    let said = json!({
+        READY_KEY: said.ready.to_string(),
+        STOPPING_KEY: said.stopping.to_string(),
+        LIMIT_KEY: match said.limit {
+            usize::MAX => "auto".to_owned(),
+            limit => limit.to_string(),
+        },
+        FORMATS_KEY: FORMAT,
+        TABLE_KEY: said.table.as_deref().unwrap_or_default(),
+    });
+    with_kinds(said, kinds)
+}
+
+/// Adds the kinds to annotations, once operators have named them: what another replica wrote before stays until then.
+fn with_kinds(mut annotations: Value, kinds: &Kinds) -> Value {
+    if !kinds.is_empty() {
+        let kinds: Vec<_> = kinds.iter().copied().collect();
+        annotations[KINDS_KEY] = json!(kinds.join(","));
+    }
+    annotations
+}
+
+/// Returns a new table, to be created.
+pub(crate) fn table(group: &str, table: &Table, kinds: &Kinds) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": table_name(group),
+            "labels": { GROUP_LABEL: group },
+            "annotations": rows(table, kinds),
+        },
+        "spec": {},
+    })
+}
+
+/// Returns the merge patch that writes a table over the one of this version.
+///
+/// `holders` are the members that hold ranges, as people know them.
+pub(crate) fn written(
+    uid: &str,
+    version: &str,
+    table: &Table,
+    holders: &[&str],
+    kinds: &Kinds,
+) -> Value {
+    let holders = match holders {
+        [] => None,
+        [leader] => Some((*leader).to_owned()),
+        some => Some(format!("{} replicas", some.len())),
+    };
+    json!({
+        "metadata": { "uid": uid, "resourceVersion": version, "annotations": rows(table, kinds) },
+        "spec": { "holderIdentity": holders },
+    })
+}
+
+fn rows(table: &Table, kinds: &Kinds) -> Value {
+    let rows = json!({
+        FORMAT_KEY: FORMAT,
+        RANGES_KEY: RANGES.to_string(),
+        HASH_KEY: BY_UID,
+        VERSION_KEY: table.version.to_string(),
+        EPOCH_KEY: table.epoch.to_string(),
+        ROWS_KEY: table.text(),
+    });
+    with_kinds(rows, kinds)
+}
+
+/// Reads a lease of a group, and who it belongs to, as people know it; none if it is no lease of this protocol.
+pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
+    let meta = &stored.metadata;
+    let (name, uid) = (meta.name.clone()?, meta.uid.clone()?);
+    let version = meta.resource_version.clone()?;
+    let none = BTreeMap::new();
+    let said = meta.annotations.as_ref().unwrap_or(&none);
+    let text = |key: &str| said.get(key).map(String::as_str);
+    let spec = stored.spec.clone().unwrap_or_default();
+    let holder = spec.holder_identity.unwrap_or_default();
+    if name == table_name(group) {
+        let table = read_table(text);
+        if let Err(why) = &table {
+            tracing::error!(
+                lease = name,
+                "cannot read the table of ranges: {why}; this replica acts on nothing. If somebody edited the lease, \
+                 delete it; if a newer release wrote it, update this replica"
+            );
+        }
+        return Some((
+            Lease::Table {
+                uid,
+                version,
+                table: table.ok(),
+            },
+            holder,
+        ));
+    }
+    let joined = meta.creation_timestamp.as_ref()?.0.to_string();
+    let formats = text(FORMATS_KEY).unwrap_or_default();
+    let lease = Lease::Member {
+        name,
+        uid,
+        version,
+        joined,
+        reads: formats.split(',').any(|format| format == FORMAT),
+        length: seconds(spec.lease_duration_seconds),
+        said: Said {
+            ready: text(READY_KEY) == Some("true"),
+            stopping: text(STOPPING_KEY) == Some("true"),
+            // A limit that this release does not know is no limit.
+            limit: text(LIMIT_KEY)
+                .and_then(|limit| limit.parse().ok())
+                .unwrap_or(usize::MAX),
+            table: text(TABLE_KEY)
+                .filter(|uid| !uid.is_empty())
+                .map(str::to_owned),
+        },
+    };
+    Some((lease, holder))
+}
+
+/// Returns the length of a lease; the API server wants it positive.
+/// Returns when a lease was written, by the clock of the API server.
+pub(crate) fn written_at(stored: &Stored) -> Option<Timestamp> {
+    let managers = stored.metadata.managed_fields.iter().flatten();
+    let times = managers.filter_map(|entry| entry.time.as_ref());
+    let times = times.chain(&stored.metadata.creation_timestamp);
+    times.map(|time| time.0).max()
+}
+
+fn seconds(length: Option<i32>) -> Duration {
+    let length = length.and_then(|length| u64::try_from(length).ok());
+    Duration::from_secs(length.unwrap_or_default())
+}
+
+fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<Table, String> {
+    for (key, expected) in [(FORMAT_KEY, FORMAT), (RANGES_KEY, "64"), (HASH_KEY, BY_UID)] {
+        let said = text(key).unwrap_or_default();
+        if said != expected {
+            return Err(format!("`{key}` is `{said}`, and not `{expected}`"));
+        }
+    }
+    let number = |key: &str| {
+        let said = text(key).unwrap_or_default();
+        said.parse::<u64>()
+            .map_err(|_| format!("`{key}` is `{said}`, and no number"))
+    };
+    Table::read(
+        number(VERSION_KEY)?,
+        number(EPOCH_KEY)?,
+        text(ROWS_KEY).unwrap_or_default(),
+    )
+}
+
+/// Formats a time as the API server does in leases: with microseconds.
+fn micro(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(mut object: Value, uid: &str) -> Stored {
+        object["metadata"]["uid"] = json!(uid);
+        object["metadata"]["resourceVersion"] = json!("7");
+        object["metadata"]["creationTimestamp"] = json!("2026-11-21T09:00:00Z");
+        serde_json::from_value(object).expect("a lease")
+    }
+
+    #[test]
+    fn members_and_tables_read_back() {
+        let said = Said {
+            ready: true,
+            stopping: false,
+            limit: usize::MAX,
+            table: Some("t".to_owned()),
+        };
+        let object = member(
+            "db",
+            "db-1",
+            "pod-1",
+            Duration::from_secs(15),
+            &said,
+            &Kinds::new(),
+        );
+        let (lease, replica) = read("db", &stored(object, "u")).expect("a lease");
+        assert_eq!(replica, "pod-1");
+        let Lease::Member {
+            name,
+            reads,
+            said: read_back,
+            joined,
+            length,
+            ..
+        } = lease
+        else {
+            panic!("a member");
+        };
+        assert_eq!((&*name, reads, read_back), ("db-1", true, said));
+        assert_eq!(joined, "2026-11-21T09:00:00Z");
+        assert_eq!(length, Duration::from_secs(15));
+
+        let mut rows = Table::new(Duration::from_secs(5));
+        rows.rows[3].holder = Some("db-1".to_owned());
+        let (lease, _) =
+            read("db", &stored(table("db", &rows, &Kinds::new()), "t")).expect("a lease");
+        let expected = Lease::Table {
+            uid: "t".to_owned(),
+            version: "7".to_owned(),
+            table: Some(rows),
+        };
+        assert_eq!(lease, expected);
+    }
+
+    #[test]
+    fn a_table_of_another_format_is_not_read() {
+        let mut object = table("db", &Table::new(Duration::ZERO), &Kinds::new());
+        object["metadata"]["annotations"][FORMAT_KEY] = json!("2");
+        let (lease, _) = read("db", &stored(object, "t")).expect("a lease");
+        assert!(
+            matches!(lease, Lease::Table { table: None, .. }),
+            "{lease:?}"
+        );
+    }
+
+    #[test]
+    fn kinds_are_named_once_they_are_known() {
+        let table_of = |kinds: &[&'static str]| {
+            let kinds = kinds.iter().copied().collect();
+            table("db", &Table::new(Duration::ZERO), &kinds)["metadata"]["annotations"][KINDS_KEY]
+                .clone()
+        };
+        assert_eq!(table_of(&[]), Value::Null);
+        assert_eq!(table_of(&["b.demo", "a.demo"]), json!("a.demo,b.demo"));
+    }
+}

@@ -1,0 +1,271 @@
+//! Asks the API server who sends a request, and whether they may read the metrics.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use okt_wire::clock::after;
+use okt_wire::limit::Rate;
+use okt_wire::texts::said_by_api;
+
+/// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
+const VALID: Duration = Duration::from_mins(1);
+
+/// How many answers of each kind are kept.
+const KEPT: usize = 256;
+
+/// How many questions about strangers are asked at the same time; the others wait for these.
+const ASKING: usize = 4;
+
+/// How many questions about strangers are asked per second, and at once after a pause, about all requests and about those
+/// from one address: whoever invents tokens costs the API server no more.
+const OF_ALL: (u32, u32) = (10, 20);
+const OF_ADDRESS: (u32, u32) = (1, 10);
+
+/// How many addresses are told apart; beyond that all have the rate of one.
+const ADDRESSES: usize = 4096;
+
+/// How long it is remembered that a token was allowed: it is no stranger when its answer has to be asked for again.
+/// Tokens of service accounts last for an hour.
+const FAMILIAR: Duration = Duration::from_hours(1);
+
+/// How long the API server may take for both questions.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Lets those read the metrics whom the roles of the cluster let `get` the path; clones share the answers.
+#[derive(Clone)]
+pub(super) struct Permission(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    answers: Mutex<Answers>,
+    asking: Semaphore,
+    rate: Rate,
+    /// The rates of addresses that sent unknown tokens.
+    addresses: Mutex<HashMap<IpAddr, Arc<Rate>>>,
+}
+
+/// By the hash of the path and the token.
+type Known = HashMap<[u8; 32], (Verdict, Instant)>;
+
+/// The answers so far. Those about strangers are apart, so that they drive nobody out who may read.
+#[derive(Default)]
+struct Answers {
+    allowed: Known,
+    others: Known,
+    /// Until when tokens that were allowed are familiar.
+    familiar: HashMap<[u8; 32], Instant>,
+}
+
+#[derive(Clone, Debug)]
+enum Verdict {
+    Allowed,
+    /// The API server does not know the token.
+    Unknown,
+    /// The name of the user who may not.
+    Forbidden(String),
+}
+
+impl Permission {
+    pub(super) fn new(client: Client) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            answers: Mutex::default(),
+            asking: Semaphore::new(ASKING),
+            rate: Rate::new(OF_ALL.0, OF_ALL.1),
+            addresses: Mutex::default(),
+        }))
+    }
+
+    /// Returns what the API server says about a token, now or a short time ago; none if too many unknown tokens came.
+    async fn verdict(
+        &self,
+        token: &str,
+        path: &str,
+        peer: IpAddr,
+    ) -> Result<Option<Verdict>, String> {
+        let question = Sha256::new().chain_update(path).chain_update([0]);
+        let hash = question.chain_update(token).finalize().into();
+        if let Some(known) = self.known(&hash) {
+            return Ok(Some(known));
+        }
+        let is_familiar = self.is_familiar(&hash);
+        let may_ask = || self.rate_of(peer).is_now() && self.0.rate.is_now();
+        if !is_familiar && !may_ask() {
+            return Ok(None);
+        }
+        let asked = async {
+            // Who was allowed waits for no stranger.
+            let _turn = if is_familiar {
+                None
+            } else {
+                self.0.asking.acquire().await.ok()
+            };
+            // Another request may have asked in the meantime.
+            match self.known(&hash) {
+                Some(known) => Ok(known),
+                None => self.ask(token, path).await,
+            }
+        };
+        let verdict = timeout(PATIENCE, asked)
+            .await
+            .map_err(|_| "it did not answer in time".to_owned())?
+            .map_err(|error| said_by_api(&error))?;
+        let now = Instant::now();
+        let mut answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        answers.familiar.retain(|_, until| *until > now);
+        if matches!(verdict, Verdict::Allowed) && answers.familiar.len() < KEPT {
+            answers.familiar.insert(hash, after(FAMILIAR));
+        }
+        let answers = match verdict {
+            Verdict::Allowed => &mut answers.allowed,
+            Verdict::Unknown | Verdict::Forbidden(_) => &mut answers.others,
+        };
+        answers.retain(|_, (_, until)| *until > now);
+        if answers.len() >= KEPT {
+            answers.clear();
+        }
+        answers.insert(hash, (verdict.clone(), after(VALID)));
+        Ok(Some(verdict))
+    }
+
+    fn is_familiar(&self, hash: &[u8; 32]) -> bool {
+        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// Returns the rate of unknown tokens from an address.
+    fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
+        let mut addresses = (self.0.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
+        if addresses.len() >= ADDRESSES {
+            addresses.retain(|_, rate| !rate.is_rested());
+        }
+        let peer = if addresses.len() < ADDRESSES || addresses.contains_key(&peer) {
+            peer
+        } else {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        };
+        let rate = addresses.entry(peer);
+        Arc::clone(rate.or_insert_with(|| Arc::new(Rate::new(OF_ADDRESS.0, OF_ADDRESS.1))))
+    }
+
+    fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
+        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let known = [answers.allowed.get(hash), answers.others.get(hash)];
+        let now = Instant::now();
+        let valid = known.into_iter().flatten().find(|(_, until)| *until > now);
+        valid.map(|(verdict, _)| verdict.clone())
+    }
+
+    async fn ask(&self, token: &str, path: &str) -> kube::Result<Verdict> {
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                #[allow(
+                    clippy::useless_conversion,
+                    reason = "an `Option` in the types of Kubernetes before 1.36, a `String` in newer ones"
+                )]
+                token: token.to_owned().into(),
+                ..TokenReviewSpec::default()
+            },
+            ..TokenReview::default()
+        };
+        let params = PostParams::default();
+        let reviews: Api<TokenReview> = Api::all(self.0.client.clone());
+        let said = reviews.create(&params, &review).await?.status;
+        let said = said.unwrap_or_default();
+        let Some(user) = said.user.filter(|_| said.authenticated == Some(true)) else {
+            return Ok(Verdict::Unknown);
+        };
+        let name = user.username.clone().unwrap_or_default();
+        let reviews: Api<SubjectAccessReview> = Api::all(self.0.client.clone());
+        let said = reviews.create(&params, &access(user, path)).await?.status;
+        Ok(if said.is_some_and(|said| said.allowed) {
+            Verdict::Allowed
+        } else {
+            Verdict::Forbidden(name)
+        })
+    }
+}
+
+/// Returns the question whether a user may `get` a path.
+fn access(user: UserInfo, path: &str) -> SubjectAccessReview {
+    SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: user.username,
+            groups: user.groups,
+            uid: user.uid,
+            extra: user.extra,
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(path.to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    }
+}
+
+/// Lets a request pass if its sender may read the path.
+pub(super) async fn check(
+    State(permission): State<Permission>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    let Some(token) = bearer(&request) else {
+        return unauthorized("send the token of a user or a service account of the cluster\n");
+    };
+    let peer = peer.ip().to_canonical();
+    match permission.verdict(token, &path, peer).await {
+        Ok(None) => {
+            let headers = [(header::RETRY_AFTER, "1")];
+            let why = "too many unknown tokens were sent; try again later\n";
+            // The token is not known, as far as anybody can say now.
+            (StatusCode::UNAUTHORIZED, headers, why).into_response()
+        }
+        Ok(Some(Verdict::Allowed)) => next.run(request).await,
+        Ok(Some(Verdict::Unknown)) => unauthorized("the API server does not know this token\n"),
+        Ok(Some(Verdict::Forbidden(user))) => {
+            let why = format!("{user} may not get the path {path}: no role allows it\n");
+            (StatusCode::FORBIDDEN, why).into_response()
+        }
+        Err(why) => {
+            tracing::warn!("cannot ask the API server who may read {path}: {why}");
+            let why = "cannot ask the API server about this token; see the log of the operator\n";
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
+    }
+}
+
+fn unauthorized(why: &'static str) -> Response {
+    let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, headers, why).into_response()
+}
+
+/// Returns the token of a request.
+fn bearer(request: &Request) -> Option<&str> {
+    let value = request
+        .headers()
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}

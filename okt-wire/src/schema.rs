@@ -1,0 +1,291 @@
+//! The schema of a status: bounded strings, list types, and the graph as CEL rules.
+
+use std::borrow::Cow;
+
+use okt_core::names::STATE_LIMIT;
+use okt_core::stored::StoredGraph;
+use okt_core::{Graph, Lifecycle, trail};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::desired::REQUEST_LIMIT;
+use crate::limits::{
+    CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT,
+    REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE,
+};
+use crate::status::Status;
+
+impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Status{}", S::GRAPH.name).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Schema::try_from(json!({
+            "type": "object",
+            "properties": {
+                "observedGeneration": { "type": "integer", "format": "int64" },
+                "lifecycle": lifecycle(S::GRAPH),
+                "conditions": conditions(),
+                "recordedResources": {
+                    "type": "array",
+                    "description": "The owned resources that no owner reference shows, and those that have finished, written by the operator: the uid of each, its path in the API, and marks.",
+                    "maxItems": RECORDED_LIMIT + RECORDED_RESERVE,
+                    "x-kubernetes-list-type": "set",
+                    "items": { "type": "string", "maxLength": ENTRY_LIMIT },
+                },
+            },
+            "x-kubernetes-validations": [{
+                "rule": "!has(oldSelf.lifecycle) || has(self.lifecycle)",
+                "message": "a recorded lifecycle cannot be removed",
+                "reason": "FieldValueForbidden",
+            }],
+        }))
+        .unwrap_or_default();
+        if S::GRAPH.states.is_empty() {
+            without_lifecycle(&mut schema);
+        }
+        let extra = generator.subschema_for::<Extra>();
+        let added = extra.get("properties").and_then(Value::as_object).cloned();
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for (name, property) in added.unwrap_or_default() {
+                // OKT's own fields win; `crd` reports the conflict.
+                properties.entry(name).or_insert(property);
+            }
+        }
+        schema
+    }
+}
+
+/// Removes the position from the schema of a status.
+fn without_lifecycle(status: &mut Schema) {
+    status.remove("x-kubernetes-validations");
+    if let Some(Value::Object(properties)) = status.get_mut("properties") {
+        properties.remove("lifecycle");
+    }
+}
+
+/// Returns the schema of `status.lifecycle`, with the rules of the graph.
+fn lifecycle(graph: &Graph<'_>) -> Value {
+    let state = || json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
+    let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
+    let count = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    let time = || json!({ "type": "string", "format": "date-time" });
+    let failure = || {
+        json!({
+            "type": "object",
+            "required": ["reason"],
+            "properties": { "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) },
+        })
+    };
+    json!({
+        "type": "object",
+        "description": "The position of the object in its graph, written by the operator.",
+        "required": ["state", "transition", "jumps"],
+        "x-kubernetes-validations": rules(&StoredGraph::of(graph)),
+        "properties": {
+            "state": state(),
+            "since": time(),
+            "deadlineSince": time(),
+            "acting": {
+                "type": "object",
+                "required": ["at"],
+                "properties": { "at": time(), "inState": count(), "inDeadline": count() },
+            },
+            "absentSince": time(),
+            "transition": count(),
+            "jumps": count(),
+            "rounds": count(),
+            "desired": {
+                "type": "object",
+                "required": ["state"],
+                "properties": {
+                    // The desired state may be any word: the operator records and reports an unknown one.
+                    "state": text(REQUEST_LIMIT),
+                    "request": text(REQUEST_LIMIT),
+                    "transition": count(),
+                    "reached": { "type": "boolean" },
+                },
+            },
+            "visit": {
+                "type": "object",
+                "required": ["state"],
+                "properties": {
+                    "state": text(REQUEST_LIMIT),
+                    "request": text(REQUEST_LIMIT),
+                    "transition": count(),
+                    "outcome": text(STATE_LIMIT),
+                },
+            },
+            "revision": text(64),
+            "changed": text(64),
+            "revisionGeneration": { "type": "integer", "format": "int64" },
+            "referred": text(64),
+            "action": {
+                "type": "object",
+                "required": ["id"],
+                "properties": {
+                    "id": text(ID_LIMIT),
+                    "attempt": count(),
+                    "phase": text(16),
+                    "generation": { "type": "integer", "format": "int64" },
+                    "leaving": { "type": "boolean" },
+                    "startedAt": time(),
+                    "message": text(PROGRESS_LIMIT),
+                    "failure": failure(),
+                },
+            },
+            "failure": failure(),
+            "trail": text(trail::LIMIT),
+            "history": {
+                "type": "array",
+                "maxItems": HISTORY_LIMIT,
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "required": ["transition", "to"],
+                    "properties": {
+                        "transition": count(),
+                        "from": text(REQUEST_LIMIT),
+                        "to": state(),
+                        "at": time(),
+                        "cause": text(STATE_LIMIT),
+                        "generation": { "type": "integer", "format": "int64" },
+                    },
+                },
+            },
+            "delivered": count(),
+            "graph": text(80),
+        },
+    })
+}
+
+/// Returns the graph as transition rules, with which the API server itself refuses a move that is not an edge.
+///
+/// The rules map a former name to the present one before they compare, so that a renaming is not a move.
+/// The rule on the first state is separate, because with `optionalOldSelf` a `messageExpression` falls back to the text
+/// of the rule.
+pub fn rules(graph: &StoredGraph) -> Value {
+    let (now, before) = (
+        canonical(graph, "self.state"),
+        canonical(graph, "oldSelf.state"),
+    );
+    let entries = graph.entries();
+    let first: Vec<String> = (entries.iter())
+        .map(|entry| format!("{now} == '{entry}'"))
+        .collect();
+    let edges = edges(graph);
+    let moved = format!("{now} != {before}");
+    json!([
+        {
+            // A tool that restores a backup writes a later transition.
+            "rule": format!(
+                "oldSelf.hasValue() || {} || self.jumps > 0 || self.transition > 1",
+                first.join(" || ")
+            ),
+            "optionalOldSelf": true,
+            "message": format!(
+                "the first state of an object is {}; another one is a jump, which `jumps` counts",
+                entries.join(" or ")
+            ),
+            "reason": "FieldValueForbidden",
+        },
+        {
+            // The edges appear twice, because with a CEL variable the server cannot estimate the cost of the rule.
+            "rule": format!(
+                "{now} == {before} || self.jumps > oldSelf.jumps || ({before} in {edges} && {now} in {edges}[{before}])"
+            ),
+            "messageExpression": "'the graph has no edge from ' + oldSelf.state + ' to ' + self.state + ', and `jumps` counts no jump'",
+            "reason": "FieldValueForbidden",
+        },
+        {
+            "rule": format!(
+                "{moved} ? self.transition == oldSelf.transition + 1 : self.transition == oldSelf.transition{}",
+                within(graph, &now)
+            ),
+            "message": "`transition` goes up by one with each change of state, and only then",
+            "reason": "FieldValueForbidden",
+        },
+        {
+            "rule": "self.jumps >= oldSelf.jumps",
+            "message": "`jumps` never goes down",
+            "reason": "FieldValueForbidden",
+        },
+    ])
+}
+
+/// Returns the CEL expression that maps a name, possibly a former one, to the present name.
+fn canonical(graph: &StoredGraph, name: &str) -> String {
+    let former: Vec<String> = (graph.former())
+        .map(|(was, is)| format!("'{was}': '{is}'"))
+        .collect();
+    if former.is_empty() {
+        return name.to_owned();
+    }
+    let map = format!("{{{}}}", former.join(", "));
+    format!("({name} in {map} ? {map}[{name}] : {name})")
+}
+
+/// Returns the targets of each state as a CEL map.
+fn edges(graph: &StoredGraph) -> String {
+    let entries: Vec<String> = (graph.states.iter())
+        .map(|state| {
+            let targets = graph.targets(state).into_iter();
+            let targets: Vec<String> = targets.map(|to| format!("'{to}'")).collect();
+            format!("'{}': [{}]", state.name, targets.join(", "))
+        })
+        .collect();
+    format!("{{{}}}", entries.join(", "))
+}
+
+/// Returns an additional rule for joined graphs in which the newer graph merges two states of the older one: moves of
+/// the older operator between the two states count as transitions.
+fn within(graph: &StoredGraph, now: &str) -> String {
+    let edges = graph.edges();
+    let circles: Vec<String> = (edges.iter())
+        .filter(|(state, targets)| targets.contains(*state))
+        .map(|(state, _)| format!("'{state}'"))
+        .collect();
+    if circles.is_empty() {
+        return String::new();
+    }
+    let circles = circles.join(", ");
+    format!(
+        " || (self.state != oldSelf.state && {now} in [{circles}] && self.transition == oldSelf.transition + 1)"
+    )
+}
+
+/// Returns the list of conditions with the patterns of metav1.Condition, which the generated schema lacks.
+fn conditions() -> Value {
+    json!({
+        "type": "array",
+        "maxItems": CONDITIONS_LIMIT,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": { "type": "string", "maxLength": 32768 },
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+            },
+        },
+    })
+}

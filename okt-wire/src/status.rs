@@ -1,0 +1,304 @@
+//! The status of an object: the position in the graph, its history, and the conditions.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use okt_core::Lifecycle;
+use okt_core::record::{Phase, VisitOutcome};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::desired::StateName;
+use crate::limits::{FAILURE_LIMIT, REASON_LIMIT};
+use crate::texts::cut;
+
+/// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
+///
+/// `Extra` has the fields that the application adds to `status`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status<S, Extra = ()> {
+    /// The generation of the spec that this status describes; -1 in a new object.
+    pub observed_generation: Option<i64>,
+    /// The position; none before the first reconciliation.
+    pub lifecycle: Option<Position<S>>,
+    /// The conditions, including those of other writers.
+    pub conditions: Vec<Condition>,
+    /// Owned objects without a usable owner reference, and ones that have finished: the uid of each, if it is known, its
+    /// path in the API, and marks, each after a `%`.
+    ///
+    /// OKT records an object before it creates it, and takes only recorded ones for owned.
+    pub recorded_resources: Vec<String>,
+    /// The fields that the application adds.
+    pub extra: Extra,
+}
+
+impl<S, Extra: Default> Default for Status<S, Extra> {
+    fn default() -> Self {
+        Self {
+            observed_generation: None,
+            lifecycle: None,
+            conditions: Vec::new(),
+            recorded_resources: Vec::new(),
+            extra: Extra::default(),
+        }
+    }
+}
+
+/// The position of an object: the part of the status that OKT owns, except conditions.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    bound(serialize = "S: Lifecycle", deserialize = "S: Lifecycle")
+)]
+pub struct Position<S> {
+    /// The state.
+    pub state: StateName<S>,
+    /// When the object entered the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When the object came under the deadline that it is under; none in a state without a deadline over several states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_since: Option<Timestamp>,
+    /// The time for which operators have acted on the object in this state; none in a state without a deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acting: Option<ActingTime>,
+    /// Since when observations have found no application, if an absence has to last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent_since: Option<Timestamp>,
+    /// The number of transitions so far.
+    #[serde(default)]
+    pub transition: u64,
+    /// The number of jumps among them.
+    #[serde(default)]
+    pub jumps: u64,
+    /// The number of transitions since the desired state changed, the deletion began or the object stayed in a state
+    /// for long. The loop guard uses it.
+    #[serde(default)]
+    pub rounds: u32,
+    /// The recorded desired state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired: Option<RecordedDesired>,
+    /// The last recorded visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<RecordedVisit>,
+    /// A hash of the input of handlers: at the arrival in the state, or of the last run since.
+    #[serde(default)]
+    pub revision: String,
+    /// The revision at the last `on_change` edge, else at the first state or re-entry.
+    #[serde(default)]
+    pub changed: String,
+    /// The generation of the object at which the revision was found last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_generation: Option<i64>,
+    /// A hash of the referred objects that are part of the revision; none if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub referred: Option<String>,
+    /// The work of the state; none in an idle one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<RecordedAction>,
+    /// The failure that led into this state, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
+    /// The path so far, loops folded.
+    #[serde(default)]
+    pub trail: String,
+    /// The last transitions, oldest first.
+    #[serde(default)]
+    pub history: Vec<Transition>,
+    /// The number of the last transition that was delivered as a `CloudEvent` when the last transition was written; none
+    /// where the operator sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
+    /// A hash of the graph of the operator that wrote the last transition.
+    #[serde(default)]
+    pub graph: String,
+}
+
+/// The time for which operators have acted on an object in a state, which deadlines count: not the time of pauses, nor
+/// that in which there was no operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActingTime {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The time in the state, in milliseconds.
+    #[serde(default)]
+    pub in_state: u64,
+    /// The time under the deadline over several states that the state has, in milliseconds.
+    #[serde(default)]
+    pub in_deadline: u64,
+}
+
+/// The recorded desired state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedDesired {
+    /// The desired state, from the spec or the default.
+    pub state: String,
+    /// The request, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The object's transition number when the desired state was first recorded.
+    #[serde(default)]
+    pub transition: u64,
+    /// Whether the object is in the desired state and the work there succeeded.
+    #[serde(default)]
+    pub reached: bool,
+}
+
+/// A recorded visit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedVisit {
+    /// The state to visit.
+    pub state: String,
+    /// The request of the visit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request: String,
+    /// The object's transition number when the visit was first recorded.
+    #[serde(default)]
+    pub transition: u64,
+    /// The outcome of the visit.
+    #[serde(default)]
+    pub outcome: VisitOutcome,
+}
+
+/// The recorded work of a state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedAction {
+    /// The permanent, unique id of this work: `<uid>/<transition>@<time>`, with `/<k>` after the transition for the
+    /// k-th revision.
+    pub id: String,
+    /// The attempt number, starting at 1; only attempts that a trigger counts are recorded.
+    #[serde(default)]
+    pub attempt: u32,
+    /// The phase of the work.
+    #[serde(default)]
+    pub phase: Phase,
+    /// The generation that the last attempt acted on.
+    #[serde(default)]
+    pub generation: i64,
+    /// Whether the work began while the object was being deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
+    /// When the work was recorded, before it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// The progress message of the work.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Why the last attempt failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RecordedFailure {
+    /// The reason, one word.
+    pub reason: String,
+    /// The details.
+    #[serde(default)]
+    pub message: String,
+}
+
+impl RecordedFailure {
+    /// Creates a failure whose texts are cut to fit the status.
+    pub fn new(reason: &str, message: &str) -> Self {
+        Self {
+            reason: cut(reason, REASON_LIMIT),
+            message: cut(message, FAILURE_LIMIT),
+        }
+    }
+}
+
+/// One transition of the history.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Transition {
+    /// The number of the transition, starting at 1.
+    pub transition: u64,
+    /// The state that the object left; empty for the first transition.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
+    /// The state that the object entered.
+    pub to: String,
+    /// When the transition happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The cause (e.g. `DesiredState`).
+    #[serde(default)]
+    pub cause: String,
+    /// The generation of the spec that the operator acted upon; none if an older release wrote the transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+}
+
+/// The fields of a status when it is read; fields that are not OKT's belong to the application.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "S: Lifecycle"))]
+struct Read<S> {
+    #[serde(default)]
+    observed_generation: Option<i64>,
+    #[serde(default = "Option::default")]
+    lifecycle: Option<Position<S>>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+    #[serde(default)]
+    recorded_resources: Vec<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl<'de, S: Lifecycle, Extra: DeserializeOwned + Default> Deserialize<'de> for Status<S, Extra> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = Read::deserialize(deserializer)?;
+        Ok(Self {
+            observed_generation: read.observed_generation,
+            lifecycle: read.lifecycle,
+            conditions: read.conditions,
+            recorded_resources: read.recorded_resources,
+            // Every reconciliation computes it anew, so an older shape of it must not lose the position.
+            extra: serde_json::from_value(Value::Object(read.rest)).unwrap_or_default(),
+        })
+    }
+}
+
+/// The fields of a status when it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", bound(serialize = "S: Lifecycle"))]
+struct Written<'a, S> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed_generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifecycle: Option<&'a Position<S>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    conditions: &'a [Condition],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    recorded_resources: &'a [String],
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+impl<S: Lifecycle, Extra: Serialize> Serialize for Status<S, Extra> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        use serde::ser::Error;
+        let extra = match serde_json::to_value(&self.extra).map_err(T::Error::custom)? {
+            Value::Null => Map::new(),
+            Value::Object(extra) => extra,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(T::Error::custom(
+                    "what is added to a status must be a struct",
+                ));
+            }
+        };
+        Written {
+            observed_generation: self.observed_generation,
+            lifecycle: self.lifecycle.as_ref(),
+            conditions: &self.conditions,
+            recorded_resources: &self.recorded_resources,
+            extra,
+        }
+        .serialize(serializer)
+    }
+}
