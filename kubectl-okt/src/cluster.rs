@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use okt_runtime::limit_answers;
+use okt_wire::api_timeout::limit_answers;
 
 use crate::error::{Error, chain};
 

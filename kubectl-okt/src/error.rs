@@ -1,7 +1,7 @@
 //! The errors of a command, each with its exit code.
 
 use kube::runtime::watcher;
-use okt_runtime::view::RequestError;
+use okt_view::RequestError;
 
 /// An error of a command: what happened, to what, and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -76,7 +76,7 @@ async fn main() -> ExitCode {
     match run(Line::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", okt_runtime::view::plain(&error.to_string()));
+            eprintln!("error: {}", okt_view::plain(&error.to_string()));
             ExitCode::from(error.code())
         }
     }

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::runtime::watcher;
 use okt_core::Graph;
-use okt_runtime::view::{Kind, RequestError, View, plain};
+use okt_view::{Kind, RequestError, View, plain};
 
 use crate::error::{Error, said_by_watch};
 

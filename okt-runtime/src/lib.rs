@@ -59,7 +59,6 @@ mod resources;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
 mod test_hooks;
-pub mod view;
 
 pub use author::application::{Application, DeadlineClock, ExtraOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
@@ -71,7 +70,7 @@ pub use author::pass::{
     FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper,
 };
 pub use cache::store::{OperatorEnded, Store};
-pub use crd::definition::{CrdError, GRAPH_ANNOTATION, crd};
+pub use crd::definition::{CrdError, crd};
 pub use crd::union::crd_union;
 pub use install::rbac::{
     Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
@@ -98,9 +97,11 @@ pub use okt_telemetry::receivers::cloud_events::{CloudEvents, CloudEventsError};
 #[cfg(feature = "otel")]
 pub use okt_telemetry::receivers::collector::Traces;
 pub use okt_telemetry::sinks::Sink;
-pub use okt_wire::annotations::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 pub use okt_wire::api_timeout::limit_answers;
 pub use okt_wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
+pub use okt_wire::keys::{
+    ABANDON_ANNOTATION, FINALIZER, GRAPH_ANNOTATION, OWNER_LABEL, PAUSED_ANNOTATION,
+};
 pub use okt_wire::limit::limit_requests;
 pub use okt_wire::object::{Extra, LifecycleObject, LifecycleSpec};
 pub use okt_wire::status::{
@@ -109,9 +110,8 @@ pub use okt_wire::status::{
 pub use operator::{Operator, OperatorError};
 #[cfg(feature = "cli")]
 pub use program::{IntoOperator, NoOptions, Program, main};
-pub use reconcile::finalizer::FINALIZER;
 pub use reconcile::report::FIELD_MANAGER;
-pub use resources::{Declared, OWNER_LABEL, Resources, Watches};
+pub use resources::{Declared, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
 

@@ -39,6 +39,7 @@ use okt_wire::object::LifecycleObject;
 use okt_wire::read;
 use okt_wire::texts::seconds;
 use okt_wire::watch::Connection;
+use okt_wire::watch::PAGE;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -58,7 +59,7 @@ use crate::test_hooks::TestHooks;
 
 use crate::reconcile::shared::{QueueRequest, Shared};
 use crate::reconcile::tasks::Tasks;
-use crate::resources::{Cluster, PAGE, Watches, listed};
+use crate::resources::{Cluster, Watches, listed};
 
 pub use crate::operator::error::OperatorError;
 

@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
+use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::pruned::decode_unquoted;
 use okt_wire::texts::{chain, said_by_api};
@@ -35,7 +36,6 @@ use crate::author::application::Application;
 use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::operator::{Operator, watched};
-use crate::view::{Kind, View};
 
 /// What a release would do to the objects of one kind.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -21,6 +21,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::{Graph, Lifecycle};
 use okt_telemetry::operators::controller;
+#[cfg(feature = "map")]
+use okt_view::Kind;
 use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
 use serde::Serialize;
@@ -36,8 +38,6 @@ use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};
 use crate::install::{dashboards, health};
-#[cfg(feature = "map")]
-use crate::view::Kind;
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
 ///

@@ -43,7 +43,7 @@ mod watches;
 
 pub(crate) use self::apply::AllowedWrites;
 pub(crate) use self::attempts::Pace;
-pub(crate) use self::cluster::{Cluster, PAGE, name_of};
+pub(crate) use self::cluster::{Cluster, name_of};
 pub use self::declared::{Declared, Resources};
 pub(crate) use self::filled::Filling;
 pub(crate) use self::inventory::Inventory;
@@ -55,8 +55,6 @@ pub(crate) use self::ready::Lack;
 pub(crate) use self::report::{ApplyReport, OwnedStatus};
 pub(crate) use self::site::{Site, listed};
 #[cfg(feature = "cli")]
-pub(crate) use self::stamp::APPLIED_ANNOTATION;
-pub use self::stamp::OWNER_LABEL;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;

@@ -1,5 +1,9 @@
 //! Members and tables as leases of the API server.
 
+use okt_wire::keys::{
+    EPOCH_KEY, FORMAT_KEY, FORMATS_KEY, GROUP_LABEL, HASH_KEY, KINDS_KEY, LIMIT_KEY, RANGES_KEY,
+    READY_KEY, ROWS_KEY, STOPPING_KEY, TABLE_KEY, VERSION_KEY,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -10,26 +14,6 @@ use serde_json::{Value, json};
 use super::protocol::{Lease, Said};
 use super::ranges::RANGES;
 use super::table::{FORMAT, Name, Table};
-
-/// The label of all leases of a group; its value is the name of the group.
-pub const GROUP_LABEL: &str = "okt.dev/ranges";
-
-/// Whether a replica has read the CRDs and filled its caches.
-pub const READY_KEY: &str = "okt.dev/ready";
-
-/// The names of the CRDs of a group, separated by commas. No replica reads it: people and `why` do.
-pub const KINDS_KEY: &str = "okt.dev/kinds";
-
-const FORMAT_KEY: &str = "okt.dev/format";
-const RANGES_KEY: &str = "okt.dev/ranges";
-const HASH_KEY: &str = "okt.dev/hash-by";
-const VERSION_KEY: &str = "okt.dev/version";
-const EPOCH_KEY: &str = "okt.dev/epoch";
-const ROWS_KEY: &str = "okt.dev/rows";
-const STOPPING_KEY: &str = "okt.dev/stopping";
-const LIMIT_KEY: &str = "okt.dev/limit";
-const FORMATS_KEY: &str = "okt.dev/formats";
-const TABLE_KEY: &str = "okt.dev/table";
 
 /// The names of the CRDs of the operators of this process.
 type Kinds = BTreeSet<&'static str>;

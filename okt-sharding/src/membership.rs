@@ -1,5 +1,6 @@
 //! The membership of this process in a group of replicas: the protocol of `member`, on leases of the API server.
 
+use okt_wire::keys::GROUP_LABEL;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -27,7 +28,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, MembershipHandle};
-use super::lease::{self, GROUP_LABEL, table_name};
+use super::lease::{self, table_name};
 use super::member::Member;
 use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
 use super::ranges::RANGES;

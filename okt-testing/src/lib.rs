@@ -135,7 +135,6 @@
 //! slices, unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
 mod api;
-pub mod conditions;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "lifecycle")]
@@ -159,6 +158,8 @@ pub use api::{
 pub use handlers::{action, context, pass};
 #[cfg(feature = "kubernetes")]
 pub use kubernetes::{Kubernetes, KubernetesError, KubernetesOptions};
+/// Checks of the conditions of any operator.
+pub use okt_view::conditions;
 #[cfg(feature = "lifecycle")]
 pub use rehearsal::Rehearsal;
 

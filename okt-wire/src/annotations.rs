@@ -1,12 +1,7 @@
 //! The annotations with which users control the operator: pause and abandon.
 
+use crate::keys::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-/// The annotation that pauses an object: `okt.dev/paused: "true"`.
-pub const PAUSED_ANNOTATION: &str = "okt.dev/paused";
-
-/// The annotation that abandons an object while it is being deleted: `okt.dev/abandon: <its uid>`.
-pub const ABANDON_ANNOTATION: &str = "okt.dev/abandon";
 
 /// Returns whether a user paused the object; its deletion continues nevertheless.
 pub fn is_paused(meta: &ObjectMeta) -> bool {

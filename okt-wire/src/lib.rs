@@ -2,6 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`keys`] | every annotation, label and finalizer |
 //! | [`object`], [`desired`], [`status`], [`annotations`] | the parts of an object, as types |
 //! | [`limits`], [`cause`], [`read`], [`revision`] | how long they may be; their conversion to the numbers of `okt_core` |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
@@ -19,6 +20,7 @@ pub mod api_timeout;
 pub mod cause;
 pub mod clock;
 pub mod desired;
+pub mod keys;
 pub mod limit;
 pub mod limits;
 pub mod object;

@@ -22,6 +22,9 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_min
 /// A watch that ends sooner is short.
 const SHORT: Duration = Duration::from_secs(10);
 
+/// The page size of a list, in objects.
+pub const PAGE: u32 = 500;
+
 /// How long a watch must work before its failures are forgotten.
 const STEADY: Duration = Duration::from_secs(30);
 

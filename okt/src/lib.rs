@@ -5,6 +5,7 @@
 pub use okt_core::Graph;
 pub use okt_macros::crates;
 pub use okt_runtime::*;
+pub use okt_view as view;
 
 pub use k8s_openapi;
 pub use kube;

@@ -4,7 +4,7 @@ use clap::{Arg, Args, Command};
 use futures::future::join_all;
 use kube::Client;
 use kube::api::ListParams;
-use okt_runtime::view::Kind;
+use okt_view::Kind;
 
 use crate::output::print_lines;
 use crate::select::{called, states_of};

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use okt_runtime::view::{Goal, Kind, View, age};
+use okt_view::{Goal, Kind, View, age};
 
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};

@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::Status;
 use okt_core::record::VisitOutcome;
 use okt_core::{Graph, Mark, StateId};
-use okt_runtime::view::{Goal, Kind, RequestError, View, route, way};
+use okt_view::{Goal, Kind, RequestError, View, route, way};
 use serde_json::{Map, Value, json};
 
 use super::plan::{no_route, place, state};

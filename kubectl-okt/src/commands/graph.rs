@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use kube::Client;
-use okt_runtime::view::Kind;
+use okt_view::Kind;
 
 use crate::draw::{Marks, draw};
 use crate::error::Error;

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
-use okt_runtime::view::{Kind, View, age, way};
+use okt_view::{Kind, View, age, way};
 
 use crate::error::Error;
 use crate::output::{BAD, BUSY, Format, GOOD, Table, print, print_lines, print_value, styled};

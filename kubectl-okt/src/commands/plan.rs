@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use okt_core::draw::EdgeKind;
 use okt_core::{Graph, StateId};
-use okt_runtime::view::{Goal, Kind, View, age, route};
+use okt_view::{Goal, Kind, View, age, route};
 use serde::Serialize;
 
 use crate::error::Error;

@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
-use okt_runtime::view::{Kind, View, Why};
+use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::timeout;

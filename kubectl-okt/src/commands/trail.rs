@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use okt_runtime::view::{Kind, age};
+use okt_view::{Kind, age};
 
 use crate::error::Error;
 use crate::output::{Format, Table, print, print_value};

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::runtime::watcher;
 use okt_core::record::VisitOutcome;
 use okt_core::{Graph, StateId};
-use okt_runtime::view::{Kind, View};
+use okt_view::{Kind, View};
 
 use super::plan::state;
 use crate::error::Error;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use okt_runtime::view::{Kind, View};
+use okt_view::{Kind, View};
 
 use crate::error::Error;
 use crate::output::{BOLD, Format, print, print_value, styled};
@@ -26,7 +26,7 @@ struct Answer<'v> {
     object: String,
     state: Option<&'v str>,
     #[serde(flatten)]
-    why: &'v okt_runtime::view::Why,
+    why: &'v okt_view::Why,
 }
 
 impl Why {
@@ -34,7 +34,7 @@ impl Why {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
-        let why = okt_runtime::view::Why::of(client, &view, now).await;
+        let why = okt_view::Why::of(client, &view, now).await;
         match self.output {
             Some(format @ (Format::Json | Format::Yaml)) => print_value(
                 &Answer {
@@ -56,7 +56,7 @@ impl Why {
     }
 }
 
-fn text(view: &View<'_>, why: &okt_runtime::view::Why, now: Timestamp) -> String {
+fn text(view: &View<'_>, why: &okt_view::Why, now: Timestamp) -> String {
     let place = why.place(view, now);
     let mut text = format!("{} {place}.\n", styled(BOLD, &view.title()));
     if let Some(way) = view.way() {

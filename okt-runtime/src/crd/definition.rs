@@ -4,14 +4,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
 };
 use okt_core::{Graph, Lifecycle};
+use okt_wire::keys::GRAPH_ANNOTATION;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use okt_wire::desired::Desired;
 use okt_wire::object::{LifecycleObject, has_lifecycle};
-
-/// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::Graph::json`]).
-pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
 
 /// The error of building a CRD.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Watches the CRD in the cluster and decides whether this operator may act.
 
+use okt_wire::keys::GRAPH_ANNOTATION;
 use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
@@ -14,7 +15,7 @@ use okt_wire::watch::{Connection, retried};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::crd::definition::{GRAPH_ANNOTATION, crd};
+use crate::crd::definition::crd;
 
 /// Whether the CRD in the cluster fits this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,11 +5,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use okt_core::Lifecycle;
 use okt_core::stored::{StoredGraph, Unread};
+use okt_wire::keys::GRAPH_ANNOTATION;
 use okt_wire::object::LifecycleObject;
 use okt_wire::schema::rules;
 use serde_json::Value;
 
-use crate::crd::definition::{CrdError, GRAPH_ANNOTATION, check_size, crd, lifecycle_fields};
+use crate::crd::definition::{CrdError, check_size, crd, lifecycle_fields};
 use crate::crd::widen::{keep_fields, widen};
 
 /// Returns the CRD of a resource, widened by the CRD in use, so that this operator and the previous one can write.

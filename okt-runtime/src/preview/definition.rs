@@ -2,10 +2,10 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use okt_core::evolution::changes;
+use okt_view::Kind;
 use serde_json::{Value, json};
 
 use super::difference::between;
-use crate::view::Kind;
 
 /// Returns what a release would change of the spec, in lines; none if nothing.
 pub(super) fn difference(

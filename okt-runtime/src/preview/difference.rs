@@ -1,9 +1,8 @@
 //! Two versions of an object, and what differs between them, as text.
 
+use okt_wire::keys::APPLIED_ANNOTATION;
 use serde_json::{Map, Value};
 use similar::TextDiff;
-
-use crate::resources::APPLIED_ANNOTATION;
 
 /// How many equal lines are shown around a difference.
 const AROUND: usize = 3;

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use kube::Resource;
 use okt_core::{Graph, Mark, StateId};
+use okt_view::{Goal, View};
 use okt_wire::object::LifecycleObject;
 use okt_wire::read;
 use okt_wire::revision::Referred;
 
 use crate::author::application::{Application, revision_of};
-use crate::view::{Goal, View};
 
 /// Returns why an object has no place in the graph of a release; none if it has one.
 pub(super) fn lost(after: &View<'_>) -> Option<String> {

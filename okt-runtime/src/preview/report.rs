@@ -1,8 +1,9 @@
 //! The findings of a preview, as text for people.
 
+use okt_view::plain;
+
 use super::owned::{Change, What};
 use super::{Finding, Preview};
-use crate::view::plain;
 
 /// How many objects, and how many differences, are shown of one sort; `--all` shows all.
 const SHOWN: usize = 10;

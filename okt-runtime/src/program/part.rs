@@ -15,6 +15,8 @@ use okt_telemetry::kube_events::EventPolicy;
 use okt_telemetry::monitoring::Monitoring;
 #[cfg(feature = "cloudevents")]
 use okt_telemetry::receivers::cloud_events::CloudEvents;
+#[cfg(feature = "map")]
+use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
@@ -24,8 +26,6 @@ use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::{Rbac, ServiceAccount};
 use crate::operator::{Operator, OperatorError};
 use crate::preview::{Preview, Record, preview};
-#[cfg(feature = "map")]
-use crate::view::Kind;
 
 /// An [`Operator`], or an [`Application`] for an operator with default settings.
 pub trait IntoOperator {

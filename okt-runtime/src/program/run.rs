@@ -19,6 +19,8 @@ use okt_telemetry::operators::controller;
 use okt_telemetry::receivers::cloud_events::CloudEvents;
 #[cfg(feature = "otel")]
 use okt_telemetry::receivers::collector::Traces;
+#[cfg(feature = "map")]
+use okt_view::Map;
 use okt_wire::limit::limit_requests;
 use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
@@ -35,8 +37,6 @@ use super::logs;
 use super::part::{Limits, Part, Surroundings, Task};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
-#[cfg(feature = "map")]
-use crate::view::Map;
 
 /// Where a pod finds the namespace that it is in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";

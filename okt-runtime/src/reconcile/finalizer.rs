@@ -6,15 +6,13 @@ use kube::api::{Patch, PatchParams};
 use okt_telemetry::Written;
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
+use okt_wire::keys::FINALIZER;
 use okt_wire::object::LifecycleObject;
 use serde_json::{Value, json};
 
 use crate::author::application::Application;
 use crate::cache::guarded::{Guarded, api};
 use crate::reconcile::shared::Shared;
-
-/// The name of the finalizer.
-pub const FINALIZER: &str = "okt.dev/lifecycle";
 
 /// Returns whether the object has the finalizer.
 pub(crate) fn is_set(meta: &ObjectMeta) -> bool {

@@ -15,7 +15,7 @@ use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
 use okt_wire::object::LifecycleObject;
 use okt_wire::texts::{LastError, said_by_watch};
-use okt_wire::watch::{Connection, retried};
+use okt_wire::watch::{Connection, PAGE, retried};
 use okt_wire::{read, revision};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -29,9 +29,6 @@ use super::names::{Key, Misnamed, Name, placed};
 use super::ready::{Lack, is_judged_by_conditions, lack};
 use super::stamp::Identity;
 use super::watches::{Mapped, Referred, Watches};
-
-/// The page size of a list, in objects.
-pub(crate) const PAGE: u32 = 500;
 
 /// How long fewer ranges must be wanted before the others are not watched any more.
 const REST: Duration = Duration::from_mins(1);

@@ -1,5 +1,9 @@
 //! An object of an owned or referenced kind in the cache: its owner, and its content as packed text.
 
+use okt_wire::keys::{
+    APPLIED_ANNOTATION, CONTENT_ANNOTATION, OWNER_LABEL, OWNER_NAME_ANNOTATION,
+    PROPAGATION_ANNOTATION, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
+};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -17,10 +21,7 @@ use serde_json::value::RawValue;
 use super::drift::{covers, owned_fields};
 use super::kind::Kind;
 use super::ready::{End, ended};
-use super::stamp::{
-    APPLIED_ANNOTATION, CONTENT_ANNOTATION, MANAGER_PREFIX, OWNER_LABEL, OWNER_NAME_ANNOTATION,
-    PROPAGATION_ANNOTATION, PRUNE_ALLOWED, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
-};
+use super::stamp::{MANAGER_PREFIX, PRUNE_ALLOWED};
 use crate::cache::packed::Packed;
 
 /// An object that an application owns or refers to.

@@ -4,10 +4,10 @@
 //! differences: a Job is ready when it is complete, not when it runs; a condition counts only if it is about the present
 //! generation; and an object of a kind with a status is not ready before it has one.
 
+use okt_wire::keys::READY_WHEN_ANNOTATION;
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
-use super::stamp::READY_WHEN_ANNOTATION;
 
 /// Why an object is not ready, in a few words.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,6 +6,7 @@
 
 use kube::Resource;
 use okt_reach::Failure;
+use okt_wire::keys::OWNER_KIND_LABEL;
 use okt_wire::object::LifecycleObject;
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use super::inventory::{Entry, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
-use super::stamp::{OWNER_KIND_LABEL, named};
+use super::stamp::named;
 
 impl<K: LifecycleObject> Site<'_, K> {
     /// Returns what the status of the owner records.

@@ -1,5 +1,6 @@
 //! One owner and access to its resources: requests about them, and their names in messages.
 
+use okt_wire::keys::OWNER_LABEL;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,7 +22,6 @@ use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::Kind;
 use super::names::{Key, Place, is_label, is_name};
-use super::stamp::OWNER_LABEL;
 
 /// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";

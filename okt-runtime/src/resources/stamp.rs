@@ -4,6 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
 use okt_sharding::ranges::{Ranges, prefix};
+use okt_wire::keys::{
+    APPLIED_ANNOTATION, CONTENT_ANNOTATION, OWNER_HASH_LABEL, OWNER_KIND_LABEL, OWNER_LABEL,
+    OWNER_NAME_ANNOTATION, PROPAGATION_ANNOTATION, PRUNE_ANNOTATION, READY_WHEN_ANNOTATION,
+    TAKES_OVER_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
+};
 use okt_wire::object::LifecycleObject;
 use okt_wire::read::hex;
 use serde_json::{Value, json};
@@ -15,45 +20,8 @@ use super::managers::take_at;
 use super::names::Key;
 use super::plain::{clean, encode, entry, field};
 
-/// The label that holds the uid of the owner of an object.
-pub const OWNER_LABEL: &str = "okt.dev/owner";
-
-/// The label that holds the kind of the owner.
-pub(crate) const OWNER_KIND_LABEL: &str = "okt.dev/owner-kind";
-
-/// The label that holds the first two digits of the hash of the owner's uid: replicas that share the owners list only
-/// what theirs own.
-pub(crate) const OWNER_HASH_LABEL: &str = "okt.dev/owner-hash";
-
-/// The annotation that holds the namespace and name of the owner.
-pub(crate) const OWNER_NAME_ANNOTATION: &str = "okt.dev/owner-name";
-
-/// The annotation that holds a hash of the applied declaration.
-pub(crate) const APPLIED_ANNOTATION: &str = "okt.dev/applied";
-
-/// The annotation of objects that may be pruned although their kind holds data.
-pub(crate) const PRUNE_ANNOTATION: &str = "okt.dev/prune";
-
 /// The value of [`PRUNE_ANNOTATION`].
 pub(crate) const PRUNE_ALLOWED: &str = "allowed";
-
-/// The annotation of objects that Kubernetes does not delete with their owner.
-pub(crate) const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
-
-/// The annotation that holds what happens to the dependents of an object when the operator deletes it.
-pub(crate) const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
-
-/// The annotation that holds the condition by which an object is ready, if its declaration names one.
-pub(crate) const READY_WHEN_ANNOTATION: &str = "okt.dev/ready-when";
-
-/// The annotation that names the managers whose fields the operator takes over.
-pub(crate) const TAKES_OVER_ANNOTATION: &str = "okt.dev/takes-over";
-
-/// The annotation that holds the deletion wave of an object.
-pub(crate) const WAVE_ANNOTATION: &str = "okt.dev/wave";
-
-/// The annotation of objects that are done once: a hash of the declaration, without what OKT adds to it.
-pub(crate) const CONTENT_ANNOTATION: &str = "okt.dev/content";
 
 /// The prefix of OKT's field managers.
 pub(crate) const MANAGER_PREFIX: &str = "okt/";

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use okt_core::draw::{EdgeKind, roles};
 use okt_core::{Graph, StateId};
-use okt_runtime::view::{View, Why, age};
+use okt_view::{View, Why, age};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

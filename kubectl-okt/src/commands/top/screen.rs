@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use okt_core::StateId;
-use okt_runtime::view::{Kind, View, Why};
+use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The objects, and what the user looks at.

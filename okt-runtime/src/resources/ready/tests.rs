@@ -1,5 +1,7 @@
 //! Tests of readiness, kind by kind.
 
+use okt_wire::keys::READY_WHEN_ANNOTATION;
+
 use super::*;
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;

@@ -6,14 +6,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Context, Violation, check, lint};
-use crate::api::object;
 
 /// Checks a stream of objects, each against its previous version.
 ///
 /// # Examples
 ///
 /// ```
-/// use okt_testing::conditions::{Checker, Context};
+/// use okt_view::conditions::{Checker, Context};
 ///
 /// let mut checker = Checker::new(Context::new());
 /// let yaml = "
@@ -31,7 +30,7 @@ use crate::api::object;
 /// 1 object, 1 broken rule
 /// ");
 /// assert_eq!(verdict.exit_code(), 1);
-/// # Ok::<(), okt_testing::conditions::NotRead>(())
+/// # Ok::<(), okt_view::conditions::NotRead>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
@@ -79,19 +78,20 @@ impl Checker {
 
 /// Returns the identity of an object.
 fn identity(object: &Value) -> String {
-    match object::uid(object) {
-        "" => format!("{} {}", object["apiVersion"], name(object)),
-        uid => uid.to_owned(),
+    match object["metadata"]["uid"].as_str() {
+        Some(uid) => uid.to_owned(),
+        None => format!("{} {}", object["apiVersion"], name(object)),
     }
 }
 
 /// Returns the kind, namespace and name of an object, for people.
 fn name(object: &Value) -> String {
-    let kind = object::text(object, &["kind"]);
-    let name = object::name(object);
-    match object::namespace(object) {
-        "" => format!("{kind} {name}"),
-        namespace => format!("{kind} {namespace}/{name}"),
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    let (kind, name) = (text(&object["kind"]), text(&metadata["name"]));
+    match metadata["namespace"].as_str() {
+        None => format!("{kind} {name}"),
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
     }
 }
 

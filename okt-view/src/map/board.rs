@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use crate::view::kind::Kind;
-use crate::view::object::View;
+use crate::kind::Kind;
+use crate::object::View;
 
 /// How many moves are remembered.
 const MOVES: usize = 50_000;

@@ -1,5 +1,6 @@
 //! One object of any OKT operator, read without its Rust types.
 
+use okt_wire::keys::PAUSED_ANNOTATION;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -7,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
 use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{Cause, Graph, StateId};
-use okt_wire::annotations::PAUSED_ANNOTATION;
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::status::{Position, RecordedAction, Status};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::kind::Kind;
 use super::stranger::UNREADABLE;
 use super::text::{clean, way};
-use crate::author::no_lifecycle::NoLifecycle;
+use crate::untyped::Untyped;
 
 /// One object, with what its status says about its lifecycle.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ pub struct View<'k> {
     /// Its metadata.
     pub meta: ObjectMeta,
     /// What its spec asks for.
-    pub desired: Desired<NoLifecycle>,
+    pub desired: Desired<Untyped>,
     /// Its status, with fields that the application adds.
-    pub status: Status<NoLifecycle, Map<String, Value>>,
+    pub status: Status<Untyped, Map<String, Value>>,
     /// Why the spec or the status cannot be read.
     pub unreadable: Option<String>,
 }
@@ -130,7 +130,7 @@ impl<'k> View<'k> {
     }
 
     /// Returns the position; none before the first reconciliation.
-    pub fn position(&self) -> Option<&Position<NoLifecycle>> {
+    pub fn position(&self) -> Option<&Position<Untyped>> {
         self.status.lifecycle.as_ref()
     }
 

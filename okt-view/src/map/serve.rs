@@ -24,8 +24,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep_until, timeout};
 
 use super::Map;
-use crate::view::object::View;
-use crate::view::why::Why;
+use crate::object::View;
+use crate::why::Why;
 
 /// The name of the cookie that holds the token.
 const COOKIE: &str = "okt-map";

@@ -1,5 +1,6 @@
 //! The kinds of objects that OKT operators manage, found in the cluster by the graph of their CRDs.
 
+use okt_wire::keys::GRAPH_ANNOTATION;
 use std::collections::HashSet;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -16,14 +17,13 @@ use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
 use okt_wire::texts::chain;
+use okt_wire::watch::PAGE;
 use okt_wire::watch::retried;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::stranger::Stranger;
 use super::text::clean;
-use crate::crd::definition::GRAPH_ANNOTATION;
-use crate::resources::PAGE;
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use okt_core::reasons::{self, resources};
 use okt_core::record::Phase;
 use okt_core::{Graph, Mark, StateId};
+use okt_wire::keys::FINALIZER;
 use okt_wire::refusal::Refusal;
 use serde::Serialize;
 
 use super::surroundings::{Group, Surroundings};
-use crate::reconcile::finalizer::FINALIZER;
-use crate::view::object::View;
-use crate::view::text::age;
+use crate::object::View;
+use crate::text::age;
 
 /// A cause, and what a person may do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

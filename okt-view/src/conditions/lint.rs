@@ -19,7 +19,7 @@ const TEXTS: [(&str, &str, u64, bool); 3] = [
 ///
 /// ```
 /// use kube::{CustomResource, CustomResourceExt};
-/// use okt_testing::conditions::{Context, lint};
+/// use okt_view::conditions::{Context, lint};
 /// use schemars::JsonSchema;
 /// use serde::{Deserialize, Serialize};
 ///

@@ -1,5 +1,6 @@
 //! What else in the cluster may keep an object where it is: the replicas of operators, webhooks, events.
 
+use okt_wire::keys::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -12,10 +13,9 @@ use kube::api::ListParams;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use okt_core::reasons::resources;
-use okt_sharding::lease::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 
-use crate::view::object::View;
-use crate::view::text::plain;
+use crate::object::View;
+use crate::text::plain;
 
 /// How many events, and how many pods, are shown.
 const SHOWN: usize = 5;

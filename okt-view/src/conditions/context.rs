@@ -9,7 +9,7 @@ use super::rule::{Violation, rule};
 /// # Examples
 ///
 /// ```
-/// use okt_testing::conditions::Context;
+/// use okt_view::conditions::Context;
 ///
 /// // The conditions of a certificate operator; another controller writes the condition of a mesh.
 /// let context = Context::new().declares(["Ready", "Issued"]).owns(["Ready", "Issued", "Reconciling", "Stalled"]);

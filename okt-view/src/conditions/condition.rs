@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use crate::api::object;
-
 /// Returns the conditions of an object, in order.
 pub(super) fn conditions_of(object: &Value) -> impl Iterator<Item = &Value> {
     let conditions = object.pointer("/status/conditions");
@@ -17,5 +15,5 @@ pub(super) fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// Returns a text of a condition; empty if it has none.
 pub(super) fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
-    object::text(condition, &[key])
+    condition[key].as_str().unwrap_or_default()
 }

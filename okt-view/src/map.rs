@@ -20,13 +20,13 @@ use kube::Client;
 use kube::runtime::watcher;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::texts::said_by_watch;
+use okt_wire::watch::PAGE;
 
 use self::board::Board;
 pub use self::serve::MapError;
 use super::kind::Kind;
 use super::object::View;
 use super::text::plain;
-use crate::resources::PAGE;
 
 /// How often the map forgets watches that have failed and do not fail again.
 const SETTLING: Duration = Duration::from_secs(15);

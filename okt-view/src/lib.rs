@@ -2,7 +2,7 @@
 //! their graphs, and why.
 //!
 //! It knows no operator in advance: the graph is an annotation of each CRD, and the position is in the status. `kubectl
-//! okt` is made of it.
+//! okt` is made of it. [`conditions`] checks whether the conditions of any operator follow the rules of Kubernetes.
 //!
 //! ```no_run
 //! use kube::api::ListParams;
@@ -19,6 +19,10 @@
 //! # }
 //! ```
 
+// Times come from objects: sums saturate.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+pub mod conditions;
 mod kind;
 #[cfg(feature = "map")]
 mod map;
@@ -26,6 +30,7 @@ mod object;
 mod stranger;
 mod summary;
 mod text;
+mod untyped;
 mod why;
 
 pub use self::kind::{Kind, RequestError};
@@ -34,4 +39,5 @@ pub use self::map::{Map, MapError};
 pub use self::object::{Deadline, Goal, View, route};
 pub use self::summary::Summary;
 pub use self::text::{age, clean, plain, way};
+pub use self::untyped::Untyped;
 pub use self::why::{Cause, Why};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use okt_testing::conditions::{Checker, Context, RULES, check, lint, read};
+use okt_view::conditions::{Checker, Context, RULES, check, lint, read};
 use serde_json::{Value, json};
 
 /// Returns an object at rest that breaks no rule.
@@ -52,7 +52,7 @@ fn patched(object: &Value, patch: Value, version: &str) -> Value {
     object
 }
 
-fn ids(found: &[okt_testing::conditions::Violation]) -> Vec<&'static str> {
+fn ids(found: &[okt_view::conditions::Violation]) -> Vec<&'static str> {
     found.iter().map(|violation| violation.rule.id).collect()
 }
 

@@ -1,0 +1,89 @@
+//! Every annotation, label and finalizer of OKT.
+
+/// The annotation that pauses an object: `okt.dev/paused: "true"`.
+pub const PAUSED_ANNOTATION: &str = "okt.dev/paused";
+
+/// The annotation that abandons an object while it is being deleted: `okt.dev/abandon: <its uid>`.
+pub const ABANDON_ANNOTATION: &str = "okt.dev/abandon";
+
+/// The annotation of a CRD that holds the graph as JSON (the format of [`okt_core::Graph::json`]).
+pub const GRAPH_ANNOTATION: &str = "okt.dev/graph";
+
+/// The name of the finalizer.
+pub const FINALIZER: &str = "okt.dev/lifecycle";
+
+/// The label that holds the uid of the owner of an object.
+pub const OWNER_LABEL: &str = "okt.dev/owner";
+
+/// The label that holds the kind of the owner.
+pub const OWNER_KIND_LABEL: &str = "okt.dev/owner-kind";
+
+/// The label that holds the first two digits of the hash of the owner's uid: replicas that share the owners list only
+/// what theirs own.
+pub const OWNER_HASH_LABEL: &str = "okt.dev/owner-hash";
+
+/// The annotation that holds the namespace and name of the owner.
+pub const OWNER_NAME_ANNOTATION: &str = "okt.dev/owner-name";
+
+/// The annotation that holds a hash of the applied declaration.
+pub const APPLIED_ANNOTATION: &str = "okt.dev/applied";
+
+/// The annotation of objects that may be pruned although their kind holds data.
+pub const PRUNE_ANNOTATION: &str = "okt.dev/prune";
+
+/// The annotation of objects that Kubernetes does not delete with their owner.
+pub const UNOWNED_ANNOTATION: &str = "okt.dev/unowned";
+
+/// The annotation that holds what happens to the dependents of an object when the operator deletes it.
+pub const PROPAGATION_ANNOTATION: &str = "okt.dev/propagation";
+
+/// The annotation that holds the condition by which an object is ready, if its declaration names one.
+pub const READY_WHEN_ANNOTATION: &str = "okt.dev/ready-when";
+
+/// The annotation that names the managers whose fields the operator takes over.
+pub const TAKES_OVER_ANNOTATION: &str = "okt.dev/takes-over";
+
+/// The annotation that holds the deletion wave of an object.
+pub const WAVE_ANNOTATION: &str = "okt.dev/wave";
+
+/// The annotation of objects that are done once: a hash of the declaration, without what OKT adds to it.
+pub const CONTENT_ANNOTATION: &str = "okt.dev/content";
+
+/// The label of all leases of a group; its value is the name of the group.
+pub const GROUP_LABEL: &str = "okt.dev/ranges";
+
+/// Whether a replica has read the CRDs and filled its caches.
+pub const READY_KEY: &str = "okt.dev/ready";
+
+/// The names of the CRDs of a group, separated by commas. No replica reads it: people and `why` do.
+pub const KINDS_KEY: &str = "okt.dev/kinds";
+
+/// The version of the form of a table.
+pub const FORMAT_KEY: &str = "okt.dev/format";
+
+/// How many ranges there are.
+pub const RANGES_KEY: &str = "okt.dev/ranges";
+
+/// Of what the hash is that chooses the range of an object.
+pub const HASH_KEY: &str = "okt.dev/hash-by";
+
+/// A number that grows with every write of a table.
+pub const VERSION_KEY: &str = "okt.dev/version";
+
+/// A number that grows with every write of a table that changes who holds a range: agents fence with it.
+pub const EPOCH_KEY: &str = "okt.dev/epoch";
+
+/// Who holds which range.
+pub const ROWS_KEY: &str = "okt.dev/rows";
+
+/// Whether a member is stopping.
+pub const STOPPING_KEY: &str = "okt.dev/stopping";
+
+/// How many members are to hold ranges at most.
+pub const LIMIT_KEY: &str = "okt.dev/limit";
+
+/// The forms of tables that a member knows.
+pub const FORMATS_KEY: &str = "okt.dev/formats";
+
+/// The uid of the table that a member follows.
+pub const TABLE_KEY: &str = "okt.dev/table";
