@@ -4,8 +4,6 @@
 //! Uses `wire`; the operator and the command line use it.
 
 pub(crate) mod definition;
-#[cfg(feature = "cli")]
-pub(crate) mod in_use;
 pub(crate) mod readiness;
 pub(crate) mod union;
 pub(crate) mod widen;

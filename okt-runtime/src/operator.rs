@@ -2,6 +2,7 @@
 
 mod drive;
 mod error;
+mod into;
 mod news;
 mod part;
 mod requeues;
@@ -62,12 +63,13 @@ use crate::reconcile::tasks::Tasks;
 use crate::resources::{Cluster, Watches, listed};
 
 pub use crate::operator::error::OperatorError;
+pub use crate::operator::into::IntoOperator;
 
 /// The default number of concurrent reconciliations.
 const CONCURRENCY: u16 = 16;
 
 /// The default time limit of a graceful shutdown. Kubernetes gives a pod 30 s.
-pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
+pub const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long aborted tasks may take to end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
@@ -258,8 +260,9 @@ impl<A: Application> Operator<A> {
     }
 
     /// Acts only on the objects that this gate opens; an operator that has a gate already keeps it.
-    #[cfg(feature = "cli")]
-    pub(crate) fn gate(mut self, gate: Gate) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
         if matches!(self.gate, Gate::Always) {
             self.gate = gate;
         }
@@ -363,8 +366,9 @@ impl<A: Application> Operator<A> {
     }
 
     /// Delivers transitions, unless the operator does so already.
-    #[cfg(all(feature = "cli", feature = "cloudevents"))]
-    pub(crate) fn delivering(mut self, delivery: impl Delivery) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn delivering(mut self, delivery: impl Delivery) -> Self {
         self.delivery.get_or_insert_with(|| Box::new(delivery));
         self
     }
@@ -377,8 +381,9 @@ impl<A: Application> Operator<A> {
     }
 
     /// Monitors the operator, unless it has a monitoring already.
-    #[cfg(feature = "cli")]
-    pub(crate) fn monitored(mut self, monitoring: &Monitoring) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn monitored(mut self, monitoring: &Monitoring) -> Self {
         self.monitoring.get_or_insert_with(|| monitoring.clone());
         self
     }
@@ -588,8 +593,9 @@ impl<A: Application> Operator<A> {
 
 impl<A: Application> Operator<A> {
     /// Returns what a preview needs: the client, the application, and the selection of the objects.
-    #[cfg(feature = "cli")]
-    pub(crate) fn parts(self) -> (Client, A, watcher::Config) {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parts(self) -> (Client, A, watcher::Config) {
         (self.client, self.application, self.watch)
     }
 
@@ -648,7 +654,7 @@ fn enqueue<K: LifecycleObject>(queues: &Queues<K>, request: &ObjectRef<K>) {
 }
 
 /// Returns the namespaces to watch; none means all.
-pub(crate) fn watched(namespaces: &[String]) -> Vec<Option<String>> {
+pub fn watched(namespaces: &[String]) -> Vec<Option<String>> {
     if namespaces.is_empty() {
         return vec![None];
     }

@@ -41,20 +41,22 @@ mod stock;
 mod template;
 mod watches;
 
-pub(crate) use self::apply::AllowedWrites;
-pub(crate) use self::attempts::Pace;
-pub(crate) use self::cluster::{Cluster, name_of};
+pub use self::apply::AllowedWrites;
+pub use self::attempts::Pace;
+pub use self::cluster::Cluster;
+pub(crate) use self::cluster::name_of;
 pub use self::declared::{Declared, Resources};
 pub(crate) use self::filled::Filling;
-pub(crate) use self::inventory::Inventory;
+pub use self::inventory::Inventory;
 pub(crate) use self::kept::decoded;
-pub(crate) use self::kind::Kind;
-pub(crate) use self::memory::OwnedMemory;
-pub(crate) use self::names::{Name, is_label, is_name, placed};
+pub use self::kind::Kind;
+pub use self::memory::OwnedMemory;
+pub use self::names::is_label;
+pub(crate) use self::names::{Name, is_name, placed};
 pub(crate) use self::ready::Lack;
 pub(crate) use self::report::{ApplyReport, OwnedStatus};
-pub(crate) use self::site::{Site, listed};
-#[cfg(feature = "cli")]
+pub use self::site::Site;
+pub(crate) use self::site::listed;
 #[cfg(feature = "templates")]
 pub use self::template::{Template, TemplateError};
 pub use self::watches::Watches;

@@ -114,7 +114,7 @@ fn paced(client: Client) -> Client {
 
 /// When the watches of a client begin.
 struct Pace {
-    seed: u64,
+    pub seed: u64,
     last: Option<Instant>,
     /// How many watches in a row were short.
     short: u32,

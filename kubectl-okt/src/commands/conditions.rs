@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::DynamicObject;
 use kube::runtime::watcher;
-use okt_view::{Kind, RequestError, plain};
 use okt_view::conditions::{Checker, Context};
+use okt_view::{Kind, RequestError, plain};
 use serde_json::Value;
 
 use crate::error::Error;

@@ -10,8 +10,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Client;
 use okt_core::Graph;
 use okt_core::evolution::{ChangeKind, changes};
-use okt_wire::desired::StateName;
 use okt_view::{Kind, RequestError, View};
+use okt_wire::desired::StateName;
 use serde_json::Value;
 
 use crate::error::Error;

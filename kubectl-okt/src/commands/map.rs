@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kube::Client;
-use okt_view::Map;
 use okt_serve::{ListenAddress, ListenAddressError};
+use okt_view::Map;
 
 use crate::error::Error;
 use crate::output::print;

@@ -175,7 +175,7 @@ impl Serialize for Spec {
 const SPEC: &str = "the spec without its lifecycle field, and nothing else of the object";
 
 /// Returns the revision of an object.
-pub(crate) fn revision_of<A: Application>(object: &A::Resource) -> Revision {
+pub fn revision_of<A: Application>(object: &A::Resource) -> Revision {
     let said = serde_json::to_vec(&A::revision(object)).unwrap_or_default();
     if serde_json::from_slice::<&str>(&said).is_ok_and(|said| said == SPEC) {
         Revision::of_spec(object)

@@ -54,7 +54,8 @@ pub struct Context<K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> Context<K> {
-    pub(crate) fn new(
+    #[doc(hidden)]
+    pub fn new(
         object: Arc<K>,
         client: Client,
         cluster: Arc<Cluster<K>>,

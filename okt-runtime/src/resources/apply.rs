@@ -36,11 +36,11 @@ pub(crate) type Accepted = BTreeMap<Key, u64>;
 
 /// The kinds of writes that this reconciliation may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct AllowedWrites {
+pub struct AllowedWrites {
     /// Whether OKT may create and repair: not for an object that is being deleted.
-    pub(crate) creates: bool,
+    pub creates: bool,
     /// Whether OKT may prune: not after a jump, because the record may have been wrong about the application's state.
-    pub(crate) prunes: bool,
+    pub prunes: bool,
 }
 
 /// One run of applying or deleting the resources of an object.

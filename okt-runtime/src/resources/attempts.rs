@@ -18,10 +18,13 @@ pub(crate) type Occasion = (Option<i64>, StateId);
 
 /// The parameters of the backoff between attempts.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
-    pub(crate) occasion: Occasion,
-    pub(crate) backoff: Backoff,
-    pub(crate) seed: u64,
+pub struct Pace {
+    /// Attempts count from the first one of an occasion.
+    pub occasion: Occasion,
+    /// How long attempts wait.
+    pub backoff: Backoff,
+    /// What the jitter of this object comes from.
+    pub seed: u64,
 }
 
 /// The last of some attempts on one subject: it decides how long the next one waits.

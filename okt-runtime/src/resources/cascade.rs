@@ -9,11 +9,11 @@ use super::declared::{Declared, Owner, Resources};
 
 /// The kinds of workloads that go before their owner when that is deleted in the foreground, as Argo CD does by default.
 #[derive(Debug, Default)]
-pub(crate) struct Exposed(Mutex<BTreeSet<String>>);
+pub struct Exposed(Mutex<BTreeSet<String>>);
 
 impl Exposed {
     /// Notes the workloads among declared resources; warns of each kind once.
-    pub(crate) fn note(&self, graph: Option<&Graph<'_>>, resources: &Resources) {
+    pub fn note(&self, graph: Option<&Graph<'_>>, resources: &Resources) {
         if !graph.is_some_and(works_on_the_way_out) {
             return;
         }
@@ -32,8 +32,7 @@ impl Exposed {
     }
 
     /// Returns the kinds so far.
-    #[cfg(feature = "cli")]
-    pub(crate) fn kinds(&self) -> Vec<String> {
+    pub fn kinds(&self) -> Vec<String> {
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kinds.iter().cloned().collect()
     }

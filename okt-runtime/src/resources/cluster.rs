@@ -34,7 +34,7 @@ use super::watches::{Mapped, Referred, Watches};
 const REST: Duration = Duration::from_mins(1);
 
 /// Caches of the kinds that an application owns and refers to, in one namespace or in all.
-pub(crate) struct Cluster<K> {
+pub struct Cluster<K> {
     pub(crate) watches: Watches<K>,
     pub(crate) identity: Identity,
     /// The only watched namespace, if the operator is limited to one.
@@ -46,7 +46,7 @@ pub(crate) struct Cluster<K> {
     /// The owned kinds whose objects have a status, as far as that is known.
     with_status: Mutex<BTreeSet<usize>>,
     /// The workloads that a deletion of their owner in the foreground takes away.
-    pub(crate) exposed: Exposed,
+    pub exposed: Exposed,
     /// Notifies when an owned object changes.
     heard: watch::Sender<()>,
 }
@@ -55,7 +55,7 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Creates empty caches.
     ///
     /// `namespaced` is the scope of the operator's own kind; `namespace` is the only watched namespace, if any.
-    pub(crate) fn new(watches: Watches<K>, namespaced: bool, namespace: Option<String>) -> Self {
+    pub fn new(watches: Watches<K>, namespaced: bool, namespace: Option<String>) -> Self {
         let kinds = watches.owned.len() + watches.referred.len();
         let known = Index::new(watches.owned.clone(), namespaced);
         Self {
@@ -81,12 +81,12 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns the ranges of owners of which all kinds were listed.
-    pub(crate) fn known(&self) -> Ranges {
+    pub fn known(&self) -> Ranges {
         known(&self.listed.borrow())
     }
 
     /// Returns a stream of the ranges of owners of which all kinds are listed from now on.
-    pub(crate) fn becoming_known(&self) -> impl Stream<Item = Ranges> + use<K> {
+    pub fn becoming_known(&self) -> impl Stream<Item = Ranges> + use<K> {
         let listed = self.listed.subscribe();
         let first = known(&listed.borrow());
         stream::unfold((listed, first), |(mut listed, before)| async move {
@@ -124,7 +124,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Notes the owned objects that the status of an object records.
-    pub(crate) fn note_recorded(&self, object: &K) {
+    pub fn note_recorded(&self, object: &K) {
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         let status = object.status_of();
         let recorded = status.map_or(&[][..], |status| &status.recorded_resources);
@@ -138,7 +138,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns why owned objects may exist that the operator cannot see; none if it sees all.
-    pub(crate) fn hidden(&self) -> Option<String> {
+    pub fn hidden(&self) -> Option<String> {
         let index = self.index();
         let hidden = |(_, kind): &(&usize, &Unlisted)| kind.may_have_objects;
         let (number, unlisted) = index.unlisted.iter().find(hidden)?;
@@ -225,7 +225,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns the namespace and name of a referenced object; logs a name that cannot exist, once.
-    pub(crate) fn placed(
+    pub fn placed(
         &self,
         object: &K,
         kind: &Kind,
@@ -278,7 +278,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Notes the references of an object.
-    pub(crate) fn note_references(&self, object: &K) {
+    pub fn note_references(&self, object: &K) {
         if self.watches.referred.is_empty() {
             return;
         }
@@ -324,7 +324,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
-    pub(crate) async fn watch(&self, connection: &Connection, gate: &Gate, wake: impl Fn(Name)) {
+    pub async fn watch(&self, connection: &Connection, gate: &Gate, wake: impl Fn(Name)) {
         let owned = self.watches.owned.iter().enumerate();
         let owned = owned.map(|(number, kind)| (Side::Owned(number), kind));
         let referred = self.watches.referred.iter().enumerate();

@@ -40,7 +40,7 @@ pub(super) type Identity = String;
 
 /// The recorded objects of an owner.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Inventory {
+pub struct Inventory {
     entries: BTreeMap<Identity, Entry>,
     /// The kinds of owned objects, by group and plural: a later release may not declare them any more.
     kinds: BTreeMap<(String, String), Kind>,
@@ -73,7 +73,7 @@ pub(crate) struct Finished {
 
 impl Inventory {
     /// Reads the entries of a status; ignores what is none.
-    pub(crate) fn of(recorded: &[String]) -> Self {
+    pub fn of(recorded: &[String]) -> Self {
         let mut inventory = Self::default();
         for text in recorded {
             match Parsed::of(text) {
@@ -213,8 +213,7 @@ impl Inventory {
     }
 
     /// Returns whether each object of another inventory has an entry.
-    #[cfg(feature = "cli")]
-    pub(crate) fn includes(&self, other: &Self) -> bool {
+    pub fn includes(&self, other: &Self) -> bool {
         other.entries.keys().all(|it| self.entries.contains_key(it))
     }
 }

@@ -10,9 +10,11 @@ use kube::discovery::Scope;
 
 /// The API resource of a kind and its scope.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Kind {
-    pub(crate) api: ApiResource,
-    pub(crate) namespaced: bool,
+pub struct Kind {
+    /// Its group, version, kind and plural.
+    pub api: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
 }
 
 impl Kind {

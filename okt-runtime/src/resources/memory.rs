@@ -19,7 +19,7 @@ const ASKED: Duration = Duration::from_mins(10);
 
 /// The memory of an object's resources between reconciliations; all of it may be lost at any time.
 #[derive(Debug, Default)]
-pub(crate) struct OwnedMemory {
+pub struct OwnedMemory {
     /// The last known status of the resources, as text.
     pub(crate) status: OwnedStatus,
     /// The attempts to learn which resources are declared, if the last one failed.
@@ -27,7 +27,7 @@ pub(crate) struct OwnedMemory {
     attempts: Attempts,
     accepted: Accepted,
     /// What the object's status should record; none before the first apply.
-    pub(crate) to_record: Option<Vec<String>>,
+    pub to_record: Option<Vec<String>>,
     /// The attempts on recorded objects that the cache does not show, by their entries.
     lookups: Attempts<String>,
     /// Recorded objects that stay although they are not declared, and when they were looked up.
@@ -96,7 +96,7 @@ impl OwnedMemory {
     }
 
     /// Applies the declared resources.
-    pub(crate) async fn apply<K: LifecycleObject>(
+    pub async fn apply<K: LifecycleObject>(
         &mut self,
         site: Site<'_, K>,
         pace: Pace,

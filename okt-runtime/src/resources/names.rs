@@ -104,7 +104,7 @@ impl Misnamed {
 }
 
 /// Returns whether a text can be the name of a namespace (RFC 1123).
-pub(crate) fn is_label(text: &str) -> bool {
+pub fn is_label(text: &str) -> bool {
     let of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let hangs = text.starts_with('-') || text.ends_with('-');
     (1..=63).contains(&text.len()) && text.bytes().all(of_it) && !hangs

@@ -50,9 +50,9 @@ impl OwnedStatus {
 
 /// The findings of one run, each with the index of its declaration, or none for the objects that have to go.
 #[derive(Default)]
-pub(crate) struct ApplyReport {
+pub struct ApplyReport {
     /// What failed.
-    pub(crate) failures: Vec<(Option<usize>, Failure)>,
+    pub failures: Vec<(Option<usize>, Failure)>,
     /// What is not ready yet or not gone yet, and why.
     pub(crate) awaited: Vec<(Option<usize>, String)>,
     /// How long until the resources are due again.

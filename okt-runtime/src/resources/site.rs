@@ -45,12 +45,15 @@ pub(super) enum Precondition<'a> {
 const NAMED: usize = 3;
 
 /// One owner and access to its resources.
-pub(crate) struct Site<'a, K> {
-    pub(crate) client: &'a Client,
-    pub(crate) cluster: &'a Cluster<K>,
-    pub(crate) object: &'a K,
+pub struct Site<'a, K> {
+    /// For the requests.
+    pub client: &'a Client,
+    /// The cache of the owned kinds.
+    pub cluster: &'a Cluster<K>,
+    /// The owner.
+    pub object: &'a K,
     /// Called before each write, because leadership may be lost between two writes.
-    pub(crate) may_write: &'a (dyn Fn() -> bool + Send + Sync),
+    pub may_write: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
 impl<K: LifecycleObject> Site<'_, K> {

@@ -33,13 +33,18 @@ use super::names::Name;
 /// # }
 /// ```
 pub struct Watches<K> {
-    pub(crate) owned: Vec<Kind>,
+    #[doc(hidden)]
+    pub owned: Vec<Kind>,
     /// The indexes in `owned` of the kinds whose metadata alone is watched.
     pub(crate) bare: BTreeSet<usize>,
-    pub(crate) referred: Vec<Referred<K>>,
-    pub(crate) mapped: Vec<Mapped>,
-    pub(crate) execs: bool,
-    pub(crate) forwards: bool,
+    #[doc(hidden)]
+    pub referred: Vec<Referred<K>>,
+    #[doc(hidden)]
+    pub mapped: Vec<Mapped>,
+    #[doc(hidden)]
+    pub execs: bool,
+    #[doc(hidden)]
+    pub forwards: bool,
 }
 
 /// A function that returns the names an object refers to.
@@ -68,8 +73,8 @@ impl<K> Names<K> {
 }
 
 /// A kind whose objects are referred to.
-pub(crate) struct Referred<K> {
-    pub(crate) kind: Kind,
+pub struct Referred<K> {
+    pub kind: Kind,
     pub(crate) config: Config,
     pub(crate) names: Names<K>,
     /// Whether the content of the objects is part of the revision.
@@ -80,8 +85,8 @@ pub(crate) struct Referred<K> {
 type Concerned = dyn Fn(&Kept) -> Vec<Name> + Send + Sync;
 
 /// A watched kind whose changes enqueue objects.
-pub(crate) struct Mapped {
-    pub(crate) kind: Kind,
+pub struct Mapped {
+    pub kind: Kind,
     pub(crate) config: Config,
     concerned: Arc<Concerned>,
 }

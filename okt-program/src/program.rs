@@ -20,6 +20,10 @@ use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::{Graph, Lifecycle};
+use okt_runtime::IntoOperator;
+use okt_runtime::crd;
+use okt_runtime::crd_union;
+use okt_runtime::{Application, PassGraph, StateOf};
 use okt_telemetry::operators::controller;
 #[cfg(feature = "map")]
 use okt_view::Kind;
@@ -28,12 +32,8 @@ use okt_wire::texts::chain;
 use serde::Serialize;
 
 use self::command_line::{Command, CommandLine, Format, Manifests, Monitor};
-pub use self::part::IntoOperator;
 use self::part::{Part, Running};
-use crate::author::application::{Application, PassGraph, StateOf};
-use crate::crd::definition::crd;
-use crate::crd::in_use::InUse;
-use crate::crd::union::crd_union;
+use crate::in_use::InUse;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
 use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};

@@ -10,6 +10,10 @@ use futures::{FutureExt, StreamExt};
 use http::Method;
 use kube::{Client, Resource};
 use okt_core::{Lifecycle, StateId};
+use okt_runtime::__program::{AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, Site};
+use okt_runtime::Application;
+use okt_runtime::{Context, StateOnRecord};
+use okt_runtime::{Resources, Watches};
 use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_telemetry::Telemetry;
@@ -22,11 +26,6 @@ use serde_json::{Value, json};
 
 use super::difference::difference;
 use super::dry_run::{Record, Tried};
-use crate::author::application::Application;
-use crate::author::context::{Context, StateOnRecord};
-use crate::resources::{
-    AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, Resources, Site, Watches,
-};
 
 /// How long the lists of other kinds may take.
 const PATIENCE: Duration = Duration::from_mins(1);

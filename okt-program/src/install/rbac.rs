@@ -11,9 +11,10 @@ use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::author::application::Application;
-use crate::operator::OperatorError;
-use crate::resources::{Kind, Watches, is_label};
+use okt_runtime::__program::{Kind, is_label};
+use okt_runtime::Application;
+use okt_runtime::OperatorError;
+use okt_runtime::Watches;
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";

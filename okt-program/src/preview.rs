@@ -21,6 +21,10 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
+use okt_runtime::__program::watched;
+use okt_runtime::Application;
+use okt_runtime::Operator;
+use okt_runtime::crd;
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::pruned::decode_unquoted;
@@ -32,10 +36,7 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Change, Owned};
 use self::places::{lost, moved, revised};
 pub(crate) use self::report::text;
-use crate::author::application::Application;
-use crate::crd::definition::crd;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
-use crate::operator::{Operator, watched};
 
 /// What a release would do to the objects of one kind.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use okt_runtime::__program::is_label;
 #[cfg(feature = "serve")]
 use okt_serve::{ListenAddress, ListenAddressError};
 use okt_sharding::membership::Shards;
@@ -15,7 +16,6 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::install::rbac::ServiceAccount;
-use crate::resources::is_label;
 
 /// Runs the operator, or prints what installs it.
 #[derive(Parser)]

@@ -10,6 +10,8 @@ use futures::future::LocalBoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use okt_core::{Graph, Lifecycle};
+use okt_runtime::{Application, PassGraph, StateOf};
+use okt_runtime::{IntoOperator, Operator, OperatorError};
 use okt_sharding::gate::Gate;
 use okt_telemetry::kube_events::EventPolicy;
 use okt_telemetry::monitoring::Monitoring;
@@ -22,35 +24,8 @@ use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::author::application::{Application, PassGraph, StateOf};
 use crate::install::rbac::{Rbac, ServiceAccount};
-use crate::operator::{Operator, OperatorError};
 use crate::preview::{Preview, Record, preview};
-
-/// An [`Operator`], or an [`Application`] for an operator with default settings.
-pub trait IntoOperator {
-    /// The application of the operator.
-    type Application: Application;
-
-    /// Returns the operator.
-    fn into_operator(self, client: Client) -> Operator<Self::Application>;
-}
-
-impl<A: Application> IntoOperator for A {
-    type Application = A;
-
-    fn into_operator(self, client: Client) -> Operator<A> {
-        Operator::new(client, self)
-    }
-}
-
-impl<A: Application> IntoOperator for Operator<A> {
-    type Application = A;
-
-    fn into_operator(self, _: Client) -> Operator<A> {
-        self
-    }
-}
 
 /// An operator or a subcommand that runs; an error is a message.
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
@@ -193,15 +168,7 @@ where
             "cannot reach the Kubernetes API at {address}: {}",
             chain(&error)
         )),
-        Err(
-            error @ (OperatorError::Crd(_)
-            | OperatorError::ClusterScoped(_)
-            | OperatorError::Selector(_, _, _)
-            | OperatorError::Pass(_)
-            | OperatorError::Nothing
-            | OperatorError::SameCondition(_)
-            | OperatorError::ManyConditions(_)),
-        ) => Err(format!("cannot {}", chain(&error))),
+        Err(error) => Err(chain(&error)),
     }
 }
 

@@ -8,7 +8,8 @@ use okt_wire::object::LifecycleObject;
 use okt_wire::read;
 use okt_wire::revision::Referred;
 
-use crate::author::application::{Application, revision_of};
+use okt_runtime::__program::revision_of;
+use okt_runtime::Application;
 
 /// Returns why an object has no place in the graph of a release; none if it has one.
 pub(super) fn lost(after: &View<'_>) -> Option<String> {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use okt_runtime::__program::SHUTDOWN_LIMIT;
 use serde_json::{Value, json};
 
 use crate::install::rbac::ServiceAccount;
-use crate::operator::SHUTDOWN_LIMIT;
 
 /// The time that a process takes to end, in addition to the shutdown limit.
 const ENDING: Duration = Duration::from_secs(10);

@@ -1,0 +1,27 @@
+//! An operator as a program.
+//!
+//! | module | content |
+//! |---|---|
+//! | `program` | the command line: its subcommands, and how it runs and stops |
+//! | `install` | the roles and manifests that install it, its dashboard and its alerts |
+//! | `preview` | what a release would do to the objects of a cluster |
+//! | `in_use` | the CRDs in use, for `crd --union` |
+//!
+//! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
+
+// A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+#[cfg(feature = "cli")]
+mod in_use;
+mod install;
+#[cfg(feature = "cli")]
+mod preview;
+#[cfg(feature = "cli")]
+mod program;
+
+pub use install::rbac::{
+    Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
+};
+#[cfg(feature = "cli")]
+pub use program::{NoOptions, Program, main};
