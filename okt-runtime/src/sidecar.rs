@@ -64,10 +64,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+pub use okt_agent::client::{Client, Clients, Endpoint, EndpointError};
+use okt_agent::wire::Owner;
 use okt_core::Lifecycle;
 pub use okt_core::{Delegate, Delegated};
-pub use okt_sidecar::client::{Client, Clients, Endpoint, EndpointError};
-use okt_sidecar::wire::Owner;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 

@@ -1,38 +1,50 @@
-//! The sidecar agent of an application: it reports the application's state and does its work.
+//! The agent as a program: a configuration file defines the commands and requests that answer for the application.
 //!
-//! An operator that uses this protocol reaches its application over HTTP only, and a crash on either side loses
-//! nothing.
-//! Each piece of work has an id. The agent records it on disk before it begins, and never repeats it after it
-//! succeeded.
-//! `docs/sidecar.md` specifies the protocol, and `openapi.yaml` describes it for machines.
+//! It needs Linux: it finds processes in `/proc` and waits for them with pidfds.
 //!
-//! | subject | item | feature |
-//! |---|---|---|
-//! | the types of the protocol | [`wire`] | – |
-//! | the agent, to embed in an application | `Work`, `Agent` | `agent` |
-//! | the agent as a program that a file of commands configures | `okt-sidecar` | `program` |
-//! | the client of an agent | `client` | `client` |
-//! | a test whether an agent conforms to the protocol | `conformance` | `client` |
+//! | content | file |
+//! |---|---|
+//! | the configuration file and its errors | `config` |
+//! | the life of the agent, from its file to its end | `run` |
+//! | the application as the file describes it | `work` |
+//! | the steps of a state's work; requests as steps | `job`, `call` |
+//! | the observation of the application | `probe` |
+//! | the application as a process | `application` |
+//! | an application that another program has started | `recognise` |
+//! | the files that a command shares with the agent | `scratch` |
+//! | a command, its process group and its output | `command`, `group` |
+//! | a process that begins nothing before it is recorded | `launch` |
+//! | HTTP requests | `http` |
+//! | child processes: awaited ones, and zombies | `children` |
+//! | notes about running processes, for a later agent | `notes` |
+//! | processes as the kernel shows them | `proc` |
+//! | users and groups of the machine | `users` |
+//! | the conformance test of other agents | `conform` |
 
-#[cfg(feature = "agent")]
-mod agent;
-#[cfg(feature = "client")]
-pub mod client;
-#[cfg(feature = "client")]
-pub mod conformance;
-#[cfg(feature = "agent")]
-mod private;
-#[cfg(feature = "program")]
-pub mod program;
-#[cfg(any(feature = "agent", feature = "client"))]
-mod provider;
-pub mod wire;
-#[cfg(feature = "agent")]
+mod application;
+mod call;
+mod children;
+mod command;
+mod config;
+mod conform;
+mod exit;
+#[cfg(test)]
+mod fuzz;
+mod group;
+mod http;
+mod job;
+mod launch;
+mod notes;
+mod probe;
+mod proc;
+mod recognise;
+mod run;
+mod scratch;
+mod users;
 mod work;
 
-#[cfg(feature = "agent")]
-pub use self::agent::{
-    Agent, Bound, JournalError, Listen, ServeError, Started, TlsError, TokenError, free,
-};
-#[cfg(feature = "agent")]
-pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};
+use self::config::is_state;
+pub use self::config::{Config, ConfigError, Machine};
+pub use self::conform::{Conform, conform};
+pub use self::launch::launch;
+pub use self::run::{RunError, free, run};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use okt_sidecar::program::{Config, Conform, Machine, RunError, conform, free, launch, run};
+use okt_sidecar::{Config, Conform, Machine, RunError, conform, free, launch, run};
 use tracing_subscriber::EnvFilter;
 
 /// The agent of an application: reports its state and does its work

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use okt_sidecar::client::EndpointError;
+use okt_agent::client::EndpointError;
 
 use super::files::PATH_BYTES;
 use super::schema::SCHEMA_VERSION;

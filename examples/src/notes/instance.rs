@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use okt_sidecar::client::{self as agent, Endpoint};
-use okt_sidecar::wire::{ActionId, AgentStatus};
+use okt_agent::client::{self as agent, Endpoint};
+use okt_agent::wire::{ActionId, AgentStatus};
 
 use super::archive::{Means, Move};
 use super::client::{self, Client};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use okt_sidecar::{Agent, Listen};
+use okt_agent::{Agent, Listen};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -53,7 +53,7 @@ enum ServeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Agent(#[from] okt_sidecar::ServeError),
+    Agent(#[from] okt_agent::ServeError),
     #[error("{action}")]
     System {
         action: &'static str,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use okt_sidecar::wire::Sighting;
-use okt_sidecar::{Done, Fault, Leftover, Offer, Task, Work};
+use okt_agent::wire::Sighting;
+use okt_agent::{Done, Fault, Leftover, Offer, Task, Work};
 use tokio::sync::Mutex;
 
 use super::backup::{Saved, back_up};

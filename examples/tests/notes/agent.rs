@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use okt_agent::conformance::{States, Subject, Verdict};
+use okt_agent::wire::{Code, Phase, Seen};
 use okt_examples::notes::{Error, Settings, endpoint};
-use okt_sidecar::conformance::{States, Subject, Verdict};
-use okt_sidecar::wire::{Code, Phase, Seen};
 use serde_json::json;
 
 use crate::scene::{Scene, announced, backup, order};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use okt_agent::client::Carried;
+use okt_agent::wire::Phase;
 use okt_examples::notes::{Settings, open_backup};
-use okt_sidecar::client::Carried;
-use okt_sidecar::wire::Phase;
 
 use crate::scene::{Scene, backup, backups, order};
 

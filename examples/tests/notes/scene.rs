@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use okt_agent::client::{Carried, Order};
+use okt_agent::wire::{ActionReport, ActionRequest, AgentStatus, Fence, Owner};
 use okt_examples::notes::{Error, Instance, Observed, Program, Settings};
-use okt_sidecar::client::{Carried, Order};
-use okt_sidecar::wire::{ActionReport, ActionRequest, AgentStatus, Fence, Owner};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;

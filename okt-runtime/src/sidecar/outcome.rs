@@ -1,9 +1,9 @@
 //! The outcome of work at an agent, as a result or failure of the operator.
 
+use okt_agent::client::{ClientError, EndpointError};
+use okt_agent::wire::{ActionReport, Code, Mender, Phase, Problem};
 use okt_core::Lifecycle;
 use okt_core::reasons;
-use okt_sidecar::client::{ClientError, EndpointError};
-use okt_sidecar::wire::{ActionReport, Code, Mender, Phase, Problem};
 
 use okt_reach::Failure;
 

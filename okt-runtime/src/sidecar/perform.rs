@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use okt_agent::client::{Carried, ClientError, News, Order};
+use okt_agent::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
 use okt_core::Lifecycle;
 use okt_reach::Failure;
-use okt_sidecar::client::{Carried, ClientError, News, Order};
-use okt_sidecar::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
 use okt_telemetry::traces;
 use okt_wire::object::LifecycleObject;
 use okt_wire::read;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use okt_agent::wire::{AgentStatus, Owner, Seen};
 use okt_core::Lifecycle;
-use okt_sidecar::wire::{AgentStatus, Owner, Seen};
 use okt_wire::object::LifecycleObject;
 
 use super::{Agents, owner_of};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use expect_test::expect_file;
-use okt_sidecar::program::{Config, Machine};
+use okt_sidecar::{Config, Machine};
 
 /// A valid file, to which one change is applied.
 const RIGHT: &str = "\

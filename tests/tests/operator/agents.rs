@@ -5,7 +5,7 @@ mod stage;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use okt_sidecar::wire::{Fence, Phase, Seen};
+use okt_agent::wire::{Fence, Phase, Seen};
 use okt_tests::{DatabaseState::*, Databases, SiteState, Sites};
 use serde_json::json;
 use tokio::sync::watch;

@@ -27,7 +27,7 @@ use okt_examples::postgres::life::Postgres;
 use okt_examples::postgres::operator::connect;
 use okt_examples::postgres::stage::Stage;
 use okt_examples::{screen, shutdown_signal};
-use okt_sidecar::program::{Config, Machine, run};
+use okt_sidecar::{Config, Machine, run};
 use okt_testing::ApiServer;
 
 /// The longest wait for anything.
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         // The agent brings its own runtime.
         Some("agent" | "launch") => match Agent::parse() {
             Agent::Agent { file } => agent(&file),
-            Agent::Launch => okt_sidecar::program::launch(),
+            Agent::Launch => okt_sidecar::launch(),
         },
         _ => plays(),
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use okt::PAUSED_ANNOTATION;
 use okt::sidecar::id_at_agent;
+use okt_agent::wire::{ActionId, Phase};
 use okt_examples::desk::{Trouble, at, condition, position};
 use okt_examples::notes::{Instance, Observed, open_backup};
 use okt_examples::notes_operator::{Notes, NotesState};
 use okt_examples::screen::{check, heading, note};
-use okt_sidecar::wire::{ActionId, Phase};
 use serde_json::json;
 
 use crate::data::{backups, restore, spoil};

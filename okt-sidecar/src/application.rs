@@ -1,0 +1,278 @@
+//! The application as a process: started by the agent or found; stopped gracefully, then killed.
+//!
+//! Only the work of a state starts it. If it ends, the agent reports that it is down.
+
+use std::future::pending;
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use okt_agent::Fault;
+use rustix::process::{Pid, Signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::command::{Command, OutputStream};
+use super::config::{self, Recognise};
+use super::group::end_left;
+use super::launch::{Held, Launch, Launcher};
+use super::notes::Notes;
+use super::proc::{self, Identity, Stat};
+use super::recognise::{self, FirstSeen};
+use super::users;
+
+/// The process of the application, if there is one.
+pub(crate) struct Application {
+    pub(crate) config: config::Application,
+    pub(crate) launcher: Launcher,
+    pub(crate) notes: Arc<Notes>,
+    /// How the process that this agent started has ended.
+    pub(crate) ended: Arc<Mutex<Option<String>>>,
+    /// The pid file, as it was first seen.
+    pub(crate) first_seen: Mutex<Option<FirstSeen>>,
+}
+
+/// The name of the application's note.
+const NOTE: &str = "application";
+
+/// The grace period for what is left of a group whose first process has ended.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The time limit for processes to end after KILL.
+const LIMIT: Duration = Duration::from_secs(30);
+
+impl Application {
+    /// Finds the process, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// It is unknown whether there is one.
+    pub(crate) async fn find(&self) -> Result<Option<Stat>, String> {
+        if let Some(noted) = self.notes.read(NOTE)
+            && proc::lives(&noted)
+        {
+            // It may have ended since, and its id may be reused.
+            let now = proc::stat(noted.pid);
+            return Ok(now.filter(|now| now.start == noted.start && now.lives()));
+        }
+        match &self.config.recognise {
+            None => Ok(None),
+            Some(Recognise::PidFile(file)) => {
+                let owner = self.owner()?;
+                let mut first_seen = self
+                    .first_seen
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                (file.find(owner, &self.notes, &mut first_seen))
+                    .map_err(|why| format!("{}: {why}", file.path.display()))
+            }
+            Some(Recognise::Command(command)) => self.by_command(command).await,
+        }
+    }
+
+    async fn by_command(&self, command: &[String]) -> Result<Option<Stat>, String> {
+        let command = Command {
+            words: command,
+            around: &self.config.around,
+            environment: &[],
+            grace: Duration::from_secs(1),
+            deadline: Instant::now() + Duration::from_secs(10),
+        };
+        let mut said = Vec::new();
+        let ended = command.run(
+            &self.launcher,
+            async |_| Ok(()),
+            pending(),
+            |stream, piece| {
+                if stream == OutputStream::Out && said.len() < 1024 {
+                    said.extend_from_slice(&piece[..piece.len().min(1024)]);
+                }
+            },
+        );
+        let ended = ended.await.map_err(|error| error.to_string())?;
+        if ended.cut.is_some() {
+            return Err("the command of `recognise` took longer than 10s".to_owned());
+        }
+        let said = String::from_utf8_lossy(&said);
+        let Some(word) = said.split_whitespace().next() else {
+            return Ok(None);
+        };
+        let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
+            tracing::debug!(word, "the command of `recognise` printed no process");
+            "the command of `recognise` printed no process id".to_owned()
+        })?;
+        let Some(found) = proc::stat(pid).filter(Stat::lives) else {
+            return Ok(None);
+        };
+        recognise::is_of(&found, self.owner()?)
+            .map(|is_there| is_there.then_some(found))
+            .map_err(|why| format!("the command of `recognise` says {pid}: {why}"))
+    }
+
+    /// Returns the user that the application's process must have.
+    fn owner(&self) -> Result<u32, String> {
+        let around = &self.config.around;
+        let person = users::find(around.user.as_deref(), around.group.as_deref())?;
+        Ok(person.map_or_else(|| rustix::process::geteuid().as_raw(), |person| person.uid))
+    }
+
+    /// Starts the application unless it runs. `note` must record its identity before it begins.
+    pub(crate) async fn start<N>(&self, note: impl FnOnce(Identity) -> N) -> Result<(), Fault>
+    where
+        N: Future<Output = Result<(), String>>,
+    {
+        let unknown = |why| Fault::retry("NotKnown", why);
+        if self.find().await.map_err(unknown)?.is_some() {
+            return Ok(());
+        }
+        let Some(command) = &self.config.command else {
+            let why = "it does not run, and `application.command` says of no way to start it";
+            return Err(Fault::permanent("NoCommand", why));
+        };
+        self.end_rest().await?;
+        let fault = |why: String| Fault::retry("CannotStart", why);
+        let held = self.launcher.hold(Launch {
+            command,
+            around: &self.config.around,
+            environment: &[],
+            out: Stdio::inherit(),
+            err: Stdio::inherit(),
+        });
+        let held = held.map_err(|error| fault(error.to_string()))?;
+        let Held { group, gate } = held;
+        let cannot_note = |why| fault(format!("cannot note down who it is: {why}"));
+        (self.notes.write(NOTE, group.identity()))
+            .map_err(|error| cannot_note(error.to_string()))?;
+        self.set_ended(None);
+        let begun = match note(group.identity().clone()).await {
+            Ok(()) => gate.open().await.map_err(fault),
+            Err(why) => Err(cannot_note(why)),
+        };
+        if let Err(fault) = begun {
+            self.notes.remove(NOTE);
+            return Err(fault);
+        }
+        let pid = group.identity().pid;
+        tracing::info!(pid, "the application was started");
+        let ended = Arc::clone(&self.ended);
+        tokio::spawn(async move {
+            let how = match group.follow().await {
+                Ok(status) => super::exit::how(status),
+                Err(error) => format!("has ended in an unknown way: {error}"),
+            };
+            tracing::warn!(pid, "the application {how}");
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        });
+        Ok(())
+    }
+
+    /// Returns whether this is the process of the application.
+    pub(crate) fn is(&self, process: &Identity) -> bool {
+        self.notes.read(NOTE).as_ref() == Some(process) && proc::lives(process)
+    }
+
+    /// Returns how the application that this agent started last has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<String> {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set_ended(&self, how: Option<String>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    }
+
+    /// Stops the application: one signal after another, then KILL for its whole group. Returns when nothing of it runs.
+    pub(crate) async fn stop(&self) -> Result<(), Fault> {
+        let found = self
+            .find()
+            .await
+            .map_err(|why| Fault::retry("NotKnown", why))?;
+        let Some(main) = found else {
+            return self.end_rest().await;
+        };
+        let cannot = |error: io::Error| Fault::retry("CannotSignal", error.to_string());
+        tracing::info!(pid = main.pid, "the application is stopped");
+        let mut group = members(&main);
+        for step in &self.config.stop {
+            proc::signal(&main, step.signal).map_err(cannot)?;
+            if timeout(step.wait, gone(&main)).await.is_ok() {
+                break;
+            }
+            tracing::warn!(pid = main.pid, signal = ?step.signal, "the application did not stop in {:?}", step.wait);
+            group = members(&main);
+        }
+        if alive(&main) {
+            group = members(&main);
+            for process in &group {
+                proc::signal(process, Signal::KILL).map_err(cannot)?;
+            }
+            if timeout(LIMIT, gone(&main)).await.is_err() {
+                let why = format!("process {} does not end, not even by KILL", main.pid);
+                return Err(Fault::retry("DoesNotEnd", why));
+            }
+        }
+        end_these(&group).await.map_err(cannot)?;
+        self.end_rest().await
+    }
+
+    /// Ends what is left of a group whose first process has ended.
+    async fn end_rest(&self) -> Result<(), Fault> {
+        if let Some(noted) = self.notes.read(NOTE) {
+            if !end_left(&noted, GRACE, GRACE + LIMIT).await {
+                let why = "processes of the application do not end, not even by KILL";
+                return Err(Fault::retry("DoesNotEnd", why));
+            }
+            self.notes.remove(NOTE);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the whole group of a process that leads one, including itself; otherwise only the process.
+fn members(main: &Stat) -> Vec<Stat> {
+    if main.group != main.pid || !alive(main) {
+        return vec![main.clone()];
+    }
+    let all = proc::all().unwrap_or_default();
+    all.into_iter()
+        .filter(|it| it.group == main.pid && it.lives())
+        .collect()
+}
+
+fn alive(process: &Stat) -> bool {
+    proc::stat(process.pid).is_some_and(|now| now.start == process.start && now.lives())
+}
+
+/// Returns when this process has ended.
+async fn gone(process: &Stat) {
+    let watched = Pid::from_raw(process.pid).and_then(|pid| proc::watch(pid).ok());
+    if alive(process) {
+        match watched {
+            Some(descriptor) => drop(descriptor.readable().await),
+            None => {
+                while alive(process) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Ends processes whose leader is gone, after a grace period.
+async fn end_these(group: &[Stat]) -> io::Result<()> {
+    let begun = Instant::now();
+    while group.iter().any(alive) {
+        if begun.elapsed() > GRACE {
+            for process in group {
+                proc::signal(process, Signal::KILL)?;
+            }
+        }
+        if begun.elapsed() > GRACE + LIMIT {
+            return Err(io::Error::other("processes do not end, not even by KILL"));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Runs an agent from its configuration to its end.
+
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use okt_agent::private;
+use okt_agent::wire::Owner;
+use okt_agent::{Agent, JournalError, ServeError};
+use rustix::fs::OFlags;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::children::Children;
+use super::config::{Config, ListenConfig};
+use super::work::Program;
+
+/// An error of running an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Another agent uses the directory. A retry helps after that agent has ended.
+    #[error("another agent uses {0}: two of them would do everything twice")]
+    InUse(PathBuf),
+    /// The machine lacks a resource. A retry helps once it is available.
+    #[error("cannot {what}: {source}")]
+    Machine {
+        /// The failed operation.
+        what: String,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The agent cannot listen, or its journal cannot be used.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// A second signal ended the agent at once, while it still stopped.
+    #[error("ended at once by a second signal")]
+    AtOnce,
+}
+
+fn cannot(what: impl Into<String>) -> impl FnOnce(io::Error) -> RunError {
+    let what = what.into();
+    |source| RunError::Machine { what, source }
+}
+
+/// Runs an agent until SIGTERM or SIGINT ends it.
+///
+/// # Errors
+///
+/// [`RunError`].
+pub fn run(config: Config) -> Result<(), RunError> {
+    let _lock = lock(&config.data)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(cannot("start threads"))?
+        .block_on(live(config))
+}
+
+/// Locks the directory, so that no other agent manages the same processes.
+fn lock(data: &Path) -> Result<File, RunError> {
+    let what = || cannot(format!("write to {}", data.display()));
+    // Others may pass through it to files that are given to them, but may not list it.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o711)
+        .create(data)
+        .map_err(what())?;
+    // The directory may be a volume that others write to, so follow no link.
+    let lock = File::options()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(data.join("lock"))
+        .map_err(what())?;
+    match private::lock(&lock) {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
+        Err(TryLockError::Error(error)) => Err(what()(error)),
+    }
+}
+
+async fn live(config: Config) -> Result<(), RunError> {
+    let children = Children::default();
+    let reaper = children.clone();
+    let reaping = tokio::spawn(async move { reaper.reap().await });
+    let mut ending = ShutdownSignals::new().map_err(cannot("hear signals"))?;
+
+    let journal = journal(&config);
+    let data = config.data.display().to_string();
+    let program = Program::open(config, children)
+        .await
+        .map_err(cannot(format!("use {data}")))?;
+    let program = Arc::new(program);
+    let bound = agent(&program, journal)
+        .bind([place(&program.config)])
+        .await?;
+
+    let stop = CancellationToken::new();
+    let served = async {
+        // The agent ends by itself only after a failure; then the application is left to the next agent.
+        bound.run(stop.clone().cancelled_owned()).await?;
+        program.close().await;
+        Ok(())
+    };
+    let told = async {
+        ending.heard().await;
+        tracing::info!("the agent is shutting down");
+        stop.cancel();
+        ending.heard().await;
+    };
+    let done = tokio::select! {
+        done = served => done,
+        () = told => Err(RunError::AtOnce),
+    };
+    reaping.abort();
+    done
+}
+
+fn journal(config: &Config) -> PathBuf {
+    config.data.join("journal")
+}
+
+/// Frees the agent of a configuration, which must not run; see [`free`](crate::free).
+///
+/// Returns the previous owner.
+///
+/// # Errors
+///
+/// [`JournalError`].
+pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
+    okt_agent::free(&journal(config))
+}
+
+fn place(config: &Config) -> okt_agent::Listen {
+    match (&config.listen, &config.tls) {
+        (ListenConfig::Tcp(address), None) => okt_agent::Listen::tcp(*address),
+        (ListenConfig::Tcp(address), Some(tls)) => {
+            let listen = okt_agent::Listen::tcp(*address);
+            match &tls.client_ca {
+                None => listen.tls(&tls.certificate, &tls.key),
+                Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
+            }
+        }
+        (ListenConfig::Unix { path, mode }, _) => okt_agent::Listen::unix(path).mode(*mode),
+    }
+}
+
+fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
+    let config = &program.config;
+    let mut agent = Agent::new(Arc::clone(program), journal)
+        .observe_every(config.probe.every)
+        // The probe has its own timeout; this one covers two probes and their ends.
+        .observe_timeout(config.probe.timeout * 2 + Duration::from_secs(15))
+        .cancel_limit(longest_end(config));
+    if let Some(object) = &config.object {
+        agent = agent.object(&object.namespace, &object.name);
+    }
+    if let Some(graph) = &config.graph {
+        agent = agent.graph(graph);
+    }
+    if let Some(bytes) = config.limits.output {
+        agent = agent.output_limit(bytes);
+    }
+    if let Some(limit) = config.limits.stopping {
+        agent = agent.stop_limit(limit);
+    }
+    if let Some(file) = &config.token_file {
+        agent = agent.token_file(file);
+    }
+    if let Some(most) = config.limits.connections {
+        agent = agent.connections(most);
+    }
+    agent
+}
+
+/// Returns how long it takes at most until nothing of an action is left.
+fn longest_end(config: &Config) -> Duration {
+    let graces = config.states.values().map(|job| job.grace);
+    let stops = config.application.as_ref().map(|application| {
+        application
+            .stop
+            .iter()
+            .map(|step| step.wait)
+            .sum::<Duration>()
+    });
+    // The agent ends the command, and then stops the application that was started before it.
+    graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
+}
+
+/// The signals that end the agent.
+struct ShutdownSignals {
+    term: Signal,
+    int: Signal,
+}
+
+impl ShutdownSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn heard(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
