@@ -1,5 +1,13 @@
 //! `cargo okt`: commands for operator projects and their graphs.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `output`, `source`, `template` | prints a text; where a new project gets OKT from; the files of a new project |
+// | `name`, `project` | the rules for names; writes a project completely or not at all |
+// | `crates`, `check`, `draw`, `diff`, `api` | the source files of a crate; the subcommands on graphs; an API without a cluster |
+
 mod api;
 mod check;
 mod crates;

@@ -2,6 +2,14 @@
 //!
 //! It knows no operator in advance: the graph is an annotation of each CRD, and the position is in the status.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `error`, `output` | errors with their exit codes; tables, colours, JSON and YAML |
+// | `cluster`, `select`, `draw` | the connection; which objects a command is about; a graph in the terminal |
+// | `commands` | one file for each command; what they know of kinds and objects is `okt_view` |
+
 mod cluster;
 mod commands;
 mod draw;

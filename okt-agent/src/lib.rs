@@ -16,6 +16,15 @@
 //!
 //! The crate `okt-sidecar` is the agent as a program that a file of commands configures.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `wire`, `private`, `provider` | the types of the protocol; directories that only the agent's user can change; the crypto provider of TLS |
+// | `client`, `work` | the client of an agent, which repeats lost requests; the trait of an application that contains its agent |
+// | `agent` | the agent: `rules` (pure), a journal on disk, one action at a time, the service |
+// | `conformance` | the rules of the protocol as checks of any agent |
+
 #[cfg(feature = "agent")]
 mod agent;
 #[cfg(feature = "client")]

@@ -5,6 +5,23 @@
 
 extern crate alloc;
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `names`, `duration`, `backoff`, `reasons`, `trail` | rules for names, durations as text, backoff, reasons of conditions, the trail |
+// | `state`, `hops`, `graph`, `routes` | states, edges and marks; the next hop to every desired state, the route to a leaf |
+// | `facts`, `decision`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
+// | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
+// | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
+// | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads and is told, as numbers; the facts of one moment |
+// | `machine/requeue`, `machine/effect`, `machine/findings` | its outputs; what only one reconciliation knows |
+// | `machine/writes`, `machine/observation`, `machine/resources`, `machine/work`, `machine/pass` | what is remembered, one file for each subject |
+// | `machine/decide` | the decision of a reconciliation, which composes all of this |
+// | `machine` | the machine of an object; its door out |
+// | `machine/events`, `machine/reports` | its doors in: what happens to the object; the results of effects |
+
+mod answer;
 pub mod backoff;
 pub mod check;
 pub mod conditions;
@@ -32,12 +49,13 @@ pub mod trail;
 #[path = "private.rs"]
 pub mod __private;
 
+pub use answer::{Answer, Successor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
     Trigger,
 };
-pub use lifecycle::{Answer, Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Successor};
+pub use lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch};
 pub use pass::Step;
 pub use record::{Record, Recorded};

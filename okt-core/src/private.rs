@@ -6,13 +6,12 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::pin::Pin;
 
+pub use crate::answer::{Answer, Successor};
 use crate::graph::Mark;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
 };
-pub use crate::lifecycle::{
-    Answer, Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Successor,
-};
+pub use crate::lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch};
 pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
 

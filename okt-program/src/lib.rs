@@ -2,10 +2,10 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `program` | the command line: its subcommands, and how it runs and stops |
 //! | `install` | the roles and manifests that install it, its dashboard and its alerts |
-//! | `preview` | what a release would do to the objects of a cluster |
 //! | `in_use` | the CRDs in use, for `crd --union` |
+//! | `preview` | what a release would do to the objects of a cluster |
+//! | `program` | the command line: `run`, `preview`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 

@@ -2,6 +2,14 @@
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has all of this.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `failure` | why work failed, and whether a retry helps |
+// | `reach` | commands in containers, HTTP, forwarded ports |
+// | `from_error` | any error as a failure |
+
 mod failure;
 mod from_error;
 #[cfg(feature = "reach")]

@@ -3,16 +3,17 @@
 //! You declare a state enum with [`lifecycle_graph`], implement the generated handler trait and [`Application`], and run
 //! an [`Operator`].
 //!
-//! | folder | content | uses |
-//! |---|---|---|
-//! | `cache` | the cache of objects, and the queue of those that are due | |
-//! | `crd` | the CRD with the graph in it | |
-//! | `resources` | the resources that an object owns in the cluster | `cache` |
-//! | `author` | the traits you implement, and the contexts your code receives | `resources` and below |
-//! | `sidecar` | applications whose agents do the work | `author` |
-//! | `reconcile` | one reconciliation: facts, effects, and the memory between two of them | `author` and below |
-//! | `lifecycle` | the lifecycle of an object for a controller of your own | `reconcile` and below |
-//! | `operator` | all objects of a kind: watches, queue, start and stop | `reconcile` and below |
+//! | module | content |
+//! |---|---|
+//! | `test_hooks` | hooks for the test kit |
+//! | `cache` | the cache of objects, its handle for other code, and the queue of reconcile requests |
+//! | `crd` | the CRD with the graph in it; the union of two releases; the check of the CRD in the cluster |
+//! | `resources` | owned resources: declared, compared, applied, deleted in order |
+//! | `author` | the traits that you implement, and the arguments of your code |
+//! | `sidecar` | applications whose agents do the work |
+//! | `reconcile` | one reconciliation: the loop, the effects, the only write of a status |
+//! | `lifecycle` | the lifecycle of an object for a controller of your own: the same machine and status, without requests |
+//! | `operator` | all objects of a kind: watches, start and stop |
 //!
 //! Operators depend on [`okt`](https://docs.rs/okt), which has this API.
 

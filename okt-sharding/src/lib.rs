@@ -2,17 +2,13 @@
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this: [`membership`].
 //!
-//! | content | file |
+//! | module | content |
 //! |---|---|
-//! | the ranges of the hash of uids | `ranges` |
-//! | the table: which member holds which range | `table` |
-//! | which member should hold which range | `plan` |
-//! | the words of the protocol | `protocol` |
-//! | a member, without I/O | `member`, `time` |
-//! | members and tables as leases | `lease` |
-//! | lists and watches of some ranges only | `selector` |
-//! | the gate that reconciliations ask | `gate` |
-//! | the membership of this process | `membership` |
+//! | [`ranges`], `table` | the ranges of the hash of uids; which member holds which range |
+//! | `plan`, `protocol` | which member should hold which range; the words of the protocol |
+//! | `time`, `member` | a member, without I/O |
+//! | `lease`, [`selector`] | members and tables as leases; lists and watches of some ranges only |
+//! | [`gate`], [`membership`] | what reconciliations ask; the membership of this process |
 
 // A duration from user code must not cause a panic: `clock::after` adds times, and durations saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

@@ -2,24 +2,15 @@
 //!
 //! It needs Linux: it finds processes in `/proc` and waits for them with pidfds.
 //!
-//! | content | file |
+//! | module | content |
 //! |---|---|
-//! | the configuration file and its errors | `config` |
-//! | the life of the agent, from its file to its end | `run` |
-//! | the application as the file describes it | `work` |
-//! | the steps of a state's work; requests as steps | `job`, `call` |
-//! | the observation of the application | `probe` |
-//! | the application as a process | `application` |
-//! | an application that another program has started | `recognise` |
-//! | the files that a command shares with the agent | `scratch` |
-//! | a command, its process group and its output | `command`, `group` |
-//! | a process that begins nothing before it is recorded | `launch` |
-//! | HTTP requests | `http` |
-//! | child processes: awaited ones, and zombies | `children` |
-//! | notes about running processes, for a later agent | `notes` |
-//! | processes as the kernel shows them | `proc` |
-//! | users and groups of the machine | `users` |
-//! | the conformance test of other agents | `conform` |
+//! | `exit`, `users`, `proc` | how a process ended; users and groups of the machine; processes as the kernel shows them |
+//! | `children`, `notes`, `recognise`, `scratch` | child processes; notes about them for a later agent; an application that another program has started; the files that a command shares with the agent |
+//! | `config` | the configuration file and its errors |
+//! | `launch`, `group`, `command` | a process that begins nothing before it is recorded; a command, its process group and its output |
+//! | `http`, `probe`, `application` | HTTP requests; the observation of the application; the application as a process |
+//! | `work`, `job`, `call` | the application as the file describes it; the steps of a state's work; requests as steps |
+//! | `run`, `conform` | the life of the agent, from its file to its end; the conformance test of other agents |
 
 mod application;
 mod call;

@@ -3,6 +3,16 @@
 //! The functions of this crate are the macros of `okt-macros`, over tokens of `proc_macro2`. They need no compiler, so
 //! tools and tests can call them.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `report`, `items`, `serde`, `options` | collects all errors; converts attributes to typed values with their spans |
+// | `attr`, `spec`, `resource`, `crates`, `model` | parses one attribute; `#[derive(LifecycleSpec)]`; what the spec of a resource lacks; `#[crates]`; the enum as declared |
+// | `shim`, `graph`, `check` | the attribute itself, which survives every error; the enum as `okt_core::Graph`; errors of the graph on their tokens |
+// | `expand`, `fallback` | the generated code; the code that is generated instead if there is an error |
+// | `rules`, `source`, `lock` | the page about each rule; the graphs in source files: found, checked, and reported in the words of rustc; the lock file of an operator's graphs |
+
 mod shim;
 
 mod options;

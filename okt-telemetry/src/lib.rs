@@ -3,11 +3,12 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`event`], [`sinks`], [`delivery`], [`outbox`] | what happened, who wants to know it, and transitions that are sent until they have arrived |
-//! | [`kube_events`], `receivers` | Kubernetes Events; `CloudEvents`, a collector of traces |
-//! | [`metrics`], [`operators`], [`monitoring`] | what is counted; the operators of this process; metrics and health as text |
-//! | `serve`, `secure`, `permission` | the same over HTTP, and over TLS for those whom the API server permits |
-//! | [`traces`], `spans`, `ids` | traces of objects |
+//! | `ids`, [`spans`], [`traces`] | traces of objects |
+//! | [`event`], [`operators`] | what happened; the operators of this process as they are now |
+//! | [`metrics`], [`delivery`], [`outbox`] | what is counted; transitions that are sent until they have arrived |
+//! | [`sinks`], [`kube_events`] | who wants to know what happened; Kubernetes Events |
+//! | [`monitoring`], `serve`, `permission`, `secure` | metrics and health as text, over HTTP, and over TLS for those whom the API server permits |
+//! | [`receivers`] | `CloudEvents`, a collector of traces |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 

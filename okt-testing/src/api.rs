@@ -13,6 +13,8 @@ mod versions;
 
 mod server;
 
+mod answer;
+mod body;
 mod discovery;
 mod options;
 mod path;
@@ -29,7 +31,6 @@ mod rules;
 mod twins;
 mod write;
 
-mod cel;
 mod schema;
 
 mod builtin;

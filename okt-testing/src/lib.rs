@@ -134,6 +134,17 @@
 //! `sortBy` · objects nested deeper than 100 levels · columns of a CRD whose JSON path has `..`,
 //! slices, unions or other filters than `==` and `!=` · the old `/watch/` paths.
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `api` | the double of the Kubernetes API |
+// | `kubernetes` | a real API server for a test; `../kubernetes` is the Go program that it is, with its controllers and kubectl |
+// | `handlers`, `controllers` | arguments for handlers, made by hand; stand-ins for the controllers of a cluster |
+// | `lock` | compares an operator's graphs with its lock file |
+// | `rehearsal` | runs a lifecycle once undisturbed, and then once with each possible fault |
+// | `conformance` | the behaviours that every API server has |
+
 mod api;
 #[cfg(feature = "conformance")]
 pub mod conformance;

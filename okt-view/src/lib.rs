@@ -22,6 +22,16 @@
 // Times come from objects: sums saturate.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+// A module imports only from its own row and from those above it.
+//
+// | module | content |
+// |---|---|
+// | `text`, `untyped`, `stranger` | texts for people; states whose Rust types are not known; objects of any kind |
+// | `kind`, `object`, `summary` | the kinds of all operators; one object on its graph; all objects of a kind, counted |
+// | `why` | why an object is where it is: `causes` (pure), `surroundings` |
+// | `map` | the page that shows all objects: `board`, `serve` |
+// | `conditions` | the rules of conditions |
+
 pub mod conditions;
 mod kind;
 #[cfg(feature = "map")]

@@ -3,12 +3,12 @@
 //! | module | content |
 //! |---|---|
 //! | [`keys`] | every annotation, label and finalizer |
-//! | [`object`], [`desired`], [`status`], [`annotations`] | the parts of an object, as types |
-//! | [`limits`], [`cause`], [`read`], [`revision`] | how long they may be; their conversion to the numbers of `okt_core` |
+//! | `clock`, `texts`, `provider` | time, error messages, the crypto provider of TLS |
+//! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
+//! | [`limits`], [`cause`], [`desired`], [`status`], [`annotations`], [`object`] | the parts of an object as types, and how long they may be |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
+//! | [`read`], [`revision`] | their conversion to the numbers of `okt_core` |
 //! | [`pruned`] | reads an object in one pass, without the parts that nobody wants |
-//! | [`api_timeout`], [`limit`], [`watch`], [`refusal`] | requests: how long an answer may take, how many there may be, watches that end their silence, and what a refusal means |
-//! | [`clock`], [`texts`], `provider` | time, error messages, the crypto provider of TLS |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 

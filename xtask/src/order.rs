@@ -1,25 +1,26 @@
-//! The order of a crate's folders and files in ARCHITECTURE.md.
+//! The order of a crate's modules, in the table on its first page.
 
 use crate::import_graph::{ImportGraph, name};
 use crate::imports::ModulePath;
 
-/// The rows of a table of ARCHITECTURE.md: a file may import from its own row and from the rows above it on the page.
+/// The rows of a table of modules: a file may import from its own row and from the rows above it.
 pub(crate) struct Order(Vec<Vec<String>>);
 
 impl Order {
-    /// Reads the table under the heading of a crate.
-    pub(crate) fn of(page: &str, package: &str) -> Self {
-        let heading = format!("### {package}");
-        let lines = page.lines().skip_while(|line| *line != heading).skip(1);
-        let lines = lines.take_while(|line| !line.starts_with('#'));
-        let rows = lines.filter_map(|line| {
-            let first = line.strip_prefix("| `")?.split(" | ").next()?;
-            let names = first.split(',').map(|name| name.trim().trim_matches('`'));
-            Some(
-                names
-                    .map(|name| name.trim_end_matches('/').to_owned())
-                    .collect(),
-            )
+    /// Reads the table in the comments of `lib.rs` or `main.rs`.
+    pub(crate) fn of(first_page: &str) -> Self {
+        let lines = first_page.lines();
+        let comments =
+            lines.filter_map(|line| line.strip_prefix("//! ").or(line.strip_prefix("// ")));
+        let table = comments
+            .skip_while(|line| !line.starts_with("| module |"))
+            .skip(2);
+        let rows = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
+        let rows = rows.map(|cell| {
+            let names = cell
+                .split(',')
+                .map(|name| name.trim().trim_matches(['`', '[', ']']));
+            names.map(ToOwned::to_owned).collect()
         });
         Self(rows.collect())
     }

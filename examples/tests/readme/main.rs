@@ -161,9 +161,21 @@ fn texts_after(code: &str, before: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The crates that an operator is made of, beside the core.
+const RUNTIME: [&str; 6] = [
+    "okt-runtime/src",
+    "okt-program/src",
+    "okt-sharding/src",
+    "okt-telemetry/src",
+    "okt-view/src",
+    "okt-wire/src",
+];
+
 /// Returns the code of the runtime, each file up to its tests.
 fn runtime() -> String {
-    let files = code_files(&root().join("okt-runtime/src"));
+    let files: Vec<String> = (RUNTIME.iter())
+        .flat_map(|crate_| code_files(&root().join(crate_)))
+        .collect();
     let product = |text: &String| text.split("#[cfg(test)]\nmod").next().map(str::to_owned);
     files.iter().filter_map(product).collect()
 }
@@ -194,13 +206,10 @@ fn the_docs_list_every_annotation_and_label_and_no_other() {
 
 #[test]
 fn the_tests_that_the_migration_guide_names_exist() {
-    let places = [
-        "okt-core",
-        "okt-runtime/src",
-        "tests/tests",
-        "examples/tests",
-    ];
-    let code: String = places.iter().map(|it| code(&root().join(it))).collect();
+    let places = RUNTIME
+        .into_iter()
+        .chain(["okt-core", "tests/tests", "examples/tests"]);
+    let code: String = places.map(|it| code(&root().join(it))).collect();
     let migration = read("docs/migration.md");
     let rows = migration.lines().filter(|line| line.starts_with("| A"));
     let mut named = 0;

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::{
+    answer::Answer,
     builtin,
     kind::{Kind, Origin},
     priority::priority,
     refusal::Refusal,
-    server::Answer,
     store::Store,
 };
 

@@ -2,6 +2,7 @@
 //!
 //! It is parsed once and shared; writes walk it.
 
+pub(crate) mod cel;
 mod defaults;
 mod parse;
 mod structure;
@@ -22,7 +23,8 @@ use std::{
 use regex::Regex;
 use serde_json::Value;
 
-use crate::api::{cel::Rule, refusal::Cause};
+use self::cel::Rule;
+use crate::api::refusal::Cause;
 
 /// A node of a structural schema.
 #[derive(Debug, Default)]

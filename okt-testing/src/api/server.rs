@@ -1,7 +1,5 @@
 //! This file dispatches requests.
 
-mod answer;
-mod body;
 mod call;
 mod deletion;
 mod resource;
@@ -23,12 +21,10 @@ use http_body_util::{BodyExt, LengthLimitError};
 use tokio::time;
 use tower::Service;
 
-pub(crate) use self::{answer::Answer, body::cut_off};
-use self::{
-    body::{Body, cut, reset},
-    call::Call,
-};
+use self::call::Call;
 use crate::api::{
+    answer::{self, Answer},
+    body::{Body, cut, reset},
     discovery,
     endpoint::Endpoint,
     faults::{Delay, Doom, Due, Mishap, Verdict},

@@ -15,8 +15,8 @@ use kube::core::cel::cel::{
 };
 
 use crate::api::{
-    cel::{Mistake, parse_plain},
     refusal::Refusal,
+    schema::cel::{Mistake, parse_plain},
 };
 
 /// The ranges of a shard selector.

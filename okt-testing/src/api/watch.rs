@@ -21,10 +21,10 @@ use self::{
     seen::{Seen, error},
 };
 use crate::api::{
+    body::cut_off,
     convert::stored_id,
     faults::Twist,
     refusal::Refusal,
-    server::cut_off,
     sight::Sight,
     state::Shared,
     store::{Change, Feed},

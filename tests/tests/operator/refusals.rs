@@ -199,7 +199,7 @@ async fn an_operator_without_valid_credentials_ends_with_an_error() {
     let error = operator.run(std::future::pending()).await;
     let error = error.expect_err("the operator does not wait for another token");
     assert!(matches!(error, OperatorError::NoContact(_)));
-    assert_eq!(error.to_string(), "reach the Kubernetes API");
+    assert_eq!(error.to_string(), "cannot reach the Kubernetes API");
     assert!(std::error::Error::source(&error).is_some());
 }
 

@@ -234,7 +234,7 @@ async fn a_selector_that_the_api_server_refuses_ends_the_operator_with_its_words
     let (what, why) = refused(|it| it.labels("channel=beta").fields("spec.storage=1Gi")).await;
     assert_eq!(
         what,
-        "select the objects of kind Database by `channel=beta` and `spec.storage=1Gi`"
+        "cannot select the objects of kind Database by `channel=beta` and `spec.storage=1Gi`"
     );
     assert!(
         why.contains("field label not supported: spec.storage"),

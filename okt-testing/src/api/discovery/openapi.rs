@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::protobuf;
-use crate::api::{kind::Kind, refusal::Refusal, server::Answer, store::Store};
+use crate::api::{answer::Answer, kind::Kind, refusal::Refusal, store::Store};
 
 /// The media type that a real server answers with.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";

@@ -5,15 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
+use super::cel::{Rule, check_costs, check_rules};
 use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
 };
-use crate::api::{
-    cel::{Rule, check_costs, check_rules},
-    object,
-    refusal::Cause,
-};
+use crate::api::{object, refusal::Cause};
 
 impl Schema {
     /// Returns a schema that accepts every object, with known shapes where they matter.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, call::Call};
+use super::call::Call;
 use crate::api::{
+    answer::Answer,
     convert,
     delete::{self, Deletion, Propagation},
     kind::{Kind, Origin},

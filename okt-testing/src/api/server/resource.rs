@@ -6,11 +6,11 @@ use http::{Method, header::ACCEPT};
 use serde_json::Value;
 
 use super::{
-    Answer,
     call::{Call, check_object, mistyped_metadata},
     deletion, scale,
 };
 use crate::api::{
+    answer::Answer,
     apply::Operation,
     builtin, convert,
     kind::{Kind, KindId, Origin},

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Door, Subresource};
 use crate::api::{
-    builtin, cel,
+    builtin,
     kind::{Kind, KindId, Origin},
     object,
     refusal::{Cause, Refusal, Subject},
@@ -48,7 +48,7 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
         )
     });
     if !blocking {
-        cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
+        schema::cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
         causes.push(Cause::invalid(
             "<nil>",

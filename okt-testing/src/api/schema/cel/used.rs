@@ -109,7 +109,7 @@ fn is_value(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::cel::parse::parse_plain;
+    use crate::api::schema::cel::parse::parse_plain;
 
     /// Returns the fields in brackets; `*` is a whole.
     fn shown(used: &Used) -> String {

@@ -8,17 +8,17 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 
 /// The body of an answer; it fails if its connection breaks.
-pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Returns a body that is sent as a whole.
-pub(super) fn whole(body: Bytes) -> Body {
+pub(crate) fn whole(body: Bytes) -> Body {
     Full::new(body)
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
 /// The error of a connection that ends before an answer.
-pub(super) fn reset() -> io::Error {
+pub(crate) fn reset() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn cut_off() -> io::Error {
 }
 
 /// Cuts the body off after a number of bytes, without a proper end.
-pub(super) fn cut(body: Body, bytes: usize) -> Body {
+pub(crate) fn cut(body: Body, bytes: usize) -> Body {
     let frames = stream::unfold(Some((body, bytes)), |state| async move {
         let (mut body, left) = state?;
         let next = if left == 0 { None } else { body.frame().await };

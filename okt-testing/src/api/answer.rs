@@ -8,8 +8,8 @@ use http::{
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 
-use super::body::{Body, whole};
 use crate::api::{
+    body::{Body, whole},
     faults::Failure,
     record::{RequestRecord, Verb},
     refusal::Refusal,
@@ -44,7 +44,7 @@ impl Answer {
     }
 
     /// An answer to a request that is accepted but not completed.
-    pub(super) fn accepted(body: &Value) -> Self {
+    pub(crate) fn accepted(body: &Value) -> Self {
         Self::Json {
             code: 202,
             body: bytes_of(body),
@@ -61,7 +61,7 @@ impl Answer {
     }
 
     /// Returns the answer with this warning before all others.
-    pub(super) fn warned(self, warning: &str) -> Self {
+    pub(crate) fn warned(self, warning: &str) -> Self {
         let before = |mut warnings: Vec<String>| {
             warnings.insert(0, warning.to_owned());
             warnings
@@ -87,7 +87,7 @@ impl Answer {
 }
 
 /// Returns the response, in YAML if the client prefers it to JSON.
-pub(super) fn respond(answer: Result<Answer, Refusal>, in_yaml: bool) -> Response<Body> {
+pub(crate) fn respond(answer: Result<Answer, Refusal>, in_yaml: bool) -> Response<Body> {
     let (code, content_type, body, warnings) = match answer {
         Ok(Answer::Object(body)) => (200, JSON, bytes_of(&body), Vec::new()),
         Ok(Answer::Json {
@@ -155,7 +155,7 @@ fn bytes_of(body: &Value) -> Bytes {
 }
 
 /// Returns the response of a fault.
-pub(super) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
+pub(crate) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
     let mut body = failure.body(request);
     let mut code = failure.code;
     if request.verb == Verb::Watch && code == 410 {
