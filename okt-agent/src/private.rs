@@ -97,6 +97,10 @@ fn make(path: &Path, mode: u32, sync: &mut impl FnMut(&Path) -> io::Result<()>) 
 }
 
 /// Syncs the names in a directory to disk.
+///
+/// # Errors
+///
+/// If the directory cannot be opened or written; a retry may help.
 pub fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -79,7 +79,7 @@ where
 ///
 /// # Settings of an operator
 ///
-/// Return an [`Operator`](crate::Operator) instead of an application to set what the command line has no option for:
+/// Return an [`Operator`](okt_runtime::Operator) instead of an application to set what the command line has no option for:
 ///
 /// ```no_run
 /// # use std::convert::Infallible;
@@ -234,7 +234,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     /// Reads the command line and executes its subcommand; `run` ends at SIGTERM or Ctrl-C.
     ///
     /// On the first signal the program starts no more work and waits for the work that runs
-    /// ([`Operator::shutdown_limit`](crate::Operator::shutdown_limit)). A second signal ends it at once.
+    /// ([`Operator::shutdown_limit`](okt_runtime::Operator::shutdown_limit)). A second signal ends it at once.
     /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
         match self.execute(std::env::args_os().collect()).await {

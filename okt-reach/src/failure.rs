@@ -55,6 +55,7 @@ impl Failure {
     }
 
     /// Notes how long the API server asks to wait.
+    #[must_use]
     pub fn after(self, retry_after: Option<Duration>) -> Self {
         Self {
             retry_after,
@@ -68,6 +69,7 @@ impl Failure {
     }
 
     /// Appends a text to the message.
+    #[must_use]
     pub fn saying(mut self, more: &str) -> Self {
         if !more.is_empty() {
             self.failed.message.push_str(": ");

@@ -47,7 +47,7 @@
 //! }
 //! ```
 //!
-//! Permissions come from [`Watches::execs`](crate::Watches::execs) and [`Watches::forwards`](crate::Watches::forwards).
+//! Permissions come from [`Watches::execs`](https://docs.rs/okt/latest/okt/struct.Watches.html#method.execs) and [`Watches::forwards`](https://docs.rs/okt/latest/okt/struct.Watches.html#method.forwards).
 //!
 //! | subject | module |
 //! |---|---|

@@ -111,6 +111,7 @@ impl Ranges {
     }
 
     /// Returns the ranges of this set that the other one does not have.
+    #[must_use]
     pub fn without(self, other: Self) -> Self {
         self & !other
     }

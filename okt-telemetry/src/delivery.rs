@@ -75,7 +75,7 @@ impl TransitionEvent {
 /// Takes transitions to another system, at least once: a message queue, an audit log. With the feature `cloudevents`,
 /// `CloudEvents` is one.
 ///
-/// Add it with [`Operator::deliver`](crate::Operator::deliver).
+/// Add it with [`Operator::deliver`](https://docs.rs/okt/latest/okt/struct.Operator.html#method.deliver).
 ///
 /// ```
 /// use okt::{Delivery, TransitionEvent, Undelivered};

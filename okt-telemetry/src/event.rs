@@ -10,7 +10,7 @@ use okt_wire::status::Transition;
 
 use super::ids::trace_ids;
 
-/// Something that happened to an object, for a [`Sink`](crate::Sink).
+/// Something that happened to an object, for a [`Sink`](crate::sinks::Sink).
 ///
 /// The operator makes one for each [`Occurrence`], in the order in which they happen to the object.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,7 +92,7 @@ pub enum Occurrence {
         /// The details.
         message: String,
     },
-    /// Your code published an [`Event`] with [`Context::event`](crate::Context::event).
+    /// Your code published an [`Event`] with [`Context::event`](https://docs.rs/okt/latest/okt/struct.Context.html#method.event).
     Published(Event),
     /// The object was released although its deletion had not ended, because a user abandoned it.
     Abandoned {
@@ -160,7 +160,7 @@ impl Outcome {
     }
 }
 
-/// A Kubernetes Event about the object that your code acts upon, for [`Context::event`](crate::Context::event).
+/// A Kubernetes Event about the object that your code acts upon, for [`Context::event`](https://docs.rs/okt/latest/okt/struct.Context.html#method.event).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     pub(crate) type_: EventType,
@@ -193,7 +193,7 @@ impl Event {
 
     /// Creates an event about something that is not as it should be; otherwise as [`normal`](Self::normal).
     ///
-    /// Return a [`Failure`](crate::Failure) where your work fails: the operator publishes that itself.
+    /// Return a [`Failure`](https://docs.rs/okt/latest/okt/struct.Failure.html) where your work fails: the operator publishes that itself.
     pub fn warning(
         reason: impl Into<String>,
         action: impl Into<String>,

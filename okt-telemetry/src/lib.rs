@@ -132,7 +132,7 @@ impl Telemetry {
         self.outbox.as_ref().map(|outbox| outbox.pending())
     }
 
-    /// Returns until when the deletion of an object waits for the delivery of its transitions, as [`Outbox::holds`].
+    /// Returns until when the deletion of an object waits for the delivery of its transitions, as `Outbox::holds`.
     pub fn holds(&self, uid: &str, wake: impl Fn() + Send + 'static) -> Option<Instant> {
         self.outbox.as_ref()?.holds(uid, wake)
     }

@@ -14,7 +14,7 @@ use super::operators::{Inspected, Operators, Tally};
 
 /// The metrics and the health of a process; clones share them.
 ///
-/// [`Program`](crate::Program) serves them (`run --metrics-address --health-address`). If you have a `main` of your own,
+/// [`Program`](https://docs.rs/okt/latest/okt/struct.Program.html) serves them (`run --metrics-address --health-address`). If you have a `main` of your own,
 /// give them to your operators, and serve the texts:
 ///
 /// ```

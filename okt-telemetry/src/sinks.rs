@@ -19,7 +19,7 @@ const CAPACITY: usize = 10_000;
 
 /// Receives what happens to the objects of an operator: an audit log, a message queue, metrics of your own.
 ///
-/// Add one with [`Operator::sink`](crate::Operator::sink).
+/// Add one with [`Operator::sink`](https://docs.rs/okt/latest/okt/struct.Operator.html#method.sink).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,7 +43,7 @@ const CAPACITY: usize = 10_000;
 /// - A sink gets one event at a time. It slows neither reconciliations nor other sinks: up to 10,000 events wait for it,
 ///   then the operator drops new ones and logs how many.
 /// - When the operator stops, it waits for the sinks as it waits for work
-///   ([`Operator::shutdown_limit`](crate::Operator::shutdown_limit)).
+///   ([`Operator::shutdown_limit`](https://docs.rs/okt/latest/okt/struct.Operator.html#method.shutdown_limit)).
 ///
 /// Events are not stored: those that a crash interrupts are lost. The history in the status keeps the transitions.
 pub trait Sink: Send + Sync + 'static {

@@ -318,7 +318,7 @@ impl Kind {
     }
 
     /// Watches the objects of a namespace, or of all: a list first, then each change. After a failure it waits and tries
-    /// again, for as long as it is polled; give it a client that [limits its answers](crate::limit_answers).
+    /// again, for as long as it is polled; give it a client that [limits its answers](okt_wire::api_timeout::limit_answers).
     pub fn events(
         &self,
         client: &Client,

@@ -100,7 +100,7 @@ fn may_pass(error: &kube::Error) -> bool {
     }
 }
 
-/// Waits for an answer for at most a minute: for the few requests of each transition, which a [`limited`] client would
+/// Waits for an answer for at most a minute: for the few requests of each transition, which a `limited` client would
 /// make dearer.
 ///
 /// # Errors
@@ -154,8 +154,8 @@ impl Contact {
 /// Returns a client each of whose answers comes in time, or is an error: it begins within a minute, and ends two minutes
 /// later; a watch is silent for two minutes at most.
 ///
-/// kube waits for ever. [`Operator`](crate::Operator) and [`Membership`](crate::Membership) limit their requests
-/// themselves, and those of [`Context::client`](crate::Context::client): this is for a client of your own.
+/// kube waits for ever. [`Operator`](https://docs.rs/okt/latest/okt/struct.Operator.html) and [`Membership`](https://docs.rs/okt/latest/okt/struct.Membership.html) limit their requests
+/// themselves, and those of [`Context::client`](https://docs.rs/okt/latest/okt/struct.Context.html#method.client): this is for a client of your own.
 /// Logs, commands, forwarded ports and proxied requests may last once they have begun.
 /// A `Retry-After` header is also in the details of the error, where [`kube::core::Status`] has it.
 ///

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 ///
 /// Requests above that wait, in order. Watches count when they begin.
 /// The API server limits each client itself (API Priority and Fairness), so this is only for clusters that do not.
-/// Give it to the operator and to your code; not to a [`Membership`](crate::Membership), whose renewals must not wait.
+/// Give it to the operator and to your code; not to a [`Membership`](https://docs.rs/okt/latest/okt/struct.Membership.html), whose renewals must not wait.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -218,11 +218,19 @@ pub fn pruned_metadata(text: &str) -> serde_json::Result<String> {
 }
 
 /// Decodes the text of an object. The error names the value that does not fit.
+///
+/// # Errors
+///
+/// Where the text does not fit the type, and why; a retry does not help.
 pub fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     decode_saying(text, ToString::to_string)
 }
 
 /// Decodes the text of an object that may hold secrets. The error quotes no values.
+///
+/// # Errors
+///
+/// Where the text does not fit the type, and why; a retry does not help.
 pub fn decode_unquoted<K: DeserializeOwned>(text: &str) -> Result<K, String> {
     decode_saying(text, unquoted)
 }

@@ -216,7 +216,7 @@ pub fn rbac<A: Application>(
 }
 
 /// Returns the role for the leases of the replicas of a program, in the namespace of its service account, and its
-/// binding. A [`Membership`](crate::Membership) needs it.
+/// binding. A [`Membership`](okt_runtime::Membership) needs it.
 ///
 /// ```
 /// let roles = okt::lease_roles("databases", &"ops/databases".parse()?);
@@ -234,7 +234,7 @@ pub fn lease_roles(program: &str, account: &ServiceAccount) -> Rbac {
 }
 
 /// Returns the roles for metrics that only those may read whom the API server permits (`serve_securely` of
-/// [`Monitoring`](crate::Monitoring), feature `secure-metrics`): one for the service account of the program, with its binding, and
+/// [`Monitoring`](okt_runtime::Monitoring), feature `secure-metrics`): one for the service account of the program, with its binding, and
 /// `<program>:metrics-reader`, which you bind to whoever reads the metrics, such as the service account of Prometheus.
 ///
 /// ```

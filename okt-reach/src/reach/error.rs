@@ -42,8 +42,8 @@ pub enum ReachError {
         /// The state of the target in the cluster.
         why: String,
     },
-    /// The client's permissions do not suffice; see [`Watches::execs`](crate::Watches::execs) and
-    /// [`Watches::forwards`](crate::Watches::forwards).
+    /// The client's permissions do not suffice; see [`Watches::execs`](https://docs.rs/okt/latest/okt/struct.Watches.html#method.execs) and
+    /// [`Watches::forwards`](https://docs.rs/okt/latest/okt/struct.Watches.html#method.forwards).
     #[error("{what}: forbidden: {why}")]
     Forbidden {
         /// The request.

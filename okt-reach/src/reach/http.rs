@@ -142,6 +142,10 @@ impl fmt::Debug for Http {
 }
 
 /// Parses a URL that a request can go to.
+///
+/// # Errors
+///
+/// Why the text is no such URL; another text helps.
 pub fn parsed(url: &str) -> Result<Uri, String> {
     let uri: Uri = (url.parse()).map_err(|error| format!("no URL: {error}"))?;
     if uri.authority().is_some_and(|it| it.as_str().contains('@')) {

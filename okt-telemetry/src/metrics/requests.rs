@@ -93,7 +93,7 @@ impl CountRequests {
     }
 }
 
-/// A layer of a client that counts its requests, from [`Monitoring::requests`](crate::Monitoring::requests).
+/// A layer of a client that counts its requests, from [`Monitoring::requests`](crate::monitoring::Monitoring::requests).
 #[derive(Clone)]
 pub struct CountRequests {
     requests: Requests,

@@ -24,7 +24,7 @@ const ANSWER_LIMIT: usize = 64 * 1024;
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// Sends each transition of the objects to a URL as a `CloudEvent` 1.0, for
-/// [`Operator::deliver`](crate::Operator::deliver).
+/// [`Operator::deliver`](https://docs.rs/okt/latest/okt/struct.Operator.html#method.deliver).
 ///
 /// `run --cloudevents-sink URL` does the same.
 ///
