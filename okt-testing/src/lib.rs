@@ -96,9 +96,9 @@
 //!   parts of the types that operators set (metadata and specs of templates, probes, resources,
 //!   security contexts, sources of volumes and variables); fields in rarer parts are owned as
 //!   entries of a map, with an entry for the map itself.
-//! - The types and the estimated cost of CEL rules are checked when a CRD is created, as on a real
-//!   server, but only the first mistake of an expression is reported, without its line and column.
-//!   The cost of a rule at run time is not limited. An expression with more than 40 nested
+//! - The types of CEL rules are checked when a CRD is created, as on a real server, but only the first
+//!   mistake of an expression is reported, without its line and column. Their cost is neither
+//!   estimated nor limited: a real server refuses a CRD whose rules may cost too much. An expression with more than 40 nested
 //!   operators or brackets is not served (a real server takes 250). The literal arguments of
 //!   `format()` are not checked beforehand. Evaluation errors (e.g. a missing key) have the
 //!   messages of the `cel` crate. An update that ratcheting admits, because the rule did not hold

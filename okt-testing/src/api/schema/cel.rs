@@ -4,14 +4,11 @@
 //! expression sees of an object, when a rule runs and how a refusal is worded, because kube's own validator supports
 //! neither `optionalOldSelf` nor the API server's wording.
 
-mod budget;
 mod check;
 mod compile;
-mod cost;
 mod decl;
 mod depth;
 mod functions;
-mod known;
 mod library;
 mod macros;
 mod merge;
@@ -19,13 +16,11 @@ mod parse;
 mod quantifier;
 mod repair;
 mod rule;
-mod size;
 mod text;
 mod types;
 mod used;
 mod value;
 
-pub(crate) use budget::check_costs;
 pub(crate) use check::Mistake;
 pub(crate) use parse::parse_plain;
 pub(crate) use rule::Rule;

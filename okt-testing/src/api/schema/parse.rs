@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::cel::{Rule, check_costs, check_rules};
+use super::cel::{Rule, check_rules};
 use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
@@ -35,7 +35,6 @@ impl Schema {
         let mut causes = Vec::new();
         structure::check_root(schema, path, &mut causes);
         let root = parse(schema, path, Place::ROOT, &mut causes);
-        check_costs(&root, path, &mut causes);
         if causes.is_empty() {
             Ok(root)
         } else {

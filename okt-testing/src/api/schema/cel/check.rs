@@ -1,7 +1,6 @@
-//! This file checks the types of an expression as the API server does when a CRD is created, and estimates the cost of
-//! its evaluation.
+//! This file checks the types of an expression as the API server does when a CRD is created.
 //!
-//! It does both in one walk, because the cost of a call depends on the types and sizes of its arguments.
+//! A real server also refuses rules whose estimated cost is too high; this one does not estimate it.
 
 mod call;
 
@@ -12,10 +11,7 @@ use kube::core::cel::cel::common::ast::{
 };
 
 use super::{
-    cost,
     decl::Decl,
-    known::{Known, Place},
-    size::{Entries, Size},
     types::{self, Type},
 };
 
@@ -36,9 +32,37 @@ impl Mistake {
     }
 }
 
+/// The facts that are known about the value of an expression before its evaluation.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) kind: Type,
+    /// The schema of the value, or of the value in the optional.
+    pub(super) declared: Option<Rc<Decl>>,
+}
+
+impl Known {
+    fn of(kind: Type) -> Self {
+        Self {
+            kind,
+            declared: None,
+        }
+    }
+
+    fn of_literal(literal: &LiteralValue) -> Self {
+        Self::of(Type::parse(match literal {
+            LiteralValue::Boolean(_) => "bool",
+            LiteralValue::Bytes(_) => "bytes",
+            LiteralValue::Double(_) => "double",
+            LiteralValue::Int(_) => "int",
+            LiteralValue::Null => "null_type",
+            LiteralValue::String(_) => "string",
+            LiteralValue::UInt(_) => "uint",
+        }))
+    }
+}
+
 /// The names that a rule can use, outermost first.
 pub(super) struct Checker {
-    root: Rc<Decl>,
     scope: Vec<(String, Known)>,
     /// The items of a list may be of several types.
     takes_mixed: bool,
@@ -49,7 +73,6 @@ pub(super) struct Checker {
 impl Checker {
     pub(super) fn new(root: &Rc<Decl>, old_is_optional: bool) -> Self {
         let declared = |kind| Known {
-            place: Place::At(Some(Rc::clone(root))),
             declared: Some(Rc::clone(root)),
             ..Known::of(kind)
         };
@@ -60,7 +83,6 @@ impl Checker {
             own.clone()
         };
         Self {
-            root: Rc::clone(root),
             scope: vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)],
             takes_mixed: false,
             plans: BTreeMap::new(),
@@ -90,26 +112,17 @@ impl Checker {
 
     fn check_name(&self, name: &str) -> Result<Known, Mistake> {
         match self.find(name) {
-            Some(known) => Ok(Known {
-                literal: None,
-                ..known.clone().costing(cost::SELECT).sized()
-            }),
-            None if Type::is_name(name) => Ok(self.type_name()),
+            Some(known) => Ok(known.clone()),
+            None if Type::is_name(name) => Ok(Known::of(types::TYPE)),
             None => Err(Mistake::undeclared(name)),
         }
-    }
-
-    fn type_name(&self) -> Known {
-        let place = Place::At(Some(Rc::clone(&self.root)));
-        let known = Known::of(types::TYPE).costing(cost::SELECT);
-        Known { place, ..known }.sized()
     }
 
     fn check_select(&mut self, node: &IdedExpr, select: &SelectExpr) -> Result<Known, Mistake> {
         if let Some(name) = self.qualified(node)
             && Type::is_name(&name)
         {
-            return Ok(self.type_name());
+            return Ok(Known::of(types::TYPE));
         }
         let operand = self.check(&select.operand)?;
         let (kind, is_optional) = unwrap(&operand.kind);
@@ -118,26 +131,15 @@ impl Checker {
             self.plans.insert(node.id, String::new());
         }
         if select.test {
-            return Ok(Known::of(types::BOOL).costing(operand.cost).sized());
+            return Ok(Known::of(types::BOOL));
         }
-        let place = self.below(&operand.place, &Step::Field(&select.field));
-        let step = match operand.kind {
-            Type::Map(..) | Type::Object(_) => cost::SELECT,
-            _ => 0,
-        };
         let kind = if is_optional {
             Type::Optional(Rc::new(found))
         } else {
             found
         };
         let declared = below(operand.declared.as_deref(), &Step::Field(&select.field));
-        let known = Known::of(kind).costing(operand.cost.saturating_add(step));
-        let known = Known {
-            place,
-            declared,
-            ..known
-        };
-        Ok(known.sized())
+        Ok(Known { kind, declared })
     }
 
     /// A name with dots whose first part is not a variable (e.g. `net.IP`).
@@ -152,53 +154,25 @@ impl Checker {
         }
     }
 
-    /// Returns the place that one step leads to. A computed value leads to the root, as in cel-go.
-    fn below(&self, place: &Place, step: &Step<'_>) -> Place {
-        let from = match place {
-            Place::Nowhere => return Place::At(Some(Rc::clone(&self.root))),
-            Place::At(from) => from,
-        };
-        Place::At(match (from, step) {
-            // cel-go does not look up fields of maps here.
-            (Some(from), Step::Field(name)) => from.field(name),
-            (from, step) => below(from.as_deref(), step),
-        })
-    }
-
     fn check_list(&mut self, list: &ListExpr) -> Result<Known, Mistake> {
         let mut kind = Type::Open;
-        let mut cost = cost::LIST;
-        let mut values: Option<Size> = None;
         for (index, element) in list.elements.iter().enumerate() {
             let known = self.check(element)?;
             let found = if list.optional_indices.contains(&index) {
                 unwrap(&known.kind).0
             } else {
-                known.kind.clone()
+                known.kind
             };
             kind = match kind.join(&found) {
                 None if self.takes_mixed => Type::Dyn,
                 _ => join(&kind, &found)?,
             };
-            cost = cost.saturating_add(known.cost);
-            let size = known.size_or_any();
-            values = Some(values.map_or(size, |all| all.union(size)));
         }
-        let known = Known::of(Type::List(Rc::new(kind))).costing(cost);
-        Ok(Known {
-            size: Some(Size::fixed(list.elements.len() as u64)),
-            entries: Some(Entries {
-                keys: Size::ONE,
-                values: values.unwrap_or(Size::ZERO),
-            }),
-            ..known
-        })
+        Ok(Known::of(Type::List(Rc::new(kind))))
     }
 
     fn check_map(&mut self, map: &MapExpr) -> Result<Known, Mistake> {
         let (mut key_kind, mut kind) = (Type::Open, Type::Open);
-        let mut cost = cost::MAP;
-        let mut sizes: Option<Entries> = None;
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
                 continue;
@@ -208,41 +182,21 @@ impl Checker {
             let found = if entry.optional {
                 unwrap(&value.kind).0
             } else {
-                value.kind.clone()
+                value.kind
             };
             key_kind = join(&key_kind, &key.kind)?;
             kind = join(&kind, &found)?;
-            cost = cost.saturating_add(key.cost).saturating_add(value.cost);
-            let own = Entries {
-                keys: key.size_or_any(),
-                values: value.size_or_any(),
-            };
-            sizes = Some(sizes.map_or(own, |all| all.union(own)));
         }
-        let known = Known::of(Type::Map(Rc::new(key_kind), Rc::new(kind))).costing(cost);
-        Ok(Known {
-            size: Some(Size::fixed(map.entries.len() as u64)),
-            entries: Some(sizes.unwrap_or(Entries {
-                keys: Size::ZERO,
-                values: Size::ZERO,
-            })),
-            ..known
-        })
+        Ok(Known::of(Type::Map(Rc::new(key_kind), Rc::new(kind))))
     }
 
     /// Checks a value that gets a name, as in `optMap`.
     fn check_binding(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
         let bound = self.check(&inner.accu_init)?;
-        let before = bound.cost.saturating_add(cost::LIST);
         self.scope.push((inner.accu_var.clone(), bound));
         let result = self.check(&inner.result);
         self.scope.pop();
-        let result = result?;
-        let cost = result.cost.saturating_add(before);
-        Ok(Known {
-            place: Place::Nowhere,
-            ..result.costing(cost)
-        })
+        result
     }
 
     fn check_comprehension(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
@@ -258,65 +212,32 @@ impl Checker {
                 )));
             }
         };
-        let is_list = matches!(step, Step::Element);
-        let place = self.below(&range.place, &step);
-        let mut item = Known {
-            place,
-            declared: below(range.declared.as_deref(), &step),
-            ..Known::of(kind)
-        }
-        .sized();
-        if item.size.is_none() {
-            let inner = range.entries;
-            item.size = inner.map(|inner| if is_list { inner.values } else { inner.keys });
-        }
+        let declared = below(range.declared.as_deref(), &step);
         let outer = self.scope.len();
         self.scope.push((inner.accu_var.clone(), init.clone()));
-        self.scope.push((inner.iter_var.clone(), item));
-        let around = self.check_around(inner, &init, outer);
+        self.scope
+            .push((inner.iter_var.clone(), Known { kind, declared }));
+        let result = self.check_around(inner, &init, outer);
         self.scope.truncate(outer);
-        let (round, step_entries, result) = around?;
-        let rounds = range.size_or_any();
-        let cost = [
-            range.cost,
-            init.cost,
-            result.cost,
-            rounds.most.saturating_mul(round),
-        ];
-        let cost = cost.into_iter().fold(0, u64::saturating_add);
-        let known = Known::of(result.kind).costing(cost);
-        Ok(match &inner.accu_init.expr {
-            Expr::Literal(_) => Known {
-                size: init.size,
-                ..known
-            },
-            Expr::List(_) | Expr::Map(_) => Known {
-                size: Some(rounds),
-                entries: step_entries,
-                ..known
-            },
-            _ => known.sized(),
-        })
+        Ok(Known::of(result?.kind))
     }
 
-    /// Returns the cost of one iteration, its entries, and the result.
+    /// Returns the result of a comprehension.
     fn check_around(
         &mut self,
         inner: &ComprehensionExpr,
         init: &Known,
         outer: usize,
-    ) -> Result<(u64, Option<Entries>, Known), Mistake> {
-        let condition = self.check(&inner.loop_cond)?;
+    ) -> Result<Known, Mistake> {
+        self.check(&inner.loop_cond)?;
         let step = self.check(&inner.loop_step)?;
-        let round = condition.cost.saturating_add(step.cost);
         let kind = join(&init.kind, &step.kind)?;
         // After the loop only the accumulator is in scope, with the type that the steps gave it.
         self.scope.truncate(outer + 1);
         if let Some((_, accumulator)) = self.scope.last_mut() {
             accumulator.kind = kind;
         }
-        let result = self.check(&inner.result)?;
-        Ok((round, step.entries, result))
+        self.check(&inner.result)
     }
 }
 

@@ -8,9 +8,7 @@ use serde_json::Value;
 use super::{
     check::{Checker, Mistake},
     decl::Decl,
-    depth,
-    known::Known,
-    macros,
+    depth, macros,
     parse::{self, Unparsed},
     repair,
     rule::{Reason, Rule},
@@ -67,7 +65,7 @@ impl Rule {
         let compiled = compiler.compile(&rule, "rule", causes);
         let is_transition = compiled
             .as_ref()
-            .is_some_and(|(expression, _)| expression.references().has_variable("oldSelf"));
+            .is_some_and(|expression| expression.references().has_variable("oldSelf"));
         let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
         if let (Some(given), false) = (old_is_given, is_transition) {
             causes.push(Cause::invalid(
@@ -76,14 +74,10 @@ impl Rule {
                 "may not be set if oldSelf is not used in rule",
             ));
         }
-        let (expression, known) = compiled?;
+        let expression = compiled?;
         let message_expression = match text("messageExpression") {
             Some(source) => Some(compiler.compile(&source, "messageExpression", causes)?),
             None => None,
-        };
-        let (message_expression, message_cost) = match message_expression {
-            Some((expression, known)) => (Some(expression), Some(known.cost)),
-            None => (None, None),
         };
         if let (Some(list), true) = (uncorrelatable, is_transition) {
             causes.push(Cause::invalid(
@@ -121,11 +115,7 @@ impl Rule {
             field_path: text("fieldPath").unwrap_or_default(),
             is_transition,
             is_optional,
-            index,
             kind: schema.kind.map_or("", Type::name),
-            cost: known.cost,
-            message_cost,
-            most_in_request: decl.most_in_request(),
             text: rule,
         })
     }
@@ -141,12 +131,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    fn compile(
-        &self,
-        source: &str,
-        field: &str,
-        causes: &mut Vec<Cause>,
-    ) -> Option<(IdedExpr, Known)> {
+    fn compile(&self, source: &str, field: &str, causes: &mut Vec<Cause>) -> Option<IdedExpr> {
         let (wanted, prefix) = if field == "rule" {
             ("bool", "cel expression must evaluate to a bool")
         } else {
@@ -166,7 +151,7 @@ impl Compiler<'_> {
         let wrong = match outcome {
             Ok((mut expression, known)) if known.kind.is(wanted) => {
                 repair::repair(&mut expression, &checker.plans);
-                return Some((expression, known));
+                return Some(expression);
             }
             Ok(_) => prefix.to_owned(),
             Err(Mistake::Wrong(error)) if error.starts_with("ERROR:") => {

@@ -21,15 +21,8 @@ pub(crate) struct Rule {
     pub(super) is_transition: bool,
     /// `oldSelf` is an optional, and the rule also runs without an old value.
     pub(super) is_optional: bool,
-    /// The position in the list of the schema.
-    pub(super) index: usize,
     /// The type of the values (e.g. `object`).
     pub(super) kind: &'static str,
-    /// The maximum cost of one evaluation.
-    pub(super) cost: u64,
-    pub(super) message_cost: Option<u64>,
-    /// The maximum number of evaluations in one request, regardless of the limits of the schemas around it.
-    pub(super) most_in_request: u64,
 }
 
 /// The reason of a violated rule.

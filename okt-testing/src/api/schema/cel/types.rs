@@ -100,7 +100,7 @@ impl Type {
         matches!(self, Self::Plain(own) if *own == name)
     }
 
-    /// Whether the size of its values is always one.
+    /// Whether it is a number, a boolean, a duration or a time.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Plain(name) => matches!(

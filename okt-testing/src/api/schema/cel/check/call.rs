@@ -12,13 +12,11 @@ use kube::core::cel::cel::{
 
 use super::{
     super::{
-        cost,
         functions::FUNCTIONS,
-        known::Known,
         library, merge,
         types::{Bindings, Type},
     },
-    Checker, Mistake, Step, below, field_type, unwrap,
+    Checker, Known, Mistake, Step, below, field_type, unwrap,
 };
 
 impl Checker {
@@ -104,52 +102,7 @@ impl Checker {
             ("optional.of", _, Some(value)) => value.declared.clone(),
             _ => None,
         };
-        let known = self.cost_call(&name, kind, &fitting, target.as_ref(), &arguments);
-        Ok(Known { declared, ..known })
-    }
-
-    fn cost_call(
-        &self,
-        name: &str,
-        kind: Type,
-        fitting: &[(&library::Overload, Type)],
-        target: Option<&Known>,
-        arguments: &[Known],
-    ) -> Known {
-        let mut known = Known::of(kind);
-        if let ("dyn", [argument]) = (name, arguments) {
-            known.cost = argument.cost.saturating_add(1);
-            known.size = argument.size;
-            known.entries = argument.entries;
-            return known;
-        }
-        let before = if let (operators::CONDITIONAL, [condition, yes, no]) = (name, arguments) {
-            known.entries = yes.entries.zip(no.entries).map(|(a, b)| a.union(b));
-            condition.cost.saturating_add(yes.cost.max(no.cost))
-        } else {
-            let costs = arguments.iter().chain(target).map(|one| one.cost);
-            costs.fold(0, u64::saturating_add)
-        };
-        let mut dearest = 0;
-        for (overload, _) in fitting {
-            let (cost, size) = cost::of_call(name, overload, target, arguments);
-            dearest = dearest.max(cost);
-            known.size = match (known.size, size) {
-                (Some(all), Some(size)) => Some(all.union(size)),
-                (all, size) => all.or(size),
-            };
-        }
-        match (name, arguments) {
-            (operators::INDEX, [operand, _]) if !matches!(operand.kind, Type::Optional(_)) => {
-                known.size = operand.entries.map(|entries| entries.values);
-                known.place = self.below(&operand.place, &Step::Element);
-            }
-            (operators::ADD, [left, right]) => {
-                known.entries = left.entries.zip(right.entries).map(|(a, b)| a.union(b));
-            }
-            _ => {}
-        }
-        known.costing(before.saturating_add(dearest)).sized()
+        Ok(Known { kind, declared })
     }
 
     /// Checks `a.?b`, which is an optional for every type of `a`.
@@ -164,11 +117,10 @@ impl Checker {
             ));
         };
         let found = field_type(&unwrap(&operand.kind).0, name.inner())?;
-        let known = Known {
+        Ok(Known {
+            kind: Type::Optional(Rc::new(found)),
             declared: below(operand.declared.as_deref(), &Step::Field(name.inner())),
-            ..Known::of(Type::Optional(Rc::new(found)))
-        };
-        Ok(known.costing(operand.cost.saturating_add(1)).sized())
+        })
     }
 }
 
