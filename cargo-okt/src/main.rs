@@ -21,12 +21,12 @@ mod template;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::{Args, Parser, Subcommand};
 use okt_core::check::Rule;
 use okt_syntax::source::STACK;
+use parking_lot::Mutex;
 
 use crate::name::{Group, Kind, Name};
 use crate::output::print;
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     let large = thread::Builder::new().stack_size(STACK);
     let command = Mutex::new(Some(command));
     let go = || {
-        let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut command = command.lock();
         command.take().map_or(ExitCode::FAILURE, run)
     };
     thread::scope(|scope| match large.spawn_scoped(scope, go) {

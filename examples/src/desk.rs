@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::TryStreamExt;
@@ -11,6 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use okt::{Lifecycle, LifecycleObject, Position};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::screen::{self, Wait};
@@ -175,7 +175,8 @@ impl<K: LifecycleObject> Desk<K> {
             .applied_objects();
         let telling = events.try_for_each(|object| {
             let name = object.name_any();
-            if let (Some(position), Ok(mut told)) = (position(&object), told.lock()) {
+            if let Some(position) = position(&object) {
+                let mut told = told.lock();
                 let last = told.entry(object.uid().unwrap_or_default()).or_insert(0);
                 for step in &position.history {
                     if step.transition > *last {

@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The width of a line, in characters.
 const WIDTH: usize = 80;
@@ -22,7 +23,7 @@ struct Pen {
 }
 
 fn line(text: &str) {
-    let mut pen = PEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pen = PEN.lock();
     let mut out = std::io::stdout().lock();
     let clear = if pen.waiting { "\r\x1b[K" } else { "" };
     pen.waiting = false;
@@ -179,7 +180,7 @@ impl<'a> Wait<'a> {
             self.since.elapsed().as_secs()
         );
         if terminal {
-            let mut pen = PEN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pen = PEN.lock();
             let mut out = std::io::stdout().lock();
             let _ = write!(out, "\r\x1b[K{}", paint("2", &text));
             let _ = out.flush();

@@ -15,12 +15,13 @@ mod error;
 mod token;
 mod transport;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::Full;
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 
 pub use self::carry::{Carried, News, Order};
@@ -299,10 +300,8 @@ impl Client {
         answer
     }
 
-    fn negotiated(&self) -> std::sync::MutexGuard<'_, bool> {
-        self.negotiated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn negotiated(&self) -> MutexGuard<'_, bool> {
+        self.negotiated.lock()
     }
 
     /// Sends a request. An answer that is not a success is an error.

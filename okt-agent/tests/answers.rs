@@ -1,7 +1,7 @@
 //! Almost valid answers of an agent: the client takes or refuses each of them, without a panic.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -9,6 +9,7 @@ use axum::http::{HeaderName, HeaderValue, Response};
 use okt_agent::client::{Client, ClientError};
 use okt_agent::wire::{Acknowledgement, ActionId, ActionReport, TEXT_LIMIT};
 use okt_fuzz::{Dice, check};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Returns valid answers to vary.
@@ -93,7 +94,7 @@ fn every_answer_is_taken_or_refused() {
                 if is_first {
                     return Ok::<_, Infallible>(Response::new(Body::from(known)));
                 }
-                let answer = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let answer = first.lock().take();
                 Ok(answer.unwrap_or_default())
             }
         }));

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +15,7 @@ use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, put};
 use okt_agent::client::{Carried, Client, ClientError, Endpoint, EndpointError, Order};
 use okt_agent::wire::{ActionRequest, Code, Fence, Owner, Phase, Problem};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::task::AbortOnDropHandle;
@@ -138,7 +139,7 @@ async fn a_token_is_sent_nowhere_else() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&seen);
     let elsewhere = Router::new().fallback(move |headers: HeaderMap| {
-        heard.lock().expect("no panic").push(headers);
+        heard.lock().push(headers);
         async { StatusCode::OK }
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -159,7 +160,7 @@ async fn a_token_is_sent_nowhere_else() {
         matches!(error, ClientError::Foreign { status: 307, .. }),
         "{error}"
     );
-    assert!(seen.lock().expect("no panic").is_empty());
+    assert!(seen.lock().is_empty());
 }
 
 #[tokio::test]
@@ -170,7 +171,7 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
     let asked = Arc::clone(&wanted);
     let door = move |request: Request| {
         let given = request.headers().get(AUTHORIZATION).cloned();
-        let admitted = given.is_some_and(|given| given == *asked.lock().expect("no panic"));
+        let admitted = given.is_some_and(|given| given == *asked.lock());
         async move {
             if admitted {
                 Json(json!({ "versions": ["v1"] })).into_response()
@@ -183,13 +184,13 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
     let (endpoint, _serving) = serve(Router::new().fallback(door)).await;
     let client = Client::new(&endpoint.token_file(file.path())).expect("a client");
     client.versions().await.expect("the token is right");
-    *wanted.lock().expect("no panic") = "Bearer new";
+    *wanted.lock() = "Bearer new";
     let error = client.versions().await.expect_err("the token is old");
     assert_eq!(error.code(), Some(Code::Unauthorized));
     std::fs::write(file.path(), "new\n").expect("it is written");
     client.versions().await.expect("the new token is read");
     std::fs::write(file.path(), "\n").expect("it is written");
-    *wanted.lock().expect("no panic") = "Bearer newest";
+    *wanted.lock() = "Bearer newest";
     let error = client.versions().await.expect_err("there is no token");
     assert!(
         matches!(error, ClientError::Endpoint(EndpointError::File { .. })),

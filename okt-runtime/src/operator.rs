@@ -829,11 +829,11 @@ mod tests {
         assert_eq!(said(None), Ok(()));
         assert_eq!(
             said(Some(Beside::GRAPH)).expect_err("25 conditions"),
-            "hold 25 conditions: the lifecycle and the pass may declare 24 together"
+            "cannot hold 25 conditions: the lifecycle and the pass may declare 24 together"
         );
         assert_eq!(
             said(Some(Same::GRAPH)).expect_err("A1 twice"),
-            "tell two conditions apart: `A1` is declared by the lifecycle and by the pass; rename one"
+            "cannot tell two conditions apart: `A1` is declared by the lifecycle and by the pass; rename one"
         );
     }
 }

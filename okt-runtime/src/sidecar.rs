@@ -59,7 +59,7 @@ mod perform;
 mod sight;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -68,6 +68,7 @@ pub use okt_agent::client::{Client, Clients, Endpoint, EndpointError};
 use okt_agent::wire::Owner;
 use okt_core::Lifecycle;
 pub use okt_core::{Delegate, Delegated};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
@@ -200,7 +201,7 @@ impl<K: LifecycleObject> Agents<K> {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Returns the epoch for a request about an object now.

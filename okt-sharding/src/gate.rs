@@ -1,12 +1,13 @@
 //! The gate that every reconciliation asks: may this replica act on the object now?
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::Either;
 use futures::{Stream, stream};
 use okt_wire::watch::Watched;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::protocol::Held;
@@ -103,7 +104,7 @@ impl MembershipHandle {
     }
 
     fn parties(&self) -> MutexGuard<'_, Vec<Weak<dyn GateMember>>> {
-        self.parties.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parties.lock()
     }
 
     /// Returns the operators that run.

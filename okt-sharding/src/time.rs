@@ -1,8 +1,8 @@
 //! The clocks of a member.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::protocol::Now;
@@ -66,7 +66,7 @@ impl Stopwatch {
     pub(crate) fn now(&self) -> Now {
         let least = self.begun.elapsed();
         let most = self.real.as_ref().map_or(least, |real| {
-            let mut real = real.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut real = real.lock();
             let at = Readings::now();
             real.most = real.most.saturating_add(at.longest_since(&real.at));
             real.at = at;

@@ -5,10 +5,11 @@
 use std::future::pending;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt_agent::Fault;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,10 +60,7 @@ impl Application {
             None => Ok(None),
             Some(Recognise::PidFile(file)) => {
                 let owner = self.owner()?;
-                let mut first_seen = self
-                    .first_seen
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut first_seen = self.first_seen.lock();
                 (file.find(owner, &self.notes, &mut first_seen))
                     .map_err(|why| format!("{}: {why}", file.path.display()))
             }
@@ -161,7 +159,7 @@ impl Application {
                 Err(error) => format!("has ended in an unknown way: {error}"),
             };
             tracing::warn!(pid, "the application {how}");
-            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+            *ended.lock() = Some(how);
         });
         Ok(())
     }
@@ -173,14 +171,11 @@ impl Application {
 
     /// Returns how the application that this agent started last has ended, if it has.
     pub(crate) fn ended(&self) -> Option<String> {
-        self.ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.ended.lock().clone()
     }
 
     fn set_ended(&self, how: Option<String>) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = how;
+        *self.ended.lock() = how;
     }
 
     /// Stops the application: one signal after another, then KILL for its whole group. Returns when nothing of it runs.

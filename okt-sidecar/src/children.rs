@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -75,6 +76,6 @@ impl Children {
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         // A set of numbers is valid after a panic of its last holder.
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+        self.awaited.lock()
     }
 }

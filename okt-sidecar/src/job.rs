@@ -1,10 +1,10 @@
 //! The work of a state: its steps one after another, and their result.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use okt_agent::wire::Seen;
 use okt_agent::{Done, Fault, Task};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::application::Application;
@@ -91,7 +91,7 @@ impl JobAttempt<'_> {
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Identity>> {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+        self.started.lock()
     }
 
     async fn steps(&self) -> Result<Done, Fault> {

@@ -1,11 +1,12 @@
 //! The `Work` of the program `okt-sidecar`: an application whose answers are the commands and requests of a file.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt_agent::wire::Sighting;
 use okt_agent::{Done, Fault, Leftover, Offer, Task, Work};
+use parking_lot::Mutex;
 
 use super::application::Application;
 use super::children::Children;

@@ -4,7 +4,7 @@
 //! the same.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -12,6 +12,7 @@ use kube::runtime::events::{Event as KubeEvent, Recorder, Reporter};
 use okt_wire::api_timeout::answer;
 use okt_wire::status::Transition;
 use okt_wire::texts::{cut, said_by_api, seconds};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::event::{Cause, Edge, Event, LifecycleEvent, Occurrence};
@@ -74,7 +75,7 @@ impl KubeEvents {
 
     /// Returns whether this object may have one more event now.
     fn may_publish(&self, uid: &str) -> bool {
-        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut budgets = self.budgets.lock();
         let now = Instant::now();
         if budgets.len() >= REMEMBERED {
             // The budget of these is full again.

@@ -6,8 +6,9 @@ mod now;
 mod process;
 pub mod requests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
@@ -44,7 +45,7 @@ impl Metrics {
     }
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 
     /// Returns all metrics as text.

@@ -1,10 +1,11 @@
 //! The operators of a process as they are at this moment: for gauges, probes and people.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use okt_core::reasons;
+use parking_lot::Mutex;
 
 /// Returns the name of the controller of a kind, as metrics, health and alerts have it.
 pub fn controller(kind: &str) -> String {
@@ -21,26 +22,26 @@ pub(crate) struct Operators {
 
 impl Operators {
     pub(crate) fn add(&self, operator: Weak<dyn Inspected>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.push(operator);
     }
 
     /// Notes that an operator of this name is to run.
     pub(crate) fn expect(&self, controller: String) {
-        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut expected = self.expected.lock();
         expected.insert(controller);
     }
 
     /// Returns the controllers that are to run.
     pub(crate) fn expected(&self) -> BTreeSet<String> {
-        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = self.expected.lock();
         expected.clone()
     }
 
     /// Returns the operators that run, by the names of their controllers. An operator of several namespaces has a part
     /// for each.
     pub(crate) fn running(&self) -> BTreeMap<String, Vec<Arc<dyn Inspected>>> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.retain(|operator| operator.strong_count() > 0);
         let mut running: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for operator in all.iter().filter_map(Weak::upgrade) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
@@ -15,6 +15,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -127,7 +128,7 @@ impl Permission {
             .map_err(|_| "it did not answer in time".to_owned())?
             .map_err(|error| said_by_api(&error))?;
         let now = Instant::now();
-        let mut answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.0.answers.lock();
         answers.familiar.retain(|_, until| *until > now);
         if matches!(verdict, Verdict::Allowed) && answers.familiar.len() < KEPT {
             answers.familiar.insert(hash, after(FAMILIAR));
@@ -145,13 +146,13 @@ impl Permission {
     }
 
     fn is_familiar(&self, hash: &[u8; 32]) -> bool {
-        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let answers = self.0.answers.lock();
         (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
     }
 
     /// Returns the rate of unknown tokens from an address.
     fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
-        let mut addresses = (self.0.addresses.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.0.addresses.lock();
         if addresses.len() >= ADDRESSES {
             addresses.retain(|_, rate| !rate.is_rested());
         }
@@ -165,7 +166,7 @@ impl Permission {
     }
 
     fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
-        let answers = (self.0.answers.lock()).unwrap_or_else(PoisonError::into_inner);
+        let answers = self.0.answers.lock();
         let known = [answers.allowed.get(hash), answers.others.get(hash)];
         let now = Instant::now();
         let valid = known.into_iter().flatten().find(|(_, until)| *until > now);

@@ -1,7 +1,7 @@
 //! Serves the metrics and the health of a process over HTTP.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use okt_serve::{ListenAddress, bind, server};
 use okt_wire::clock::after;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::monitoring::Monitoring;
@@ -127,7 +128,7 @@ impl Made {
 impl SharedText {
     /// Returns the text, or makes it if the last one is old.
     fn get(&self, make: impl FnOnce() -> String) -> Bytes {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let begun = Instant::now();
         if let Some(made) = last.as_ref().filter(|made| begun < made.until) {
             return made.text.clone();

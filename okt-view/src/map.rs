@@ -10,7 +10,7 @@ mod board;
 mod serve;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -21,6 +21,7 @@ use kube::runtime::watcher;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::texts::said_by_watch;
 use okt_wire::watch::PAGE;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::board::Board;
 pub use self::serve::MapError;
@@ -71,7 +72,7 @@ impl Map {
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        self.board.lock()
     }
 
     /// Watches the objects, as long as it is polled. Where a watch fails, the page says so, and it is tried again.

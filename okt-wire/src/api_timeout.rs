@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use okt_core::backoff::Backoff;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tower::BoxError;
@@ -134,7 +135,7 @@ impl Contact {
     }
 
     fn note(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last.lock() = Instant::now();
     }
 
     /// Returns whether an answer counts: that of a server that fails (5xx, 429) or does not know the client (401) does
@@ -146,7 +147,7 @@ impl Contact {
 
     /// Returns for how long nothing was heard.
     pub(crate) fn silence(&self) -> Duration {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         last.elapsed()
     }
 }

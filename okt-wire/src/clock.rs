@@ -1,10 +1,11 @@
 //! The operator's clock: wall time, or tokio's clock in tests.
 
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use okt_core::machine::Time;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// The longest wait of a timer: 30 years, as in tokio.
@@ -76,7 +77,7 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let now = match &self.0 {
             Source::Wall(led) => {
-                let mut led = led.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut led = led.lock();
                 let at = std::time::Instant::now();
                 let passed = at.saturating_duration_since(led.at);
                 led.at = at;

@@ -1,11 +1,12 @@
 //! Limits the rate of the requests of a client.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Returns a client that sends at most this many requests per second on average, and at most `burst` at once.
@@ -63,14 +64,14 @@ impl Rate {
     /// Returns when the next request may be sent.
     fn turn(&self) -> Instant {
         let now = Instant::now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         self.take(&mut next, now)
     }
 
     /// Returns whether a request may be sent now; if not, it takes no turn.
     pub fn is_now(&self) -> bool {
         let now = Instant::now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let before = *next;
         let is_now = self.take(&mut next, now) <= now;
         if !is_now {
@@ -81,7 +82,7 @@ impl Rate {
 
     /// Returns whether a whole burst may be sent.
     pub fn is_rested(&self) -> bool {
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) <= Instant::now()
+        *self.next.lock() <= Instant::now()
     }
 
     fn take(&self, next: &mut Instant, now: Instant) -> Instant {

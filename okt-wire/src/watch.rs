@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
@@ -11,6 +11,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::{Error, Event, Result};
 use okt_core::backoff::Backoff;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api_timeout::{Contact, Limits, is_watch, limit_answers, limited, retry_after};
@@ -71,7 +72,7 @@ impl Watched {
     /// Returns a client for a watch of this kind.
     pub fn client(&self, client: &Client, kind: &str, limits: Limits, contact: Contact) -> Client {
         let contact = Arc::new(contact);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|(_, contact)| contact.strong_count() > 0);
         all.push((kind.to_owned(), Arc::downgrade(&contact)));
         paced(limited(client.clone(), limits, Some(contact)))
@@ -79,7 +80,7 @@ impl Watched {
 
     /// Returns the kinds that are watched, with the longest silence of their watches.
     pub fn silences(&self) -> BTreeMap<String, Duration> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let mut silences = BTreeMap::new();
         for (kind, contact) in all.iter() {
             if let Some(contact) = contact.upgrade() {
@@ -98,7 +99,7 @@ fn paced(client: Client) -> Client {
     let pace = Arc::new(Mutex::new(Pace::new()));
     let service = tower::service_fn(move |request: Request<Body>| {
         let turn = is_watch(request.uri()).then(|| {
-            let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pace = pace.lock();
             pace.turn()
         });
         let client = client.clone();

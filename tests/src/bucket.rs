@@ -1,7 +1,7 @@
 //! This file is the application of buckets: each is one resource of an external service.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Api, Client, CustomResource, ResourceExt};
@@ -9,6 +9,7 @@ use okt::{
     Action, AsResource, Context, Delegated, Desired, External, Failure, Found, LifecycleSpec,
     Status, lifecycle_graph,
 };
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ struct Service {
 
 impl Buckets {
     fn service<T>(&self, of: impl FnOnce(&mut Service) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Returns the calls other than observations, in order.

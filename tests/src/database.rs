@@ -1,7 +1,7 @@
 //! This file is the application of databases, whose handlers follow the script of a test.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::{Api, Client, CustomResource};
@@ -9,6 +9,7 @@ use okt::{
     Action, Answer, Application, Cause, Context, Desired, Event, Failure, Lifecycle, LifecycleSpec,
     Observation, Status, lifecycle_graph,
 };
+use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -204,7 +205,7 @@ impl Drop for AtWork {
 
 impl Databases {
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Sets the next behavior of a state's handler, once. By default it returns Next, or Stay in a resting state.

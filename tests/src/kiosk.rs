@@ -1,7 +1,7 @@
 //! This file is the application of kiosks, whose spec names its owned objects and the code that hangs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, CustomResource, ResourceExt};
@@ -9,6 +9,7 @@ use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
 };
+use parking_lot::Mutex;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ struct Memory {
 
 impl Kiosks {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Returns the number of calls of a part of the code for the kiosk with this name.

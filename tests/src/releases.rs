@@ -1,10 +1,11 @@
 //! This file holds one operator of brokers in several releases, and the record of its calls.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt::{Action, LifecycleObject};
+use parking_lot::{Mutex, MutexGuard};
 
 /// One call of a handler.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +35,7 @@ struct State {
 
 impl World {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Keeps this handler from ending for this object.

@@ -5,7 +5,7 @@
 )]
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::mpsc;
@@ -14,6 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt::{Operator, crd};
 use okt_testing::ApiServer;
 use okt_testing::rehearsal::Rules;
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -125,7 +126,7 @@ impl<A: Served> Rig<A> {
             let stopped = async { stopped.await.unwrap_or_default() };
             operator.run(stopped).await.expect("the operator runs");
         });
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Slot {
+        *self.slot.lock() = Slot {
             operator: Some(operator),
             stop: Some(stop),
             requests: Some(request),
@@ -134,12 +135,7 @@ impl<A: Served> Rig<A> {
 
     /// Kills the operator and all its work, as SIGKILL does.
     pub async fn kill(&self) {
-        let operator = self
-            .slot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .operator
-            .take();
+        let operator = self.slot.lock().operator.take();
         if let Some(operator) = operator {
             operator.abort();
             let _ = operator.await;
@@ -149,7 +145,7 @@ impl<A: Served> Rig<A> {
     /// Stops the operator, as SIGTERM does, and waits until it has ended.
     pub async fn stop(&self) {
         let (operator, stop) = {
-            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = self.slot.lock();
             (slot.operator.take(), slot.stop.take())
         };
         if let Some(stop) = stop {
@@ -169,7 +165,7 @@ impl<A: Served> Rig<A> {
 
     /// Sends a reconcile request for an object.
     pub fn request(&self, name: &str) {
-        let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.slot.lock();
         let mut object = ObjectRef::new(name);
         object.namespace = A::api(self.client.clone()).namespace().map(str::to_owned);
         let requests = slot.requests.as_ref().expect("the operator was started");

@@ -5,7 +5,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
@@ -14,6 +14,7 @@ use kube::api::{WatchEvent, WatchParams};
 use okt::{Lifecycle, Operator, StateOf};
 use okt_core::{Graph, Mark};
 use okt_testing::rehearsal::Rules;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -109,8 +110,7 @@ impl Witness {
                     };
                     since = object.metadata.resource_version.clone().unwrap_or(since);
                     let object = serde_json::to_value(object).expect("JSON");
-                    let seen = versions.lock();
-                    seen.unwrap_or_else(PoisonError::into_inner).push(object);
+                    versions.lock().push(object);
                 }
             }
         });
@@ -125,7 +125,7 @@ impl Witness {
         self.task.abort();
         let rules = Rules::of::<first::BrokerState>();
         let mut before: BTreeMap<String, Value> = BTreeMap::new();
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen = std::mem::take(&mut *self.seen.lock());
         assert!(!seen.is_empty(), "the witness saw nothing");
         for object in seen {
             let name = object["metadata"]["name"]

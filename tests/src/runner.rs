@@ -1,9 +1,10 @@
 //! This file is the application of runners: three transitions to a resting state, with or without work there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube::{Api, Client, CustomResource};
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,14 +63,11 @@ pub struct Runners(Arc<Mutex<Vec<String>>>);
 impl Runners {
     /// Returns the ids of all started work, in order.
     pub fn started(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     fn start(&self, cx: &Action<Runner>) {
-        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.0.lock();
         started.push(cx.id().to_owned());
     }
 }

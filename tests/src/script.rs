@@ -1,12 +1,13 @@
 //! This file scripts the results and the declared objects of a pass's steps.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use okt::{ConditionStatus, Declared, Failure, LifecycleObject, Pass, Results, Step};
+use parking_lot::Mutex;
 
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +56,7 @@ struct Memory {
 
 impl Script {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Sets the result of a step.

@@ -1,6 +1,6 @@
 //! This file is the application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
@@ -9,6 +9,7 @@ use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status, Watches,
     lifecycle_graph,
 };
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,10 +81,7 @@ pub struct Shelves(Arc<Mutex<Vec<String>>>);
 impl Shelves {
     /// Returns the kiosks of the last observation.
     pub fn sees_kiosks(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 }
 
@@ -123,7 +121,7 @@ impl Application for Shelves {
         let referred: Vec<Kiosk> = referred?.into_iter().flatten().collect();
         let seen = kiosks.iter().chain(&referred);
         let seen = seen.map(ResourceExt::name_any).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        *self.0.lock() = seen;
         Ok(Observation::unobserved())
     }
 }

@@ -1,6 +1,6 @@
 //! This file is the application of shops, which own the objects that a test declares and refer to a Secret.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,6 +11,7 @@ use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
 };
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,7 @@ struct Memory {
 
 impl Shops {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Sets the objects that every shop declares, in every state but the last.

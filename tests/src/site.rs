@@ -1,10 +1,11 @@
 //! This file is the application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
 //! owns, a leaf with work, and its own status fields.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube::{Api, Client, CustomResource};
 use okt::{Action, Application, Context, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -87,7 +88,7 @@ struct Memory {
 
 impl Sites {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Sets the number of pages of every site.

@@ -1,6 +1,6 @@
 //! This file is the application of stalls, which own, refer to and watch kinds in every supported way.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
@@ -13,6 +13,7 @@ use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, Which, lifecycle_graph,
 };
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +91,7 @@ pub fn services() -> ApiResource {
 
 impl Stalls {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     /// Sets the objects that every stall declares, in every state but the last.

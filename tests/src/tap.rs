@@ -1,6 +1,6 @@
 //! This file records the requests of an operator on any server, and delays its watches.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -99,8 +100,8 @@ impl Tap {
         self.state().seen.clear();
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
     }
 
     async fn send(&self, client: &Client, request: Request<Body>) -> Result<Answer, kube::Error> {

@@ -1,10 +1,9 @@
 //! This file reads the requests of an operator and checks its writes against the rules.
 
-use std::sync::{Mutex, PoisonError};
-
 use kube::Client;
 use okt_testing::rehearsal::Rules;
 use okt_testing::{ApiServer, Mark, RequestRecord, Verb};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The client name of operators; faults use it to affect only operators.
@@ -32,7 +31,7 @@ impl Wire {
 
     /// Returns every write of the operator, as `PATCH /path`; Kubernetes Events are not among them.
     pub fn writes(&self) -> Vec<String> {
-        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.since.lock();
         (self.server.requests_since(since).into_iter())
             .filter(|request| request.client == OPERATOR && request.resource != "events")
             .filter_map(|request| Some(format!("{} {}", written_by(&request)?, request.path)))
@@ -41,7 +40,7 @@ impl Wire {
 
     /// Forgets the writes so far.
     pub fn clear(&self) {
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.server.mark();
+        *self.since.lock() = self.server.mark();
     }
 
     /// Returns the rules that a status of this kind, written by the operator, has broken.

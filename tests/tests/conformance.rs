@@ -4,11 +4,7 @@
 //! `real::apply::force_takes_the_field_over`; the last lines count them. Behaviors of a feature that is off by default
 //! run on servers that have its gate on.
 
-use std::{
-    error::Error,
-    process::ExitCode,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{error::Error, process::ExitCode, sync::Arc};
 
 use kube::Client;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -16,6 +12,7 @@ use okt_testing::{
     ApiServer, FeatureGate, Kubernetes, KubernetesError,
     conformance::{Behaviour, Failure, Report, Suite, behaviours, gated_behaviours},
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Builder, Runtime};
 
 /// Behaviors wait for the server most of the time, so many run at once.
@@ -90,7 +87,7 @@ fn note(
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// A real server, which the first behavior starts.

@@ -1,10 +1,11 @@
 //! A model of the servers of notebooks, in memory: for tests of the operator in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use okt::{Action, Context, Failure, Observation};
+use parking_lot::Mutex;
 
 use super::{Notes, NotesState, Servers};
 
@@ -30,7 +31,7 @@ impl Model {
     }
 
     fn named<T>(&self, name: &str, act: impl FnOnce(&mut Server) -> T) -> T {
-        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.0.lock();
         act(servers.entry(name.to_owned()).or_default())
     }
 
@@ -42,7 +43,7 @@ impl Model {
     /// Returns the effects on all servers.
     #[must_use]
     pub fn effects(&self) -> Vec<String> {
-        let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.0.lock();
         let effects = servers.values().flat_map(|server| server.effects.clone());
         effects.collect()
     }

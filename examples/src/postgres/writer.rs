@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::types::ToSql;
@@ -72,7 +73,7 @@ impl Drop for Writer {
 }
 
 fn locked(diary: &Mutex<Diary>) -> MutexGuard<'_, Diary> {
-    diary.lock().unwrap_or_else(PoisonError::into_inner)
+    diary.lock()
 }
 
 /// Connects through the socket in a directory.

@@ -1,7 +1,6 @@
 //! This file observes every version of every notebook, and reports which lifecycle rules it broke.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use kube::Resource;
@@ -10,6 +9,7 @@ use okt::{FINALIZER, Lifecycle};
 use okt_core::Mark;
 use okt_examples::notes_operator::NotesState;
 use okt_testing::rehearsal::Rules;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// The history of the notebooks so far.
@@ -53,7 +53,7 @@ impl History {
     }
 
     pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

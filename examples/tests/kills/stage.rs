@@ -3,11 +3,11 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use okt_examples::notes::{Instance, Program};
 use okt_examples::notes_operator::{HOME_VARIABLE, Keeper};
 use okt_examples::processes;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::Pid;
 use tempfile::TempDir;
 
@@ -82,8 +82,8 @@ impl Stage {
         }
     }
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
-        self.operator.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self) -> MutexGuard<'_, Option<Child>> {
+        self.operator.lock()
     }
 
     fn operator_log(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Records every version of every leaflet from a watch, and checks the rules.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use okt_core::{Lifecycle, StateId};
 use okt_examples::leaflets::{Leaflet, LeafletState};
 use okt_testing::rehearsal::Rules;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -52,7 +53,7 @@ impl Record {
                         WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => continue,
                     };
                     from = object.metadata.resource_version.clone().unwrap();
-                    let mut versions = into.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut versions = into.lock();
                     versions.push(serde_json::to_value(object).unwrap());
                 }
             }
@@ -66,10 +67,7 @@ impl Record {
     }
 
     fn versions(&self) -> Vec<Value> {
-        self.versions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.versions.lock().clone()
     }
 
     /// Returns the histories of all leaflets by name, and all broken rules.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -49,7 +50,7 @@ impl Replica {
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 tracing::debug!(replica = name, "{line}");
-                let mut said = saying.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut said = saying.lock();
                 said.push((Instant::now(), line));
             }
         });
@@ -74,7 +75,7 @@ impl Replica {
 
     /// Returns when it logged these words, after a time.
     pub(crate) fn said(&self, words: &str, after: Instant) -> Vec<Instant> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.said.lock();
         (said.iter())
             .filter(|(at, line)| *at >= after && line.contains(words))
             .map(|(at, _)| *at)
@@ -83,7 +84,7 @@ impl Replica {
 
     /// Returns how many ranges it acts on, as it logged last.
     pub(crate) fn ranges(&self) -> usize {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = self.said.lock();
         let last = said.iter().rev().find_map(|(_, line)| {
             if line.contains("acts on nothing") {
                 return Some(0);

@@ -1,7 +1,7 @@
 //! A cluster in the test process with the controller, as a user sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,6 +10,7 @@ use kube::{Api, ResourceExt};
 use okt::lifecycle::Memory;
 use okt_testing::rehearsal::Rules;
 use okt_testing::{ApiServer, Injected};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -37,7 +38,7 @@ impl Place {
     pub(crate) async fn new() -> Self {
         let place = Self::without_controller().await;
         let controller = start(&place.server);
-        *place.controller.lock().expect("no panic") = Some(controller);
+        *place.controller.lock() = Some(controller);
         place
     }
 
@@ -63,7 +64,7 @@ impl Place {
             while fault.struck() == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            let mut controller = controller.lock().expect("no panic");
+            let mut controller = controller.lock();
             controller
                 .replace(start(&server))
                 .expect("one runs")

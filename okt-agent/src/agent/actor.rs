@@ -6,10 +6,11 @@
 mod record;
 pub(super) mod requests;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Map;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};

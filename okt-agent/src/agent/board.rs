@@ -1,8 +1,9 @@
 //! The board: the state that every request may read at any time without waiting for the actor that writes it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::memory::{Memory, Remembered};
@@ -158,5 +159,5 @@ impl Live {
 
 /// The data is valid after each statement, so a panic of another holder does not corrupt it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::CryptoProvider;
@@ -81,15 +82,13 @@ impl Tls {
     ///
     /// The files do not fit together, for example while they are being replaced. A retry may help later.
     pub(super) fn refresh(&self) -> Result<(), TlsError> {
-        let known = (self.current.read())
-            .unwrap_or_else(PoisonError::into_inner)
-            .digest;
+        let known = (self.current.read()).digest;
         let current = read(&self.files, Some(known)).map_err(|why| TlsError {
             files: self.files.clone(),
             why,
         })?;
         if let Some(current) = current {
-            *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+            *self.current.write() = current;
             tracing::info!(files = %self.files, "took the new certificates");
         }
         Ok(())
@@ -102,7 +101,7 @@ impl Tls {
 
     /// Returns the acceptor for the next connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         current.acceptor.clone()
     }
 }

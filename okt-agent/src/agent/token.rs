@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -45,7 +45,7 @@ impl TokenHash {
     pub(super) fn refresh(&self) -> Result<(), TokenError> {
         let read = read(&self.file);
         let digest = read.as_ref().ok().copied();
-        *self.digest.write().unwrap_or_else(PoisonError::into_inner) = digest;
+        *self.digest.write() = digest;
         read.map(drop)
     }
 
@@ -59,7 +59,7 @@ impl TokenHash {
         let Some((scheme, token)) = bytes.split_at_checked("Bearer ".len()) else {
             return false;
         };
-        let digest = *self.digest.read().unwrap_or_else(PoisonError::into_inner);
+        let digest = *self.digest.read();
         let Some(digest) = digest else {
             return false;
         };

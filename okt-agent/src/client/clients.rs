@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Client;
@@ -65,7 +65,7 @@ impl Clients {
     /// The certificates cannot be read, or TLS cannot be set up with them. A retry helps after they have changed.
     /// [`EndpointError::Unsafe`]: a retry does not help; use another endpoint.
     pub fn of(&self, endpoint: &Endpoint) -> Result<Client, EndpointError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let now = Instant::now();
         let trust = Trust::of(endpoint);
         if let Some(entry) = kept.clients.get_mut(endpoint)

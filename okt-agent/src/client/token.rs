@@ -2,9 +2,9 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 
 use super::endpoint::{EndpointError, TokenSource};
 
@@ -54,14 +54,11 @@ impl Token {
     }
 
     fn last(&self) -> Option<HeaderValue> {
-        self.read
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.read.lock().clone()
     }
 
     fn keep(&self, header: &HeaderValue) {
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(header.clone());
+        *self.read.lock() = Some(header.clone());
     }
 }
 

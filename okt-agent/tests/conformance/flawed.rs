@@ -1,8 +1,8 @@
 //! A deliberately wrong agent: the real one, with one flaw in its requests or in its answers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use okt_agent::client::Client;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -166,7 +167,7 @@ impl Answer {
 
 impl Wrong {
     fn memory<T>(&self, of: impl FnOnce(&mut Memory) -> T) -> T {
-        of(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.memory.lock())
     }
 
     async fn answer<B>(&self, request: Request<B>) -> Response

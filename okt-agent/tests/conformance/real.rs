@@ -1,6 +1,6 @@
 //! A real agent in this process, with an application for the conformance test.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -8,6 +8,7 @@ use axum::extract::Request;
 use okt_agent::conformance::States;
 use okt_agent::wire::Sighting;
 use okt_agent::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -45,14 +46,10 @@ impl Machine {
     /// Kills the agent, and starts it again.
     pub(crate) async fn restart(&self) {
         let inner = &self.0;
-        let killed = inner
-            .agent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let killed = inner.agent.lock().take();
         drop(killed);
         let directory = {
-            let mut disk = inner.disk.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut disk = inner.disk.lock();
             if inner.forgets {
                 *disk = tempfile::tempdir().expect("a directory");
             }
@@ -71,17 +68,14 @@ impl Machine {
                 Err(error) => panic!("the agent does not start: {error}"),
             }
         };
-        *inner.agent.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        *inner.agent.lock() = Some(started);
     }
 
     /// Returns a service that forwards each request to the agent that runs at that time.
     pub(crate) fn service(&self) -> Router {
         let machine = self.clone();
         Router::new().fallback(move |request: Request| {
-            let agent = (machine.0.agent.lock())
-                .unwrap_or_else(PoisonError::into_inner)
-                .as_ref()
-                .map(Started::router);
+            let agent = (machine.0.agent.lock()).as_ref().map(Started::router);
             async move {
                 let router = agent.expect("there are no requests during a restart");
                 router.oneshot(request).await

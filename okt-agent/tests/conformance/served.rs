@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt_agent::client::Endpoint;
 use okt_agent::{Agent, Bound, JournalError, Listen, ServeError};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -69,11 +70,7 @@ impl Served {
     }
 
     fn address(&self) -> SocketAddr {
-        *self
-            .0
-            .address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.0.address.lock()
     }
 
     fn listen(&self) -> Listen {
@@ -97,7 +94,7 @@ impl Served {
     /// Kills the agent, and starts it again on the same listener.
     pub(crate) async fn restart(&self) {
         let inner = &self.0;
-        let lock = || inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || inner.running.lock();
         let killed = lock().take();
         if let Some(killed) = killed {
             killed.abort();
@@ -105,7 +102,7 @@ impl Served {
         }
         let bound = self.bind().await;
         if let Some(address) = bound.addresses().next() {
-            *inner.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
+            *inner.address.lock() = address;
         }
         // Use a weak reference, because the task's guard is inside of the value that the task would keep alive.
         let served = Arc::downgrade(&self.0);

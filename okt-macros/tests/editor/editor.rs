@@ -4,9 +4,10 @@ use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::{env, fs};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::lsp::Server;
@@ -44,7 +45,7 @@ pub(crate) fn open_or_skip() -> Option<MutexGuard<'static, Editor>> {
     });
     let editor = EDITOR.as_ref()?;
     // Each test begins with a text of its own, so a test that failed changes nothing for the others.
-    Some(editor.lock().unwrap_or_else(PoisonError::into_inner))
+    Some(editor.lock())
 }
 
 /// Installs rust-analyzer, and the source of std that it reads, where they are missing.

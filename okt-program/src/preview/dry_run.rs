@@ -1,11 +1,12 @@
 //! A client that changes nothing: the API server only tries each write, and the write is recorded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 /// Where the API server answers questions that are sent by POST, and stores nothing.
@@ -31,11 +32,11 @@ pub(crate) struct Record(Arc<Mutex<Vec<Tried>>>);
 impl Record {
     /// Returns the writes since the last call.
     pub(super) fn take(&self) -> Vec<Tried> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 
     fn add(&self, tried: Tried) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.push(tried);
     }
 }

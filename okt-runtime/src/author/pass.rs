@@ -4,7 +4,6 @@ mod run;
 mod shipped;
 
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -14,6 +13,7 @@ use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, StateId, Step, reasons};
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ impl<K: LifecycleObject> Pass<K> {
     }
 
     fn put_mut(&self) -> MutexGuard<'_, Put> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+        self.put.lock()
     }
 
     /// Declares a resource that should exist in the cluster.

@@ -1,8 +1,9 @@
 //! The progress of running work: its newest text, and a request to write it to the status.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use okt_wire::limits::PROGRESS_LIMIT;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The newest text of one action, shared between its handler and the reconciliations.
 #[derive(Clone)]
@@ -58,6 +59,6 @@ impl Progress {
     }
 
     fn said(&self) -> MutexGuard<'_, Text> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+        self.said.lock()
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,6 +18,7 @@ use okt_core::{Lifecycle, StateId};
 use okt_sharding::ranges::{Range, Ranges};
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::{Pruned, decode, field};
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
@@ -158,7 +159,7 @@ impl<K> Content<K> {
     }
 
     fn wanted(&self) -> MutexGuard<'_, Use<K>> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wanted.lock()
     }
 }
 

@@ -1,12 +1,12 @@
 //! The cached objects, by name.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{PoisonError, RwLock};
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_sharding::ranges::{Range, Ranges};
 use okt_wire::object::LifecycleObject;
+use parking_lot::RwLock;
 use tokio::sync::broadcast;
 
 use crate::cache::cached::Cached;
@@ -39,25 +39,25 @@ impl<K: LifecycleObject> Objects<K> {
 
     /// Returns an object.
     pub(crate) fn get(&self, name: &ObjectRef<Cached<K>>) -> Option<Cached<K>> {
-        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read();
         objects.get(name).cloned()
     }
 
     /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
-        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read();
         objects.len()
     }
 
     /// Calls a function with each object, in any order; it must be quick.
     pub(crate) fn for_each(&self, see: impl FnMut(&Cached<K>)) {
-        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read();
         objects.values().for_each(see);
     }
 
     /// Returns the objects in these ranges.
     pub(crate) fn in_ranges(&self, ranges: Ranges) -> Vec<Cached<K>> {
-        let objects = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.all.read();
         let all = objects
             .values()
             .filter(|object| ranges.contains(range_of(object)));
@@ -66,7 +66,7 @@ impl<K: LifecycleObject> Objects<K> {
 
     /// Puts a new version of an object; returns the version before.
     pub(crate) fn put(&self, object: Cached<K>) -> Option<Cached<K>> {
-        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.all.write();
         // While the lock is held, so that changes are reported in their order.
         self.report(|| Change::Put(object.reference()));
         objects.insert(object.reference(), object)
@@ -74,7 +74,7 @@ impl<K: LifecycleObject> Objects<K> {
 
     /// Removes an object, unless there is another one of its name by now.
     pub(crate) fn remove(&self, object: &Cached<K>) {
-        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.all.write();
         let name = object.reference();
         if objects
             .get(&name)
@@ -87,7 +87,7 @@ impl<K: LifecycleObject> Objects<K> {
 
     /// Replaces all objects of these ranges by those of a list.
     pub(crate) fn replace(&self, ranges: Ranges, list: Vec<Cached<K>>) {
-        let mut objects = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.all.write();
         let names: HashSet<_> = list.iter().map(Cached::reference).collect();
         objects.retain(|name, object| !ranges.contains(range_of(object)) || names.contains(name));
         objects.extend(list.into_iter().map(|object| (object.reference(), object)));

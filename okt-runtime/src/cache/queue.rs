@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -204,7 +205,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
     }
 
     fn line(&self) -> MutexGuard<'_, State<N>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt_core::Lifecycle;
@@ -11,6 +11,7 @@ use okt_core::backoff::Backoff;
 use okt_wire::clock::Clock;
 use okt_wire::object::LifecycleObject;
 use okt_wire::read;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::reconcile::memory::Remembered;
@@ -131,7 +132,7 @@ impl<K: LifecycleObject> Memory<K> {
 }
 
 fn locked(objects: &Mutex<Objects>) -> MutexGuard<'_, Objects> {
-    objects.lock().unwrap_or_else(PoisonError::into_inner)
+    objects.lock()
 }
 
 /// The memory of one object, during a reconciliation.

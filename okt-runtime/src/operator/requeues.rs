@@ -4,13 +4,14 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::{Stream, stream};
 use kube::runtime::reflector::ObjectRef;
 use okt_core::machine::Requeue;
 use okt_wire::clock::after;
 use okt_wire::object::LifecycleObject;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -112,7 +113,7 @@ impl<K: LifecycleObject> Requeues<K> {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries<K>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

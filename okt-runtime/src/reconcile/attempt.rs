@@ -2,7 +2,7 @@
 //! result is kept until a reconciliation takes it.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,6 +12,7 @@ use okt_reach::Failure;
 use okt_telemetry::event::{self, Occurrence, Outcome};
 use okt_telemetry::traces;
 use okt_wire::texts::{panic_text, seconds};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -76,7 +77,7 @@ pub(crate) fn start<A: Application>(
                 },
             );
         }
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        *slot.lock() = said;
         drop((guard, permit, counted));
         ended();
     };

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -18,6 +18,7 @@ use okt_telemetry::event::{Attempt, Occurrence};
 use okt_wire::clock::moment;
 use okt_wire::read;
 use okt_wire::status::Position;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use crate::reconcile::acting::has_deadline;
@@ -125,7 +126,7 @@ impl Memory {
     }
 
     fn objects(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Forgets an object that has disappeared, and ends its work.

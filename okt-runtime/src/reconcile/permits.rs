@@ -1,9 +1,10 @@
 //! Permits for actions: they limit how many attempts run at the same time, and order those that wait.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use okt_wire::clock::after;
@@ -134,7 +135,7 @@ impl Permits {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Grants free permits to the objects that wait.
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     fn names(woken: &Arc<Mutex<Vec<&'static str>>>) -> Vec<&'static str> {
-        std::mem::take(&mut *woken.lock().expect("no panic"))
+        std::mem::take(&mut *woken.lock())
     }
 
     #[tokio::test(start_paused = true)]
@@ -215,7 +216,7 @@ mod tests {
         let take = |uid: &'static str, purpose| {
             let woken = Arc::clone(&woken);
             permits.take(uid, purpose, move || {
-                woken.lock().expect("no panic").push(uid);
+                woken.lock().push(uid);
             })
         };
         let mut running: Vec<_> = (0..7)

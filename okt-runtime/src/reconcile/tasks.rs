@@ -1,11 +1,12 @@
 //! The tasks that do the work of states: the handle of one task, and all tasks of one operator.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use okt_core::Answer;
 use okt_reach::Failure;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -27,10 +28,7 @@ pub(crate) struct Running {
 impl Running {
     /// Takes the result, if the task has ended; the result can be taken once.
     pub(crate) fn take_end(&self) -> Option<Result<Answer, Failure>> {
-        self.end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.end.lock().take()
     }
 
     /// Returns whether the task is over, however it ended.
@@ -59,7 +57,7 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.running.lock();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
@@ -95,13 +93,13 @@ impl Tasks {
     }
 
     fn last(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 
     /// Aborts all tasks, and waits until they are over.
     pub(crate) async fn end(&self) {
         let mut tasks = {
-            let mut tasks = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = self.running.lock();
             std::mem::take(&mut *tasks)
         };
         tasks.shutdown().await;
@@ -118,7 +116,7 @@ pub(crate) struct EndOfTasks(Tasks);
 
 impl Drop for EndOfTasks {
     fn drop(&mut self) {
-        let mut tasks = (self.0.running.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.0.running.lock();
         tasks.abort_all();
     }
 }

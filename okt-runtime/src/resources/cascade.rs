@@ -1,9 +1,9 @@
 //! Workloads that `kubectl delete --cascade=foreground` takes away while work on the way out still runs.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use okt_core::{Graph, Mark};
+use parking_lot::Mutex;
 
 use super::declared::{Declared, Owner, Resources};
 
@@ -21,7 +21,7 @@ impl Exposed {
             let Some(kind) = workload(declared) else {
                 continue;
             };
-            let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kinds = self.0.lock();
             if kinds.insert(kind.to_owned()) {
                 tracing::warn!(
                     kind,
@@ -33,7 +33,7 @@ impl Exposed {
 
     /// Returns the kinds so far.
     pub fn kinds(&self) -> Vec<String> {
-        let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.0.lock();
         kinds.iter().cloned().collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Caches of the kinds that an application owns and refers to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
@@ -17,6 +17,7 @@ use okt_wire::object::LifecycleObject;
 use okt_wire::texts::{LastError, said_by_watch};
 use okt_wire::watch::{Connection, PAGE, retried};
 use okt_wire::{read, revision};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -100,7 +101,7 @@ impl<K: LifecycleObject> Cluster<K> {
 
     fn index(&self) -> MutexGuard<'_, Index> {
         // A panic may have left a map half updated; the next list corrects it.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Returns the objects that an owner owns.
@@ -148,9 +149,7 @@ impl<K: LifecycleObject> Cluster<K> {
 
     /// Returns why an object of an owned kind is not ready; none if it is.
     pub(crate) fn lack(&self, number: usize, object: &Value) -> Option<Lack> {
-        let with_status = self.with_status.lock();
-        let with_status = with_status.unwrap_or_else(PoisonError::into_inner);
-        let has_status = with_status.contains(&number);
+        let has_status = self.with_status.lock().contains(&number);
         lack(&self.watches.owned[number], has_status, object)
     }
 
@@ -171,9 +170,7 @@ impl<K: LifecycleObject> Cluster<K> {
         };
         let status = format!("{}/status", kind.api.plural);
         if served.iter().any(|it| it.name == status) {
-            let with_status = self.with_status.lock();
-            let mut with_status = with_status.unwrap_or_else(PoisonError::into_inner);
-            with_status.insert(number);
+            self.with_status.lock().insert(number);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::site::Site;
@@ -44,7 +45,7 @@ fn server(answers: &'static [(&str, &str)]) -> (u16, Arc<Mutex<Vec<String>>>) {
                 .find(|(it, _)| *it == path)
                 .map_or("404 Not Found\r\n\r\n", |it| it.1);
             if !whole.is_empty() {
-                log.lock().expect("no panic").push(whole.clone());
+                log.lock().push(whole.clone());
             }
             let _ = write!(
                 stream,
@@ -170,7 +171,7 @@ fn an_application_is_probed_and_driven_by_requests() {
         "{action}"
     );
     assert_eq!(site.output(&id), "queued\n");
-    let requests = asked.lock().expect("no panic").clone();
+    let requests = asked.lock().clone();
     let request = requests
         .iter()
         .find(|it| it.starts_with("POST /do"))

@@ -1,8 +1,9 @@
 //! The lifecycles of the objects (`okt_*`). The graph bounds the labels: states, edges, and reasons.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::{CounterWithExemplar, HistogramWithExemplars};
@@ -283,7 +284,7 @@ impl LifecycleMetrics {
     }
 
     fn trouble(&self, reason: &str) {
-        let mut known = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.reasons.lock();
         let is_own = is_own(reason);
         let has_series = is_own || known.contains(reason) || known.len() < REASONS;
         let reason = if has_series { reason } else { OTHER };

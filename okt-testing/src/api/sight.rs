@@ -2,8 +2,9 @@
 //!
 //! All replicas share one store; they differ in which of its changes each has seen.
 
-use std::{sync::MutexGuard, time::Duration};
+use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use tokio::{
     sync::watch,
     time::{self, Instant},

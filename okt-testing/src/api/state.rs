@@ -6,10 +6,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::api::{
     faults::Book, feature_gate::FeatureGate, record::Requests, sight::Sight, store::Store,
@@ -50,19 +52,19 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
-        lock(&self.store)
+        self.store.lock()
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
+        self.book.lock()
     }
 
     pub(crate) fn requests(&self) -> MutexGuard<'_, Requests> {
-        lock(&self.requests)
+        self.requests.lock()
     }
 
     pub(crate) fn events(&self) -> MutexGuard<'_, Vec<EventRecord>> {
-        lock(&self.events)
+        self.events.lock()
     }
 
     /// Returns the view of a replica; the first call with a name creates it.
@@ -70,7 +72,7 @@ impl Shared {
         if name.is_empty() {
             return Arc::clone(&self.sight);
         }
-        let mut replicas = lock(&self.replicas);
+        let mut replicas = self.replicas.lock();
         let replica = replicas
             .entry(name.to_owned())
             .or_insert_with(|| Arc::new(Sight::new(name)));
@@ -79,17 +81,17 @@ impl Shared {
 
     /// Returns the views of the server and of all replicas.
     pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
-        let replicas = lock(&self.replicas);
+        let replicas = self.replicas.lock();
         let all = std::iter::once(&self.sight).chain(replicas.values());
         all.cloned().collect()
     }
 
     pub(crate) fn enables(&self, gate: FeatureGate) -> bool {
-        lock(&self.gates).contains(&gate)
+        self.gates.lock().contains(&gate)
     }
 
     pub(crate) fn set_feature_gate(&self, gate: FeatureGate, on: bool) {
-        let mut gates = lock(&self.gates);
+        let mut gates = self.gates.lock();
         if on {
             gates.insert(gate);
         } else {
@@ -105,10 +107,4 @@ impl Shared {
         self.records.store(on, Ordering::Relaxed);
         self.lock().keep_all(on);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic outside the store does no harm. One within it could leave a change half done, but every single object and
-    // version stays intact; no code there is known to panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,12 @@ use std::{
     io::{self, BufRead, BufReader, Read},
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::KubernetesError;
 
@@ -166,7 +168,7 @@ impl Process {
 
     /// Returns the last lines of output.
     pub(super) fn log(&self) -> String {
-        let mut lines = self.run.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.run.log.lock();
         lines.make_contiguous().join("\n")
     }
 
@@ -257,7 +259,7 @@ exit $status
 fn keep(output: impl Read, log: &Mutex<VecDeque<String>>) {
     for line in BufReader::new(output).split(b'\n') {
         let Ok(line) = line else { return };
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = log.lock();
         if log.len() == LINES {
             log.pop_front();
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::Resource;
 use okt_runtime::{Application, Lifecycle, StateOf};
+use parking_lot::Mutex;
 
 use super::{
     Rehearsal, Report, judge, log,
@@ -106,9 +106,9 @@ impl<A: Application + Clone> Rehearsal<A> {
                 if !broken.is_empty() {
                     wrong.fetch_add(1, Ordering::Relaxed);
                 }
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut done = done.lock();
                 done.insert(number, broken);
-                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut told = told.lock();
                 if told.elapsed() >= PROGRESS {
                     *told = Instant::now();
                     // The undisturbed run is the first.
@@ -128,7 +128,7 @@ impl<A: Application + Clone> Rehearsal<A> {
                 scope.spawn(work);
             }
         });
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let done = done.into_inner();
         if done.len() < plans.len() {
             report.is_whole = false;
         }

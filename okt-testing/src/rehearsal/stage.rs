@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use okt_runtime::{
     __testing::{Attempt, AttemptFault, TestHooks},
     Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     task::{JoinHandle, JoinSet},
@@ -202,7 +203,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         }
         broken.extend(self.ended_operators().await);
         let effects = self.rehearsal.effects.as_ref();
-        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempts = self.attempts.lock();
         Ended {
             course,
             rests,
@@ -245,7 +246,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 at: Instant::now(),
                 start,
             };
-            let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut attempts = attempts.lock();
             attempts.push(begun);
             match planned {
                 Some((planned, fault)) if planned == number => fault,
@@ -267,18 +268,12 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 Err(error) => error.to_string(),
             }
         });
-        let mut operators = self
-            .operators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut operators = self.operators.lock();
         operators.push(run);
     }
 
     fn take_operators(&self) -> Vec<JoinHandle<String>> {
-        let mut operators = self
-            .operators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut operators = self.operators.lock();
         std::mem::take(&mut *operators)
     }
 

@@ -1,7 +1,7 @@
 //! This file is the same controller written by hand on kube: one write per transition, and no write twice.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -12,6 +12,7 @@ use kube::runtime::controller::{Action, Config, applier, trigger_self};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, CustomResource, ResourceExt};
 use okt_tests::measured::Tally;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -181,8 +182,8 @@ impl Parcels {
         Ok(Action::await_change())
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<String, u64>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.seen.lock()
     }
 
     fn is_behind(&self, parcel: &Parcel) -> bool {

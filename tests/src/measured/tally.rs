@@ -1,12 +1,12 @@
 //! This file counts the reconciliations and requests of a controller, within its process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{Method, Request};
 use http_body::Body as _;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Counts the work of a controller.
@@ -62,7 +62,7 @@ impl Tally {
 
     /// Counts a reconciliation.
     pub fn reconciled(&self) {
-        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut figures = self.figures.lock();
         let now = self.begun.elapsed();
         figures.reconciliations += 1;
         figures.last_reconciliation = Some(now);
@@ -80,7 +80,7 @@ impl Tally {
             method => method.as_str(),
         };
         let what = format!("{verb} {}", resource(path));
-        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut figures = self.figures.lock();
         if request.method() != Method::GET {
             let now = self.begun.elapsed();
             figures.first_write.get_or_insert(now);
@@ -93,13 +93,13 @@ impl Tally {
 
     /// Counts bytes of a response.
     pub fn received(&self, bytes: usize) {
-        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut figures = self.figures.lock();
         figures.bytes_received += bytes as u64;
     }
 
     /// Returns the counters.
     pub fn figures(&self) -> Figures {
-        let figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let figures = self.figures.lock();
         figures.clone()
     }
 }

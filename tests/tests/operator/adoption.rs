@@ -5,7 +5,7 @@
 )]
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -17,6 +17,7 @@ use okt::{
     PAUSED_ANNOTATION, StateOnRecord, Status, crd_union, lifecycle_graph,
 };
 use okt_tests::{Rig, Served};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ struct World {
 
 impl Cellars {
     fn world<T>(&self, of: impl FnOnce(&mut World) -> T) -> T {
-        of(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut self.0.lock())
     }
 
     fn worked(&self) -> Vec<(String, CellarState)> {

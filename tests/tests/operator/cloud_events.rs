@@ -1,6 +1,6 @@
 //! Transitions as `CloudEvents` over HTTP, read by the official SDK.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +13,7 @@ use cloudevents::{AttributesReader, Event};
 use okt::CloudEvents;
 use okt::reach::Reach;
 use okt_tests::{DatabaseState::*, Rig, in_time};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -35,11 +36,11 @@ impl Receiver {
         let (into, codes) = (Arc::clone(&events), Arc::clone(&answers));
         let take = async move |headers: HeaderMap, body: Bytes| {
             let event = to_event(&headers, body.to_vec()).expect("a CloudEvent");
-            let mut codes = codes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut codes = codes.lock();
             if let Some(code) = codes.pop() {
                 return code;
             }
-            let mut events = into.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut events = into.lock();
             events.push(event);
             StatusCode::ACCEPTED
         };
@@ -55,7 +56,7 @@ impl Receiver {
     /// Waits until there are this many events, and returns them.
     async fn events(&self, number: usize) -> Vec<Event> {
         let received = || {
-            let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            let events = self.events.lock();
             events.clone()
         };
         let enough = async {
@@ -144,8 +145,7 @@ async fn the_official_sdk_reads_the_events_of_both_modes() {
 async fn an_event_is_sent_again_after_503_and_not_after_400() {
     let (rig, receiver) = (Rig::without_operator().await, Receiver::open().await);
     // In reverse order.
-    *receiver.answers.lock().expect("answers") =
-        vec![StatusCode::BAD_REQUEST, StatusCode::SERVICE_UNAVAILABLE];
+    *receiver.answers.lock() = vec![StatusCode::BAD_REQUEST, StatusCode::SERVICE_UNAVAILABLE];
     let http = Reach::inside(rig.client.clone()).http();
     let events = CloudEvents::new(http, &receiver.url).expect("a URL");
     rig.start_with(|operator| operator.deliver(events));

@@ -1,11 +1,12 @@
 //! The delivery of transitions to another system: at least once, in order, whatever happens to operator and receiver.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use okt::{Delivery, TransitionEvent, Undelivered};
 use okt_tests::{DatabaseState::*, Reply, Rig};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -44,7 +45,7 @@ impl Receiver {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Returns the numbers of an object's transitions, in the order in which they arrived first.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,6 +14,7 @@ use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
 use okt_testing::{Fault, FeatureGate, Injected, RequestRecord, Verb};
 use okt_tests::{DatabaseState::*, Databases, Kiosks, Reply, Rig, Served};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -300,7 +301,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = self.0.lock();
         text.write(bytes)
     }
 
@@ -347,7 +348,7 @@ async fn share(filters: bool) {
     let all: usize = objects.iter().map(BTreeSet::len).sum();
     assert_eq!(all, 60, "no object is written by two replicas");
     assert_eq!(fleet.rig.app.overlaps(), 0);
-    let text = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = log.0.lock().clone();
     let text = String::from_utf8(text).expect("text");
     let said = text
         .matches("it does not filter by `shardSelector`")
@@ -405,7 +406,7 @@ async fn a_policy_that_refuses_the_lease_of_a_replica_is_told() {
     fleet.start(Shards::One);
     sleep(Duration::from_mins(5)).await;
     policy.end();
-    let text = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = log.0.lock().clone();
     let text = String::from_utf8(text).expect("text");
     let said =
         text.matches("cannot write the leases of the replicas: 422 a lease needs the label team");

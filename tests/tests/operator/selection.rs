@@ -243,7 +243,7 @@ async fn a_selector_that_the_api_server_refuses_ends_the_operator_with_its_words
     let (what, _) = refused(|it| it.labels("channel=beta stable")).await;
     assert_eq!(
         what,
-        "select the objects of kind Database by `channel=beta stable`"
+        "cannot select the objects of kind Database by `channel=beta stable`"
     );
 }
 

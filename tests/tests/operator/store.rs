@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -16,6 +16,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use okt::{Operator, Store};
 use okt_testing::Verb;
 use okt_tests::{Database, DatabaseState::*, Databases, Kiosks, Part, Rig, Served, definition};
+use parking_lot::Mutex;
 use serde_json::json;
 
 /// Starts the operator, and returns its store.
@@ -208,7 +209,7 @@ async fn a_reader_that_is_far_behind_gets_a_list_and_misses_nothing() {
 type Audited = Arc<Mutex<Vec<String>>>;
 
 async fn audit(database: Arc<Database>, audited: Arc<Audited>) -> Result<Action, Infallible> {
-    audited.lock().expect("no panic").push(database.name_any());
+    audited.lock().push(database.name_any());
     Ok(Action::await_change())
 }
 
@@ -286,7 +287,7 @@ async fn operators_and_controllers_of_a_process_share_one_list_and_one_watch_of_
     rig.pass(Duration::from_secs(20)).await;
 
     let counts = || {
-        let audited = audited.lock().expect("no panic").len();
+        let audited = audited.lock().len();
         let of_kiosk = kiosks.app.asked("orders", Part::Observe);
         (rig.app.observations(), of_kiosk, audited)
     };

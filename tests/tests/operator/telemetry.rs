@@ -1,6 +1,6 @@
 //! Reports of an operator in addition to the status: events for sinks, Kubernetes Events, metrics, health.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, ListParams};
@@ -11,6 +11,7 @@ use okt::{
 };
 use okt_testing::Fault;
 use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 
 /// A sink that keeps the events of all objects.
@@ -24,8 +25,8 @@ impl Sink for Kept {
 }
 
 impl Kept {
-    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Arc<LifecycleEvent>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<LifecycleEvent>>> {
+        self.0.lock()
     }
 
     /// Returns a line for each event.

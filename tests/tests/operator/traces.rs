@@ -1,7 +1,7 @@
 //! Traces: a life with a restart in its middle is one trace, as a receiver of OTLP gets it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,6 +16,7 @@ use okt_tests::{DatabaseState::*, Databases, Reply, Rig, in_time};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use parking_lot::Mutex;
 use prost::Message;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -38,9 +39,7 @@ impl Collector {
         let take = async move |headers: HeaderMap, body: Bytes| {
             assert_eq!(headers["content-type"], "application/x-protobuf");
             let request = ExportTraceServiceRequest::decode(body).expect("OTLP");
-            into.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(request);
+            into.lock().push(request);
             StatusCode::OK
         };
         let router = Router::new().route("/v1/traces", post(take));
@@ -53,7 +52,7 @@ impl Collector {
 
     /// Returns the names of the services that sent spans.
     fn services(&self) -> Vec<String> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.lock();
         let processes = requests.iter().flat_map(|request| &request.resource_spans);
         let attributes = processes.flat_map(|it| it.resource.iter().flat_map(|it| &it.attributes));
         let names = attributes.filter(|it| it.key == "service.name");
@@ -71,7 +70,7 @@ impl Collector {
 
     /// Returns the spans of a trace, the first first.
     fn trace(&self, id: &[u8]) -> Vec<Span> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.lock();
         let mut spans: Vec<Span> = (requests.iter())
             .flat_map(|request| &request.resource_spans)
             .flat_map(|of_process| &of_process.scope_spans)

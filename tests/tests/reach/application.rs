@@ -1,7 +1,8 @@
 //! This file is an application on the loopback interface whose answers a test scripts, byte by byte.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
@@ -70,7 +71,7 @@ impl Application {
         let serving = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                hears.lock().expect("no panic").connections += 1;
+                hears.lock().connections += 1;
                 let (answer, acceptor, hears) =
                     (answer.clone(), acceptor.clone(), Arc::clone(&hears));
                 connections.spawn(async move {
@@ -98,12 +99,12 @@ impl Application {
 
     /// Returns the requests, each with its body.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.heard.lock().expect("no panic").requests.clone()
+        self.heard.lock().requests.clone()
     }
 
     /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
-        self.heard.lock().expect("no panic").connections
+        self.heard.lock().connections
     }
 }
 
@@ -128,7 +129,7 @@ async fn converse(
 ) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = request(&mut stream).await {
-        hears.lock().expect("no panic").requests.push(request);
+        hears.lock().requests.push(request);
         let (Answer::Whole(text)
         | Answer::Broken(text)
         | Answer::Hanging(text)

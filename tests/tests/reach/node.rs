@@ -2,7 +2,7 @@
 //! answers the subresources `exec` and `portforward` with the channel protocols over a real WebSocket.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
@@ -20,6 +20,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Config};
 use okt_testing::ApiServer;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -173,7 +174,7 @@ impl Node {
 
     /// Returns the requests for subresources, as paths with queries.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("no panic").clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -227,10 +228,7 @@ async fn connection(
                     answer.map(|body| body.map_err(Into::into).boxed_unsync()),
                 );
             }
-            asked
-                .lock()
-                .expect("no panic")
-                .push(request.uri().to_string());
+            asked.lock().push(request.uri().to_string());
             let (protocol, script, key) = match answer {
                 Answer::Refuse(code, text) => return Ok(plain(code, text)),
                 Answer::WrongKey => (V5, None, "another".to_owned()),
@@ -239,7 +237,7 @@ async fn connection(
                     (protocol, Some(script), derive_accept_key(key))
                 }
             };
-            scripts.lock().expect("no panic").spawn(async move {
+            scripts.lock().spawn(async move {
                 if let (Ok(upgraded), Some(script)) = (hyper::upgrade::on(request).await, script) {
                     let upgraded = TokioIo::new(upgraded);
                     let socket =

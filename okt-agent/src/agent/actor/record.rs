@@ -1,6 +1,6 @@
 //! How the actor writes changes to disk, and what it does if that fails.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -81,7 +81,7 @@ impl<W: Work> Actor<W> {
     ) -> Result<(), String> {
         let journal = Arc::clone(&self.journal);
         let written = tokio::task::spawn_blocking(move || {
-            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut journal = journal.lock();
             (write(&mut journal), journal.length())
         });
         match written.await {

@@ -97,7 +97,7 @@ async fn repeatable_work_is_resumed_after_its_leftovers_are_cleaned_up() {
         for after in [0, 5, 60] {
             let (life, told) = killed("Twice", step, after).await;
             let end = life.end("a").await;
-            let log = life.world.log.lock().unwrap().clone();
+            let log = life.world.log.lock().clone();
             let at = format!("step {step}, {after} s, {told:?}, {log:?}");
             match end.phase() {
                 "Succeeded" => assert_eq!(end.json["attempt"], 1, "{at}"),

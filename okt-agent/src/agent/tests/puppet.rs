@@ -2,13 +2,14 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -35,22 +36,22 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Arc<Self> {
         let world = Self::default();
-        *world.place.lock().unwrap() = Some("Running".to_owned());
+        *world.place.lock() = Some("Running".to_owned());
         Arc::new(world)
     }
 
     pub(super) fn say(&self, text: impl Into<String>) {
-        self.log.lock().unwrap().push(text.into());
+        self.log.lock().push(text.into());
     }
 
     /// Counts the lines of the log with this prefix.
     pub(super) fn count(&self, prefix: &str) -> usize {
-        let log = self.log.lock().unwrap();
+        let log = self.log.lock();
         log.iter().filter(|line| line.starts_with(prefix)).count()
     }
 
     pub(super) fn put_at(&self, place: Option<&str>) {
-        *self.place.lock().unwrap() = place.map(ToOwned::to_owned);
+        *self.place.lock() = place.map(ToOwned::to_owned);
     }
 }
 
@@ -68,7 +69,7 @@ impl Work for Puppet {
 
     async fn observe(&self) -> Sighting {
         self.0.observations.fetch_add(1, Ordering::Relaxed);
-        let place = self.0.place.lock().unwrap().clone();
+        let place = self.0.place.lock().clone();
         match place {
             None => std::future::pending().await,
             Some(place) if place.is_empty() => panic!("no place"),

@@ -128,9 +128,7 @@ pub(crate) async fn run<K: LifecycleObject>(
         tracing::debug!(applied, deleted, failed, "ran the pass");
     }
     let Pass { put, hands, .. } = given;
-    let put = put
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let put = put.into_inner();
     // OKT creates no resources for an object that is being deleted.
     if !finished.is_whole() && !deleting {
         for (state, _) in put.whose.iter().filter(|(_, made)| !made) {

@@ -1,11 +1,8 @@
 //! [`Chaos`]: faults at random, reproducible by a seed.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{

@@ -1,10 +1,8 @@
 //! [`Injected`]: the handle that counts the strikes of a fault and ends it.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::watch,
     time::{self, Instant},
@@ -213,5 +211,5 @@ impl Hold {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The content is consistent even after a panic, so poisoning is ignored.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -1,7 +1,7 @@
 //! Databases and sites on machines, each with a real agent in this process, and operators that call these agents.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::ResourceExt;
@@ -11,6 +11,7 @@ use okt_agent::wire::{ActionReport, Seen, Sighting};
 use okt_agent::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
 use okt_testing::ApiServer;
 use okt_tests::{Cluster, Served};
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -64,7 +65,7 @@ pub(super) enum Reply {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    of.lock()
 }
 
 impl<A: Served> Stage<A> {
