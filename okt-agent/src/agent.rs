@@ -47,14 +47,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::actor::Actor;
 use self::board::{Board, Trouble};
-use self::body::Places;
+use self::body::BodyPermits;
 pub use self::error::{JournalError, ServeError};
 use self::journal::{Gate, Journal, Opened};
 pub use self::listen::Listen;
 use self::memory::Memory;
 use self::metrics::Metrics;
 pub use self::serve::Bound;
-use self::service::{Entrance, Front};
+use self::service::{Access, ServiceState};
 use self::settings::Settings;
 pub use self::tls::TlsError;
 pub use self::token::TokenError;
@@ -261,13 +261,13 @@ impl<W: Work> Agent<W> {
         let stop = CancellationToken::new();
         let (board, read) = watch::channel(Board::new(memory.clone(), trouble));
         let (own, commands) = mpsc::channel(COMMANDS);
-        let front = Arc::new(Front {
+        let service = Arc::new(ServiceState {
             boot_id: boot_id(),
             states: offers.iter().map(|offer| offer.state.clone()).collect(),
             board: read,
             commands: own.clone(),
             waits: Semaphore::new(settings.waits),
-            places: Places::new(),
+            places: BodyPermits::new(),
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });
@@ -293,7 +293,7 @@ impl<W: Work> Agent<W> {
             heal: None,
         };
         Ok(Started {
-            front,
+            service,
             stop,
             observe: AbortOnDropHandle::new(tokio::spawn(observe)),
             actor: AbortOnDropHandle::new(tokio::spawn(actor.run())),
@@ -322,7 +322,7 @@ impl<W> fmt::Debug for Agent<W> {
 /// If you drop it without [`stop`](Self::stop), it ends as by `kill -9`: running work is dropped, and the next agent
 /// finds it in the journal.
 pub struct Started {
-    front: Arc<Front>,
+    service: Arc<ServiceState>,
     stop: CancellationToken,
     observe: AbortOnDropHandle<()>,
     actor: AbortOnDropHandle<()>,
@@ -331,7 +331,7 @@ pub struct Started {
 impl Started {
     /// Returns the service of the protocol. It asks for no token.
     pub fn router(&self) -> Router {
-        service::router(Arc::clone(&self.front), Entrance::Open)
+        service::router(Arc::clone(&self.service), Access::Open)
     }
 
     /// Stops the agent gracefully: it begins no action any more, and waits for the running one.
@@ -351,7 +351,7 @@ impl Started {
 impl fmt::Debug for Started {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Started")
-            .field("boot_id", &self.front.boot_id)
+            .field("boot_id", &self.service.boot_id)
             .finish_non_exhaustive()
     }
 }

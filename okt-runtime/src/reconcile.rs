@@ -98,7 +98,7 @@ async fn reconcile_known<A: Application>(
     if let Some((requeue, lasts)) = behind {
         if lasts {
             // The history of the API server may have gone back.
-            shared.history.doubt();
+            shared.history.request_check();
         }
         return (requeue, None);
     }

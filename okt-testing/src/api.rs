@@ -26,9 +26,9 @@ mod watch;
 
 mod apply;
 mod delete;
+mod duplicate_fields;
 mod patch;
 mod rules;
-mod twins;
 mod write;
 
 mod schema;
@@ -43,7 +43,7 @@ mod clock;
 mod convert;
 pub(crate) mod object;
 mod refusal;
-mod sight;
+mod replica_view;
 mod state;
 mod store;
 mod stored;

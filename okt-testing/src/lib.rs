@@ -69,8 +69,8 @@
 //! ```text
 //! kube::Client ──┐                                   ┌─ read ── selector ── table
 //!                ├─ endpoint ── server ── resource ──┼─ write ─ patch | apply ─ schema ─ cel ─ rules ─┐
-//! HTTP (serve) ──┘   (sight)      │  │               ├─ delete ───────────────────────────────────────┤
-//!                            faults  discovery        └─ watch ◄── sight ◄─────────────────────── store
+//! HTTP (serve) ──┘   (view)       │  │               ├─ delete ───────────────────────────────────────┤
+//!                            faults  discovery        └─ watch ◄── view ◄──────────────────────── store
 //! ```
 //!
 //! # Differences from a real server

@@ -17,7 +17,7 @@ use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use self::screen::{Screen, Wish};
+use self::screen::{KeyAction, Screen};
 use crate::error::Error;
 use crate::select::{chosen, watch_and_tell};
 
@@ -90,9 +90,9 @@ impl Top {
                 tokio::select! {
                     key = keys.recv() => match key {
                         Some(Event::Key(key)) => match screen.key(key) {
-                            Wish::Nothing => {}
-                            Wish::End => return Ok(()),
-                            Wish::Why(uid) => {
+                            KeyAction::Nothing => {}
+                            KeyAction::End => return Ok(()),
+                            KeyAction::Why(uid) => {
                                 if let Some(view) = screen.view(&uid).cloned() {
                                     let what = view.title();
                                     screen.tell(format!("reading why {what} is where it is …"));

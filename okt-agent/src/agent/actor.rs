@@ -94,7 +94,7 @@ impl<W: Work> Actor<W> {
             tokio::select! {
                 ending = ending(self.under_way.as_mut()) => self.ended(ending).await,
                 () = at(self.heal.map(|heal| heal.at)) => self.heal().await,
-                Some(command) = self.commands.recv() => self.obey(command).await,
+                Some(command) = self.commands.recv() => self.handle_command(command).await,
                 () = self.stop.cancelled(), if until.is_none() => {
                     tracing::info!("stopping");
                     self.board.send_modify(|board| board.stopping = true);

@@ -35,7 +35,7 @@ const ASKED_AT_ONCE: usize = 64 * 1024;
 
 /// The places for bodies.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct BodyPermits {
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Places {
 /// A place for a request that is being handled. It is held until the answer.
 pub(super) type Place = OwnedSemaphorePermit;
 
-impl Places {
+impl BodyPermits {
     /// Creates places that are all free.
     pub(super) fn new() -> Self {
         Self {

@@ -123,7 +123,7 @@ impl fmt::Display for Listen {
 }
 
 /// An open listener.
-pub(super) enum Door {
+pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(
         UnixListener,
@@ -131,7 +131,7 @@ pub(super) enum Door {
     ),
 }
 
-impl Door {
+impl Listener {
     /// Opens the listener.
     pub(super) async fn open(listen: &Listen) -> Result<(Self, Listen), ServeError> {
         let failed = |source| ServeError::Listen {
@@ -139,7 +139,7 @@ impl Door {
             source,
         };
         let mut opened = listen.clone();
-        let door = match &mut opened.0 {
+        let listener = match &mut opened.0 {
             Address::Tcp { address, .. } => {
                 let listener = TcpListener::bind(*address).await.map_err(failed)?;
                 *address = listener.local_addr().map_err(failed)?;
@@ -150,7 +150,7 @@ impl Door {
                 Self::Unix(listener, file)
             }
         };
-        Ok((door, opened))
+        Ok((listener, opened))
     }
 }
 

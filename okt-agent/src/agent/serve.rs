@@ -22,9 +22,9 @@ use tower::ServiceExt;
 
 use super::connections::{ConnectionGuard, Connections};
 use super::error::ServeError;
-use super::listen::{Address, Door, Listen};
+use super::listen::{Address, Listen, Listener};
 use super::metrics::Metrics;
-use super::service::{self, Entrance};
+use super::service::{self, Access};
 use super::settings::Settings;
 use super::tls::Tls;
 use super::token::TokenHash;
@@ -44,7 +44,7 @@ const HEAD_LIMIT: usize = 16 * 1024;
 pub struct Bound<W> {
     agent: Agent<W>,
     token: Option<Arc<TokenHash>>,
-    doors: Vec<(Door, Option<Arc<Tls>>)>,
+    listeners: Vec<(Listener, Option<Arc<Tls>>)>,
     listens: Vec<Listen>,
 }
 
@@ -73,7 +73,7 @@ impl<W: Work> Agent<W> {
     ) -> Result<Bound<W>, ServeError> {
         // The files are read once, before the agent runs, so blocking is harmless.
         let token = (self.token.as_deref()).map(TokenHash::read).transpose()?;
-        let mut doors = Vec::new();
+        let mut listeners = Vec::new();
         let mut opened = Vec::new();
         for listen in listens {
             let tls = match &listen.0 {
@@ -84,17 +84,17 @@ impl<W: Work> Agent<W> {
             if listen.is_exposed() && token.is_none() && !asks_clients {
                 return Err(ServeError::NoToken(listen.to_string()));
             }
-            let (door, listen) = Door::open(&listen).await?;
-            doors.push((door, tls));
+            let (listener, listen) = Listener::open(&listen).await?;
+            listeners.push((listener, tls));
             opened.push(listen);
         }
-        if doors.is_empty() {
+        if listeners.is_empty() {
             return Err(ServeError::Nowhere);
         }
         Ok(Bound {
             agent: self,
             token: token.map(Arc::new),
-            doors,
+            listeners,
             listens: opened,
         })
     }
@@ -123,35 +123,35 @@ impl<W: Work> Bound<W> {
         let Self {
             agent,
             token,
-            doors,
+            listeners,
             listens,
         } = self;
         let settings = Arc::new(agent.settings.clone());
         let started = agent.start().await?;
-        let metrics = Arc::clone(&started.front.metrics);
+        let metrics = Arc::clone(&started.service.metrics);
         let connections = Connections::new(settings.connections, Arc::clone(&metrics));
         let closing = CancellationToken::new();
-        let certificates = (doors.iter().filter_map(|(_, tls)| tls.clone())).collect();
+        let certificates = (listeners.iter().filter_map(|(_, tls)| tls.clone())).collect();
         let _refreshing =
             AbortOnDropHandle::new(tokio::spawn(refresh(token.clone(), certificates)));
         let mut serving = JoinSet::new();
-        for ((door, tls), listen) in doors.into_iter().zip(listens) {
+        for ((listener, tls), listen) in listeners.into_iter().zip(listens) {
             tracing::info!(place = %listen, tls = tls.is_some(), "listens");
             let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
-            let entrance = match (&door, &token) {
-                (Door::Tcp(_), Some(token)) => Entrance::Token(Arc::clone(token)),
-                (Door::Tcp(_), None) if !asks_clients => Entrance::ThisMachine,
-                (Door::Tcp(_) | Door::Unix(..), _) => Entrance::Open,
+            let access = match (&listener, &token) {
+                (Listener::Tcp(_), Some(token)) => Access::Token(Arc::clone(token)),
+                (Listener::Tcp(_), None) if !asks_clients => Access::ThisMachine,
+                (Listener::Tcp(_) | Listener::Unix(..), _) => Access::Open,
             };
-            let front = Arc::clone(&started.front);
-            let doorway = Doorway {
-                router: service::router(front, entrance),
+            let service = Arc::clone(&started.service);
+            let listener_service = ListenerService {
+                router: service::router(service, access),
                 tls,
                 settings: Arc::clone(&settings),
                 metrics: Arc::clone(&metrics),
                 closing: closing.clone(),
             };
-            serving.spawn(doorway.serve(door, Arc::clone(&connections)));
+            serving.spawn(listener_service.serve(listener, Arc::clone(&connections)));
         }
         let ended = stopped(started, stop).await;
         closing.cancel();
@@ -208,7 +208,7 @@ async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
 
 /// What a listener needs to serve its connections.
 #[derive(Clone)]
-struct Doorway {
+struct ListenerService {
     router: Router,
     tls: Option<Arc<Tls>>,
     settings: Arc<Settings>,
@@ -219,12 +219,12 @@ struct Doorway {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-impl Doorway {
-    async fn serve(self, door: Door, connections: Arc<Connections>) {
+impl ListenerService {
+    async fn serve(self, listener: Listener, connections: Arc<Connections>) {
         let mut open = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = accept(&door) => match accepted {
+                accepted = accept(&listener) => match accepted {
                     Ok(stream) => {
                         if let Some(seat) = connections.admit() {
                             open.spawn(self.clone().connection(stream, seat));
@@ -241,7 +241,7 @@ impl Doorway {
             }
         }
         // Refuse new connections while the last ones are being answered.
-        drop(door);
+        drop(listener);
         while open.join_next().await.is_some() {}
     }
 
@@ -306,14 +306,14 @@ impl Doorway {
     }
 }
 
-async fn accept(door: &Door) -> io::Result<Box<dyn Stream>> {
-    match door {
-        Door::Tcp(listener) => {
+async fn accept(listener: &Listener) -> io::Result<Box<dyn Stream>> {
+    match listener {
+        Listener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             // Answers are short: send each at once.
             stream.set_nodelay(true)?;
             Ok(Box::new(stream))
         }
-        Door::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+        Listener::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use self::request::{action_id, bad_query, bounded, traceparent};
 use super::board::Board;
-use super::body::{Place, Places};
+use super::body::{BodyPermits, Place};
 use super::command::{ActorRequest, Reply};
 use super::metrics::Metrics;
 use super::rules;
@@ -35,7 +35,7 @@ use crate::wire::{
 
 /// The state that the handlers use.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct ServiceState {
     pub(super) settings: Arc<Settings>,
     pub(super) boot_id: String,
     /// The offered states, sorted by name.
@@ -45,12 +45,12 @@ pub(super) struct Front {
     pub(super) metrics: Arc<Metrics>,
     /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
-    pub(super) places: Places,
+    pub(super) places: BodyPermits,
 }
 
 /// Who may use a listener.
 #[derive(Clone, Debug)]
-pub(super) enum Entrance {
+pub(super) enum Access {
     /// Everyone who can connect.
     Open,
     /// Requests that name this machine as their host. A foreign name could lead a browser on the machine to the agent.
@@ -62,7 +62,7 @@ pub(super) enum Entrance {
 type Answer = Result<Response, Problem>;
 
 /// Returns all paths with their handlers.
-pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Front>>)> {
+pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<ServiceState>>)> {
     vec![
         ("/lifecycle", get(versions)),
         ("/lifecycle/v1/status", get(status)),
@@ -83,7 +83,7 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<Front>>)> {
 }
 
 /// Returns the service of one listener.
-pub(super) fn router(front: Arc<Front>, entrance: Entrance) -> Router {
+pub(super) fn router(service: Arc<ServiceState>, access: Access) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
         router = router.route(path, methods);
@@ -91,13 +91,13 @@ pub(super) fn router(front: Arc<Front>, entrance: Entrance) -> Router {
     router
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
-        .layer(from_fn_with_state((Arc::clone(&front), entrance), door))
-        .with_state(front)
+        .layer(from_fn_with_state((Arc::clone(&service), access), listener))
+        .with_state(service)
 }
 
 /// Checks who may use the listener, and counts the request.
-async fn door(
-    State((front, entrance)): State<(Arc<Front>, Entrance)>,
+async fn listener(
+    State((service, access)): State<(Arc<ServiceState>, Access)>,
     path: Option<MatchedPath>,
     request: Request,
     next: Next,
@@ -116,17 +116,17 @@ async fn door(
         .find(|known| *known == path)
         .unwrap_or("other");
     let health = matches!(path, "/livez" | "/readyz");
-    let refused = match &entrance {
-        Entrance::Token(token) if !health && !token.admits(request.headers()) => {
+    let refused = match &access {
+        Access::Token(token) if !health && !token.admits(request.headers()) => {
             let detail = "a bearer token is needed, and the one that was given is not it";
             Some(Problem::new(Code::Unauthorized, detail))
         }
-        Entrance::ThisMachine if !request::is_for_this_machine(&request) => {
+        Access::ThisMachine if !request::is_for_this_machine(&request) => {
             let detail =
                 "without a token only requests to localhost, 127.0.0.1 or [::1] are answered";
             Some(Problem::new(Code::ForeignHost, detail))
         }
-        Entrance::Open | Entrance::ThisMachine | Entrance::Token(_) => None,
+        Access::Open | Access::ThisMachine | Access::Token(_) => None,
     };
     let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
     let answer = match refused {
@@ -134,7 +134,7 @@ async fn door(
         Some(problem) => problem.into_response(),
     };
     let took = (!waits).then(|| begun.elapsed());
-    (front.metrics).answered(method, path, answer.status().as_u16(), took);
+    (service.metrics).answered(method, path, answer.status().as_u16(), took);
     answer
 }
 
@@ -148,24 +148,24 @@ async fn livez() -> &'static str {
     "ok\n"
 }
 
-async fn readyz(State(front): State<Arc<Front>>) -> Answer {
-    match front.board.borrow().unready() {
+async fn readyz(State(service): State<Arc<ServiceState>>) -> Answer {
+    match service.board.borrow().unready() {
         Some(problem) => Err(problem),
         None => Ok("ok\n".into_response()),
     }
 }
 
-async fn metrics(State(front): State<Arc<Front>>) -> Response {
+async fn metrics(State(service): State<Arc<ServiceState>>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], front.metrics.text()).into_response()
+    ([(CONTENT_TYPE, kind)], service.metrics.text()).into_response()
 }
 
-async fn status(State(front): State<Arc<Front>>) -> Json<AgentStatus> {
-    Json(front.status())
+async fn status(State(service): State<Arc<ServiceState>>) -> Json<AgentStatus> {
+    Json(service.status())
 }
 
-async fn actions(State(front): State<Arc<Front>>) -> Answer {
-    let board = front.board.borrow();
+async fn actions(State(service): State<Arc<ServiceState>>) -> Answer {
+    let board = service.board.borrow();
     board.blind().map_or(Ok(()), Err)?;
     let actions = (board.memory.actions().iter().rev())
         .map(|action| board.report(action))
@@ -181,21 +181,21 @@ struct WaitQuery {
 }
 
 async fn action(
-    State(front): State<Arc<Front>>,
+    State(service): State<Arc<ServiceState>>,
     id: Result<Path<String>, PathRejection>,
     query: Result<Query<WaitQuery>, QueryRejection>,
 ) -> Answer {
     let id = action_id(id)?;
     let Query(WaitQuery { wait }) = query.map_err(bad_query)?;
-    let first = front.report(&id)?;
+    let first = service.report(&id)?;
     if wait == 0 || first.phase.is_final() {
         return Ok(Json(first).into_response());
     }
-    let _waiting = (front.waits.try_acquire()).map_err(|_| {
-        let detail = format!("{} requests wait for an end", front.settings.waits);
+    let _waiting = (service.waits.try_acquire()).map_err(|_| {
+        let detail = format!("{} requests wait for an end", service.settings.waits);
         Problem::new(Code::Overloaded, detail)
     })?;
-    let mut board = front.board.clone();
+    let mut board = service.board.clone();
     let limit = Duration::from_secs(wait.min(WAIT_LIMIT));
     let news = board.wait_for(|board| {
         (board.memory.action(&id)).is_none_or(|action| {
@@ -204,17 +204,17 @@ async fn action(
     });
     // The action has ended, the time is over, or the agent has stopped: answer with the known report.
     let _ = timeout(limit, news).await;
-    Ok(Json(front.report(&id)?).into_response())
+    Ok(Json(service.report(&id)?).into_response())
 }
 
 async fn ask(
-    State(front): State<Arc<Front>>,
+    State(service): State<Arc<ServiceState>>,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
     let traceparent = traceparent(request.headers());
-    let (request, place): (ActionRequest, _) = front.body(request).await?;
+    let (request, place): (ActionRequest, _) = service.body(request).await?;
     bounded(&request)?;
     let request = Box::new(request);
     let command = |reply| ActorRequest::Ask {
@@ -224,7 +224,7 @@ async fn ask(
         place,
         reply,
     };
-    let (begun, report) = front.command(command).await?;
+    let (begun, report) = service.command(command).await?;
     let status = if begun {
         StatusCode::CREATED
     } else {
@@ -241,14 +241,14 @@ struct EpochQuery {
 }
 
 async fn cancel(
-    State(front): State<Arc<Front>>,
+    State(service): State<Arc<ServiceState>>,
     id: Result<Path<String>, PathRejection>,
     query: Result<Query<EpochQuery>, QueryRejection>,
 ) -> Answer {
     let id = action_id(id)?;
     let Query(EpochQuery { epoch }) = query.map_err(bad_query)?;
     let command = |reply| ActorRequest::Cancel { id, epoch, reply };
-    let (ending, report) = front.command(command).await?;
+    let (ending, report) = service.command(command).await?;
     let status = if ending {
         StatusCode::ACCEPTED
     } else {
@@ -258,18 +258,18 @@ async fn cancel(
 }
 
 async fn acknowledge(
-    State(front): State<Arc<Front>>,
+    State(service): State<Arc<ServiceState>>,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
-    let (acknowledgement, _): (Acknowledgement, _) = front.body(request).await?;
+    let (acknowledgement, _): (Acknowledgement, _) = service.body(request).await?;
     let command = |reply| ActorRequest::Acknowledge {
         id,
         acknowledgement,
         reply,
     };
-    let (_, report) = front.command(command).await?;
+    let (_, report) = service.command(command).await?;
     Ok(Json(report).into_response())
 }
 
@@ -281,13 +281,13 @@ struct FromQuery {
 }
 
 async fn output(
-    State(front): State<Arc<Front>>,
+    State(service): State<Arc<ServiceState>>,
     id: Result<Path<String>, PathRejection>,
     query: Result<Query<FromQuery>, QueryRejection>,
 ) -> Answer {
     let id = action_id(id)?;
     let Query(FromQuery { from }) = query.map_err(bad_query)?;
-    let board = front.board.borrow();
+    let board = service.board.borrow();
     board.blind().map_or(Ok(()), Err)?;
     let action = (board.memory.action(&id)).ok_or_else(|| rules::no_such_action(&id))?;
     let (from, bytes, total, gap) = if let Some(live) = board.live(&id) {
@@ -334,7 +334,7 @@ async fn not_found(request: Request) -> Problem {
     }
 }
 
-impl Front {
+impl ServiceState {
     /// Reads the body of a request. The caller must keep the place as long as the value.
     async fn body<T: DeserializeOwned>(&self, request: Request) -> Result<(T, Place), Problem> {
         let limit = self.settings.request_limit;

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct History {
     newest: AtomicU64,
-    doubted: Notify,
+    check: Notify,
 }
 
 impl History {
@@ -46,14 +46,14 @@ impl History {
     /// cannot be.
     pub(crate) fn wrote(&self, version: Option<&str>, newest: u64) {
         match number(version) {
-            Some(version) if version < newest => self.doubt(),
+            Some(version) if version < newest => self.request_check(),
             Some(_) | None => self.saw(version),
         }
     }
 
     /// Requests a check, because something does not fit the known history.
-    pub(crate) fn doubt(&self) {
-        self.doubted.notify_one();
+    pub(crate) fn request_check(&self) {
+        self.check.notify_one();
     }
 
     /// Waits until the history of the API server has gone back.
@@ -66,7 +66,7 @@ impl History {
         loop {
             tokio::select! {
                 () = sleep(ROUTINE) => {}
-                () = self.doubted.notified() => {}
+                () = self.check.notified() => {}
             }
             let newest = self.newest();
             // The version of a list is the newest of the server.

@@ -118,7 +118,7 @@ impl ApiServer {
     /// # Example
     /// See [`Endpoint`].
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint::new(&self.shared, &self.shared.sight)
+        Endpoint::new(&self.shared, &self.shared.replica_view)
     }
 
     /// Returns the replica of this name: another API server over the same store, which can be behind.
@@ -160,7 +160,7 @@ impl ApiServer {
     /// # Example
     /// See [`Chaos`].
     pub fn misbehave(&self, chaos: Chaos) -> Injected {
-        self.shared.book().unleash(chaos)
+        self.shared.book().start_chaos(chaos)
     }
 
     /// Ends all faults and chaos, and lets all replicas catch up.
@@ -182,9 +182,9 @@ impl ApiServer {
     /// ```
     pub fn calm(&self) {
         self.shared.book().end();
-        for sight in self.shared.sights() {
-            sight.release();
-            sight.set_lag(&self.shared.lock(), Duration::ZERO);
+        for replica_view in self.shared.replica_views() {
+            replica_view.release();
+            replica_view.set_lag(&self.shared.lock(), Duration::ZERO);
         }
     }
 
@@ -297,7 +297,7 @@ impl ApiServer {
     /// on tokio's clock, so it works under paused time.
     /// [`Replica::set_lag`] does this for one replica, [`Fault::lag`] for single events.
     pub fn set_watch_lag(&self, lag: Duration) {
-        self.shared.sight.set_lag(&self.shared.lock(), lag);
+        self.shared.replica_view.set_lag(&self.shared.lock(), lag);
     }
 
     /// Compacts the history: a watch or a page from any version before this moment gets 410 Gone.
@@ -336,8 +336,8 @@ impl ApiServer {
 
     /// Ends all running watches, as a restart of a real server does; clients start new ones.
     pub fn end_watches(&self) {
-        for sight in self.shared.sights() {
-            sight.end_watches();
+        for replica_view in self.shared.replica_views() {
+            replica_view.end_watches();
         }
     }
 }

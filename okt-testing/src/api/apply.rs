@@ -28,7 +28,7 @@ use self::{
     conflict::settle,
     reserved::{own, writable},
     shares::{Share, read_entries, write},
-    typed::Twins,
+    typed::DuplicateFields,
     versions::Changes,
 };
 use crate::api::{builtin, object, refusal::Refusal};
@@ -55,7 +55,7 @@ pub(crate) fn apply(
         .unwrap_or_default();
     let first = live.filter(|_| shares.is_empty());
     if let Some(live) = first {
-        let errors = typed::check(shape, live_bare, Twins::Allowed);
+        let errors = typed::check(shape, live_bare, DuplicateFields::Allowed);
         if !errors.is_empty() {
             let what = identify(scene, live.namespace(), live_bare);
             let errors = typed::list(&errors);
@@ -64,7 +64,7 @@ pub(crate) fn apply(
             )));
         }
     }
-    let mut errors = typed::check(shape, &config, Twins::Refused);
+    let mut errors = typed::check(shape, &config, DuplicateFields::Refused);
     if scene.built_in && errors.is_empty() {
         let group = scene
             .api_version

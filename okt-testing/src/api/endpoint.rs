@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::{sight::Sight, state::Shared};
+use crate::api::{replica_view::ReplicaView, state::Shared};
 
 /// Access to the API of the server or of a replica, for a client with a name or without.
 ///
@@ -36,15 +36,15 @@ use crate::api::{sight::Sight, state::Shared};
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) sight: Arc<Sight>,
+    pub(crate) replica_view: Arc<ReplicaView>,
     name: Arc<str>,
 }
 
 impl Endpoint {
-    pub(crate) fn new(shared: &Arc<Shared>, sight: &Arc<Sight>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, replica_view: &Arc<ReplicaView>) -> Self {
         Self {
             shared: Arc::clone(shared),
-            sight: Arc::clone(sight),
+            replica_view: Arc::clone(replica_view),
             name: Arc::from(""),
         }
     }

@@ -22,8 +22,8 @@ pub use seed::Seed;
 pub use target::EventKind;
 pub use what::What;
 
-pub(crate) use book::{Book, Delay, Doom, Verdict};
-pub(crate) use event::Twist;
-pub(crate) use failure::{Failure, Mishap};
+pub(crate) use book::{Book, Delay, RequestFaults, TerminalFault};
+pub(crate) use event::EventFault;
+pub(crate) use failure::{Failure, RequestFault};
 pub(crate) use injected::{Due, Hold};
 pub(crate) use target::Delivery;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::api::{endpoint::Endpoint, sight::Sight, state::Shared};
+use crate::api::{endpoint::Endpoint, replica_view::ReplicaView, state::Shared};
 
 /// One of several API servers over the same store, with a watch cache of its own.
 ///
@@ -48,20 +48,20 @@ use crate::api::{endpoint::Endpoint, sight::Sight, state::Shared};
 #[derive(Clone, Debug)]
 pub struct Replica {
     shared: Arc<Shared>,
-    sight: Arc<Sight>,
+    replica_view: Arc<ReplicaView>,
 }
 
 impl Replica {
     pub(crate) fn new(shared: &Arc<Shared>, name: &str) -> Self {
         Self {
-            sight: shared.replica(name),
+            replica_view: shared.replica(name),
             shared: Arc::clone(shared),
         }
     }
 
     /// Returns the name of the replica.
     pub fn name(&self) -> &str {
-        self.sight.name()
+        self.replica_view.name()
     }
 
     /// Returns a client that uses this replica, without a socket.
@@ -82,19 +82,19 @@ impl Replica {
 
     /// Returns the endpoint of this replica, to serve it over HTTP or to put layers on it.
     pub fn endpoint(&self) -> Endpoint {
-        Endpoint::new(&self.shared, &self.sight)
+        Endpoint::new(&self.shared, &self.replica_view)
     }
 
     /// Delays each change by this much after its commit, on tokio's clock.
     ///
     /// Changes that the replica saw before stay visible.
     pub fn set_lag(&self, lag: Duration) {
-        self.sight.set_lag(&self.shared.lock(), lag);
+        self.replica_view.set_lag(&self.shared.lock(), lag);
     }
 
     /// Stops the replica from seeing new changes, until it is released.
     pub fn freeze(&self) {
-        self.sight.freeze(&self.shared.lock(), None);
+        self.replica_view.freeze(&self.shared.lock(), None);
     }
 
     /// Freezes the replica at a version (e.g. of [`ApiServer::versions`](crate::ApiServer::versions)),
@@ -103,16 +103,16 @@ impl Replica {
     /// For a replica that is already in use this may be a step back in time, which never happens
     /// on a real one.
     pub fn freeze_at(&self, version: u64) {
-        self.sight.freeze(&self.shared.lock(), Some(version));
+        self.replica_view.freeze(&self.shared.lock(), Some(version));
     }
 
     /// Lets the replica see new changes again, and those that it missed.
     pub fn release(&self) {
-        self.sight.release();
+        self.replica_view.release();
     }
 
     /// Ends the watches on this replica, as its restart does.
     pub fn end_watches(&self) {
-        self.sight.end_watches();
+        self.replica_view.end_watches();
     }
 }

@@ -27,7 +27,7 @@ use crate::api::{
     body::{Body, cut, reset},
     discovery,
     endpoint::Endpoint,
-    faults::{Delay, Doom, Due, Mishap, Verdict},
+    faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault},
     feature_gate::FeatureGate,
     options,
     path::{Query, Target},
@@ -90,15 +90,15 @@ where
     let target = resource::without_name(&endpoint.shared, &call, Target::parse(&call.path));
     let (mut record, verb) = call.record(&endpoint, &target);
     record.shard_selector = (!shards.is_empty()).then_some(shards);
-    let mut verdict = judge(&endpoint, &call, &mut record);
+    let mut faults = request_faults(&endpoint, &call, &mut record);
     let mut entry = Entry::make(endpoint, record);
-    let in_flight = std::mem::take(&mut verdict.in_flight);
+    let in_flight = std::mem::take(&mut faults.in_flight);
     let arrived = Arrived {
         call,
         body: body.map(drop),
         target,
         verb,
-        verdict,
+        faults,
     };
     if in_flight.dues.is_empty() {
         return arrived.answer(entry).await;
@@ -124,7 +124,7 @@ struct Arrived {
     body: Result<(), Refusal>,
     target: Target,
     verb: Option<Verb>,
-    verdict: Verdict,
+    faults: RequestFaults,
 }
 
 impl Arrived {
@@ -138,15 +138,15 @@ impl Arrived {
             body,
             target,
             verb,
-            verdict,
+            faults,
         } = self;
-        entry.wait(verdict.before).await;
-        let (early, late) = match verdict.doom {
-            Some(doom) if doom.is_early() => (Some(doom), None),
-            doom => (None, doom),
+        entry.wait(faults.before).await;
+        let (early, late) = match faults.terminal {
+            Some(terminal) if terminal.is_early() => (Some(terminal), None),
+            terminal => (None, terminal),
         };
-        if let Some(doom) = early
-            && let Some(instead) = entry.befalls(doom).await
+        if let Some(terminal) = early
+            && let Some(instead) = entry.apply_fault(terminal).await
         {
             return entry.close(instead);
         }
@@ -158,16 +158,16 @@ impl Arrived {
             }
             (Ok(()), _, target) => carry_out(&call, target, &mut entry).await,
         };
-        // The outcome is recorded regardless of the fate of the answer.
+        // The outcome is recorded whatever becomes of the answer.
         entry.note();
         let in_yaml = Form::is_yaml(&call.header(ACCEPT));
         let mut response = answer::respond(answer, in_yaml);
-        entry.wait(verdict.after).await;
-        if let Some(doom) = late {
-            if let Mishap::Cut(bytes) = doom.what.mishap {
+        entry.wait(faults.after).await;
+        if let Some(terminal) = late {
+            if let RequestFault::Cut(bytes) = terminal.what.fault {
                 response = response.map(|body| cut(body, bytes));
             }
-            if let Some(instead) = entry.befalls(doom).await {
+            if let Some(instead) = entry.apply_fault(terminal).await {
                 return entry.close(instead);
             }
         }
@@ -175,12 +175,14 @@ impl Arrived {
     }
 }
 
-fn judge(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> Verdict {
-    let court = endpoint.shared.book().court();
-    if record.verb == Verb::Create && (court.is_some() || endpoint.shared.records()) {
+fn request_faults(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> RequestFaults {
+    let snapshot = endpoint.shared.book().snapshot();
+    if record.verb == Verb::Create && (snapshot.is_some() || endpoint.shared.records()) {
         record.name = call.name_in_body();
     }
-    court.map_or_else(Verdict::default, |court| court.judge(record))
+    snapshot.map_or_else(RequestFaults::default, |snapshot| {
+        snapshot.request_faults(record)
+    })
 }
 
 /// A request in progress, with its place in the recording.
@@ -203,14 +205,17 @@ impl Entry {
     }
 
     /// Returns the outcome that replaces the answer, or `None` if the answer is sent.
-    async fn befalls(&mut self, doom: Doom) -> Option<Result<Response<Body>, io::Error>> {
-        self.strike([doom.due]);
-        match doom.what.mishap {
-            Mishap::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
-            Mishap::Silence => std::future::pending().await,
-            Mishap::Broken => Some(Err(reset())),
+    async fn apply_fault(
+        &mut self,
+        terminal: TerminalFault,
+    ) -> Option<Result<Response<Body>, io::Error>> {
+        self.strike([terminal.due]);
+        match terminal.what.fault {
+            RequestFault::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
+            RequestFault::Silence => std::future::pending().await,
+            RequestFault::Broken => Some(Err(reset())),
             // Delays are over at this point, and a cut sends part of the answer.
-            Mishap::Delayed(_) | Mishap::InFlight(_) | Mishap::Cut(_) => None,
+            RequestFault::Delayed(_) | RequestFault::InFlight(_) | RequestFault::Cut(_) => None,
         }
     }
 
@@ -280,14 +285,18 @@ async fn carry_out(call: &Call, target: Target, entry: &mut Entry) -> Result<Ans
     let Entry {
         endpoint, record, ..
     } = entry;
-    let Endpoint { shared, sight, .. } = &*endpoint;
+    let Endpoint {
+        shared,
+        replica_view,
+        ..
+    } = &*endpoint;
     match target {
         Target::Resource(path) => {
             options::check(record.verb, &call.query)?;
             if let Some(version) = read::awaited_version(record.verb, &call.query)? {
-                sight.wait_for(|| shared.lock(), version).await?;
+                replica_view.wait_for(|| shared.lock(), version).await?;
             }
-            resource::answer(shared, sight, call, &path, record)
+            resource::answer(shared, replica_view, call, &path, record)
         }
         Target::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {

@@ -14,8 +14,8 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::api::{
-    faults::Book, feature_gate::FeatureGate, record::Requests, sight::Sight, store::Store,
-    versions::EventRecord,
+    faults::Book, feature_gate::FeatureGate, record::Requests, replica_view::ReplicaView,
+    store::Store, versions::EventRecord,
 };
 
 /// The state that all clients share.
@@ -27,8 +27,8 @@ pub(crate) struct Shared {
     records: AtomicBool,
     gates: Mutex<BTreeSet<FeatureGate>>,
     /// The view of the server itself.
-    pub(crate) sight: Arc<Sight>,
-    replicas: Mutex<BTreeMap<String, Arc<Sight>>>,
+    pub(crate) replica_view: Arc<ReplicaView>,
+    replicas: Mutex<BTreeMap<String, Arc<ReplicaView>>>,
 }
 
 impl fmt::Debug for Shared {
@@ -46,7 +46,7 @@ impl Shared {
             events: Mutex::default(),
             records: AtomicBool::new(true),
             gates: Mutex::default(),
-            sight: Arc::new(Sight::new("")),
+            replica_view: Arc::new(ReplicaView::new("")),
             replicas: Mutex::default(),
         }
     }
@@ -68,21 +68,21 @@ impl Shared {
     }
 
     /// Returns the view of a replica; the first call with a name creates it.
-    pub(crate) fn replica(&self, name: &str) -> Arc<Sight> {
+    pub(crate) fn replica(&self, name: &str) -> Arc<ReplicaView> {
         if name.is_empty() {
-            return Arc::clone(&self.sight);
+            return Arc::clone(&self.replica_view);
         }
         let mut replicas = self.replicas.lock();
         let replica = replicas
             .entry(name.to_owned())
-            .or_insert_with(|| Arc::new(Sight::new(name)));
+            .or_insert_with(|| Arc::new(ReplicaView::new(name)));
         Arc::clone(replica)
     }
 
     /// Returns the views of the server and of all replicas.
-    pub(crate) fn sights(&self) -> Vec<Arc<Sight>> {
+    pub(crate) fn replica_views(&self) -> Vec<Arc<ReplicaView>> {
         let replicas = self.replicas.lock();
-        let all = std::iter::once(&self.sight).chain(replicas.values());
+        let all = std::iter::once(&self.replica_view).chain(replicas.values());
         all.cloned().collect()
     }
 

@@ -23,9 +23,9 @@ use self::{
 use crate::api::{
     body::cut_off,
     convert::stored_id,
-    faults::Twist,
+    faults::EventFault,
     refusal::Refusal,
-    sight::Sight,
+    replica_view::ReplicaView,
     state::Shared,
     store::{Change, Feed},
     versions::EventRecord,
@@ -34,7 +34,7 @@ use crate::api::{
 /// The client of a watch, and the view through which it watches.
 pub(crate) struct Audience {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) sight: Arc<Sight>,
+    pub(crate) replica_view: Arc<ReplicaView>,
     /// The name of the client.
     pub(crate) client: String,
 }
@@ -98,7 +98,7 @@ impl Watch {
             if self.pending.is_none()
                 && let Some(seen) = self.inbox.pop_front()
             {
-                self.judge(seen);
+                self.schedule(seen);
                 continue;
             }
             if self.closed && self.pending.is_none() {
@@ -107,14 +107,14 @@ impl Watch {
             if self.next.is_none() {
                 self.next = self.feed.backlog.pop_front();
             }
-            let sight = Arc::clone(&self.audience.sight);
+            let replica_view = Arc::clone(&self.audience.replica_view);
             let takes_more = self.pending.as_ref().is_none_or(Pending::wants_next);
             tokio::select! {
                 biased;
                 () = time_or_never(self.ends) => return None,
-                () = sight.ended(self.endings) => return None,
+                () = replica_view.ended(self.endings) => return None,
                 () = go_ahead(self.pending.as_ref()) => self.let_go(),
-                arrival = next_change(self.next.as_ref(), &mut self.feed, &sight), if takes_more => {
+                arrival = next_change(self.next.as_ref(), &mut self.feed, &replica_view), if takes_more => {
                     match arrival {
                         Arrival::Seen => self.see(),
                         Arrival::Came(change) => self.next = Some(change),
@@ -137,26 +137,29 @@ impl Watch {
         self.merge_pending();
     }
 
-    fn send(&mut self, seen: &Seen, twist: Option<Twist>) {
+    fn send(&mut self, seen: &Seen, change: Option<EventFault>) {
         self.told = self.told.max(seen.version);
-        let sent = match twist {
-            None | Some(Twist::Late(_) | Twist::Held | Twist::Merged(_) | Twist::Ends) => 1,
-            Some(Twist::Doubled) => 2,
-            Some(Twist::Dropped | Twist::Breaks | Twist::Expires) => 0,
+        let sent = match change {
+            None
+            | Some(
+                EventFault::Late(_) | EventFault::Held | EventFault::Merged(_) | EventFault::Ends,
+            ) => 1,
+            Some(EventFault::Doubled) => 2,
+            Some(EventFault::Dropped | EventFault::Breaks | EventFault::Expires) => 0,
         };
         for _ in 0..sent {
             self.record(seen);
             self.out.push_back(Out::Data(seen.line()));
         }
-        match twist {
-            Some(Twist::Ends) => self.over = true,
-            Some(Twist::Breaks) => {
+        match change {
+            Some(EventFault::Ends) => self.over = true,
+            Some(EventFault::Breaks) => {
                 let mut half = seen.line();
                 half.truncate(half.len() / 2);
                 self.out.extend([Out::Data(half), Out::Cut]);
                 self.over = true;
             }
-            Some(Twist::Expires) => {
+            Some(EventFault::Expires) => {
                 let gone = Refusal::expired(format!("too old resource version: {}", seen.version));
                 self.out.push_back(Out::Data(error(&gone)));
                 self.over = true;
@@ -168,7 +171,7 @@ impl Watch {
     fn record(&self, seen: &Seen) {
         let Audience {
             shared,
-            sight,
+            replica_view,
             client,
         } = &self.audience;
         if !shared.records() {
@@ -178,7 +181,7 @@ impl Watch {
         shared.events().push(EventRecord {
             at: Instant::now(),
             client: client.clone(),
-            replica: sight.name().to_owned(),
+            replica: replica_view.name().to_owned(),
             group: resource.group,
             resource: resource.plural,
             namespace: seen.key.namespace.clone(),
@@ -198,7 +201,7 @@ impl Watch {
             && self.feed.coming.is_empty()
             && self.inbox.is_empty()
             && self.pending.is_none();
-        let version = self.audience.sight.version(&store);
+        let version = self.audience.replica_view.version(&store);
         if caught_up && version >= self.told {
             let bookmark = self.lens.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
@@ -215,9 +218,13 @@ enum Arrival {
     Closed,
 }
 
-async fn next_change(in_hand: Option<&Arc<Change>>, feed: &mut Feed, sight: &Sight) -> Arrival {
+async fn next_change(
+    in_hand: Option<&Arc<Change>>,
+    feed: &mut Feed,
+    replica_view: &ReplicaView,
+) -> Arrival {
     if let Some(change) = in_hand {
-        sight.see(change).await;
+        replica_view.see(change).await;
         return Arrival::Seen;
     }
     match feed.coming.recv().await {

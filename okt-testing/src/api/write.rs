@@ -11,7 +11,7 @@ mod shown;
 pub(crate) use self::{
     clean::warn,
     draft::{Moment, apply, apply_scale, draft_apply},
-    parameters::{Door, Subresource, UnknownFields},
+    parameters::{Subresource, UnknownFields, WriteParams},
     precondition::Precondition,
 };
 
@@ -49,12 +49,12 @@ pub(crate) struct Written {
 /// Creates an object in a namespace (empty for cluster-scoped kinds).
 pub(crate) fn create(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     namespace: &str,
     mut body: Value,
 ) -> Result<Written, Refusal> {
-    let kind = &*door.kind;
-    check_namespace(kind, namespace, &body).map_err(|refusal| warn(door, &body, refusal))?;
+    let kind = &*params.kind;
+    check_namespace(kind, namespace, &body).map_err(|refusal| warn(params, &body, refusal))?;
     place(kind, namespace, &mut body);
     let metadata = object::metadata(&mut body);
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
@@ -66,18 +66,18 @@ pub(crate) fn create(
         let name = format!("{generate}{}", store.new_suffix());
         metadata.insert("name".to_owned(), name.into());
     }
-    let warnings = clean(door, &mut body)?;
-    check_floats(door, &body)?;
+    let warnings = clean(params, &mut body)?;
+    check_floats(params, &body)?;
     object::whole_numbers(&mut body);
     let now = store.clock.text();
     apply::account(
         scene(kind, &kind.api_version(), &now),
         None,
         &mut body,
-        &door.manager,
+        &params.manager,
     );
     let name = object::name(&body).to_owned();
-    let object = finish_create(store, door, body).map_err(|refusal| refusal.warned(&warnings))?;
+    let object = finish_create(store, params, body).map_err(|refusal| refusal.warned(&warnings))?;
     Ok(Written {
         name,
         object,
@@ -89,33 +89,33 @@ pub(crate) fn create(
 /// Replaces an object.
 pub(crate) fn replace(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     key: &Key,
     mut body: Value,
 ) -> Result<Written, Refusal> {
-    let kind = &*door.kind;
-    check_address(kind, key, &body).map_err(|refusal| warn(door, &body, refusal))?;
+    let kind = &*params.kind;
+    check_address(kind, key, &body).map_err(|refusal| warn(params, &body, refusal))?;
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut body);
     let precondition = Precondition::of(&body);
     let Some(old) = current(store, kind, key) else {
-        if kind.creates_on_update && door.subresource != Subresource::Scale {
+        if kind.creates_on_update && params.subresource != Subresource::Scale {
             let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
             precondition
-                .check_uid(kind, door.dry_run, &nothing)
-                .map_err(|refusal| warn(door, &body, refusal))?;
-            if !door.dry_run {
+                .check_uid(kind, params.dry_run, &nothing)
+                .map_err(|refusal| warn(params, &body, refusal))?;
+            if !params.dry_run {
                 object::metadata(&mut body).remove("resourceVersion");
             }
-            return create(store, door, &key.namespace, body);
+            return create(store, params, &key.namespace, body);
         }
         let missing = Refusal::not_found(kind.subject(&key.name));
-        return Err(warn(door, &body, missing));
+        return Err(warn(params, &body, missing));
     };
     let old = old.read();
     precondition
-        .check_uid(kind, door.dry_run, &old)
-        .map_err(|refusal| warn(door, &body, refusal))?;
+        .check_uid(kind, params.dry_run, &old)
+        .map_err(|refusal| warn(params, &body, refusal))?;
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
         let cause = Cause::invalid(
             "metadata.resourceVersion",
@@ -128,47 +128,47 @@ pub(crate) fn replace(
             ..kind.subject(&key.name)
         };
         let refusal = Refusal::invalid(subject, &[cause]);
-        return Err(warn(door, &body, refusal));
+        return Err(warn(params, &body, refusal));
     }
     precondition
         .check_version(kind, &old)
-        .map_err(|refusal| warn(door, &body, refusal))?;
-    update(store, door, &old, body)
+        .map_err(|refusal| warn(params, &body, refusal))?;
+    update(store, params, &old, body)
 }
 
 /// Updates an existing object by any method but server-side apply.
 pub(crate) fn update(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     old: &Value,
     mut new: Value,
 ) -> Result<Written, Refusal> {
-    let kind = &*door.kind;
-    let warnings = match door.subresource {
+    let kind = &*params.kind;
+    let warnings = match params.subresource {
         // A write through the scale has no body of the kind to clean.
         Subresource::Scale => Vec::new(),
-        Subresource::None | Subresource::Status => clean(door, &mut new)?,
+        Subresource::None | Subresource::Status => clean(params, &mut new)?,
     };
-    check_floats(door, &new)?;
+    check_floats(params, &new)?;
     let mut rewritten = false;
     for (key, value) in object::fields(&mut new) {
         // A value written as `1.0` is stored as `1`, so it counts as a change each time.
         let found = object::whole_numbers(value);
-        rewritten |= found && door.subresource == Subresource::None && kind.counts(key);
+        rewritten |= found && params.subresource == Subresource::None && kind.counts(key);
     }
     let now = store.clock.text();
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &now);
-    match (door.subresource, &kind.scale) {
+    match (params.subresource, &kind.scale) {
         (Subresource::Scale, Some(scale)) => {
-            apply::account_scale(scene, old, &mut new, &door.manager, &scale.spec_replicas);
+            apply::account_scale(scene, old, &mut new, &params.manager, &scale.spec_replicas);
         }
-        _ => apply::account(scene, Some(old), &mut new, &door.manager),
+        _ => apply::account(scene, Some(old), &mut new, &params.manager),
     }
-    isolate(kind, door.subresource, old, &mut new);
+    isolate(kind, params.subresource, old, &mut new);
     let warned = |refusal: Refusal| refusal.warned(&warnings);
-    let outcome = finish_update(door, old, &mut new, rewritten).map_err(warned)?;
-    let object = commit_update(store, door, old, &mut new, outcome).map_err(warned)?;
+    let outcome = finish_update(params, old, &mut new, rewritten).map_err(warned)?;
+    let object = commit_update(store, params, old, &mut new, outcome).map_err(warned)?;
     Ok(Written {
         name: object::name(old).to_owned(),
         object,
@@ -178,12 +178,12 @@ pub(crate) fn update(
 }
 
 /// Refuses replicas such as `1.0`, which a server accepts in any other field.
-fn check_floats(door: &Door, object: &Value) -> Result<(), Refusal> {
-    let kind = &*door.kind;
+fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
+    let kind = &*params.kind;
     let Some(scale) = kind.scale.as_ref().filter(|_| kind.origin == Origin::Crd) else {
         return Ok(());
     };
-    let causes = scale.check_floats(object, door.subresource == Subresource::Status);
+    let causes = scale.check_floats(object, params.subresource == Subresource::Status);
     if causes.is_empty() {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{
     claim::{Given, Outcome, eventually, refusal},
     versioned::{
-        ALPHA, BETA, apply, change, change_at_once, crd, create, merge, served, twins, widgets,
-        with,
+        ALPHA, BETA, apply, change, change_at_once, crd, create, duplicates, merge, served,
+        widgets, with,
     },
     world::{World, events_only, version},
 };
@@ -19,11 +19,11 @@ use super::{
 async fn a_switch_of_the_stored_version_rewrites_what_is_written_though_it_is_the_same(
     world: &World,
 ) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     let made = create(world, ALPHA, "a", json!({ "color": "red" })).await?;
     let same = merge(world, BETA, "a", json!({})).await?;
     ensure_eq!(version(&same)?, version(&made)?);
-    let changed = change(world, &twins(world, BETA)).await?;
+    let changed = change(world, &duplicates(world, BETA)).await?;
     let stored = changed.status.given()?.stored_versions;
     ensure_eq!(stored, Some(vec![ALPHA.to_owned(), BETA.to_owned()]));
     let seen = widgets(world, ALPHA).get("a").await?;
@@ -39,9 +39,9 @@ async fn a_switch_of_the_stored_version_rewrites_what_is_written_though_it_is_th
 }
 
 async fn a_version_that_is_not_served_is_404_and_its_objects_stay(world: &World) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     create(world, ALPHA, "a", json!({ "color": "red" })).await?;
-    let mut crd = twins(world, BETA);
+    let mut crd = duplicates(world, BETA);
     crd["spec"]["versions"][0]["served"] = false.into();
     change(world, &crd).await?;
     let status = refusal(widgets(world, ALPHA).get("a").await)?;
@@ -53,10 +53,10 @@ async fn a_version_that_is_not_served_is_404_and_its_objects_stay(world: &World)
 }
 
 async fn a_version_goes_when_nothing_is_stored_in_it_any_more(world: &World) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     create(world, ALPHA, "a", json!({ "color": "red" })).await?;
-    change(world, &twins(world, BETA)).await?;
-    let mut last = twins(world, BETA);
+    change(world, &duplicates(world, BETA)).await?;
+    let mut last = duplicates(world, BETA);
     last["spec"]["versions"].as_array_mut().given()?.remove(0);
     let status = refusal(change_at_once(world, &last).await)?;
     ensure_eq!(status.code, 422);
@@ -91,13 +91,13 @@ async fn a_version_goes_when_nothing_is_stored_in_it_any_more(world: &World) -> 
 }
 
 async fn watches_end_when_the_spec_of_their_crd_changes(world: &World) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     let list = widgets(world, ALPHA).list(&ListParams::default()).await?;
     let from = list.metadata.resource_version.given()?;
     let params = events_only().timeout(200);
     let watch = widgets(world, ALPHA).watch(&params, &from).await?;
     create(world, BETA, "a", json!({})).await?;
-    change(world, &twins(world, BETA)).await?;
+    change(world, &duplicates(world, BETA)).await?;
     let events: Vec<_> = watch.try_collect().await?;
     ensure!(
         matches!(events.as_slice(), [WatchEvent::Added(object)] if object.name_any() == "a"),
@@ -163,7 +163,7 @@ async fn discovery_lists_versions_by_their_stability(world: &World) -> Outcome {
 
 async fn a_deprecated_version_warns(world: &World) -> Outcome {
     let world = &world.own_group();
-    let mut crd = twins(world, ALPHA);
+    let mut crd = duplicates(world, ALPHA);
     crd["spec"]["versions"][0]["deprecated"] = true.into();
     world.create_crd(crd).await?;
     served(world, ALPHA).await?;
@@ -191,7 +191,7 @@ async fn a_deprecated_version_warns(world: &World) -> Outcome {
 async fn what_versions_have_in_common_is_checked_once(world: &World) -> Outcome {
     let world = &world.own_group();
     let bad = json!({ "type": "text" });
-    let mut both = twins(world, ALPHA);
+    let mut both = duplicates(world, ALPHA);
     let schema = "/schema/openAPIV3Schema/properties/spec/properties/color";
     for index in [0, 1] {
         let path = format!("/spec/versions/{index}{schema}");
@@ -238,7 +238,7 @@ async fn selectable_fields_are_taken_only_where_the_schema_is(world: &World) -> 
         "{}",
         status.message
     );
-    let mut one = twins(world, ALPHA);
+    let mut one = duplicates(world, ALPHA);
     one["spec"]["versions"][1]["selectableFields"] = json!([{ "jsonPath": ".spec.color" }]);
     let status = refusal(world.create_crd(one).await)?;
     ensure!(

@@ -51,7 +51,7 @@ pub(super) fn crd(world: &World, stored: &str) -> Value {
 }
 
 /// Returns the same CRD with the same schema in both versions, without defaults.
-pub(super) fn twins(world: &World, stored: &str) -> Value {
+pub(super) fn duplicates(world: &World, stored: &str) -> Value {
     let mut crd = crd(world, stored);
     crd["spec"]["versions"][1]["schema"] = crd["spec"]["versions"][0]["schema"].clone();
     for version in [0, 1] {

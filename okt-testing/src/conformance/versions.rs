@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     claim::{Failure, Given, Outcome, eventually, refusal},
     versioned::{
-        ALPHA, BETA, api_version, apply, crd, create, merge, twins, widget, widgets, with,
+        ALPHA, BETA, api_version, apply, crd, create, duplicates, merge, widget, widgets, with,
     },
     world::{World, events_only, fields_of, version},
 };
@@ -163,7 +163,7 @@ async fn what_is_selected_and_printed_is_of_the_version(world: &World) -> Outcom
 async fn who_applies_is_one_manager_and_who_updates_is_one_for_each_version(
     world: &World,
 ) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     apply(
         world,
         ALPHA,
@@ -216,7 +216,7 @@ async fn who_applies_is_one_manager_and_who_updates_is_one_for_each_version(
 }
 
 async fn a_deletion_in_one_version_is_one_in_all(world: &World) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     let mut object = widget(world, BETA, "a", json!({ "color": "red" }));
     object.metadata.finalizers = Some(vec!["okt.dev/a".to_owned()]);
     let params = PostParams::default();
@@ -240,7 +240,7 @@ async fn a_deletion_in_one_version_is_one_in_all(world: &World) -> Outcome {
 }
 
 async fn an_owner_by_any_version_is_an_owner(world: &World) -> Outcome {
-    let world = &with(world, twins).await?;
+    let world = &with(world, duplicates).await?;
     let owner = create(world, ALPHA, "a", json!({})).await?;
     let mut map = k8s_openapi::api::core::v1::ConfigMap::default();
     map.metadata.name = Some("owned".to_owned());

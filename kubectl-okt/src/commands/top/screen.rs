@@ -33,7 +33,7 @@ pub(super) struct Screen<'k> {
 
 /// What a key asks for.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub(super) enum KeyAction {
     Nothing,
     End,
     /// Why the object of this uid is where it is.
@@ -159,19 +159,19 @@ impl<'k> Screen<'k> {
     }
 
     /// Takes a key.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Wish {
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Wish::Nothing;
+            return KeyAction::Nothing;
         }
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Wish::End;
+            return KeyAction::End;
         }
         if self.is_typing {
             self.typed(key.code);
-            return Wish::Nothing;
+            return KeyAction::Nothing;
         }
         match key.code {
-            KeyCode::Char('q') => return Wish::End,
+            KeyCode::Char('q') => return KeyAction::End,
             KeyCode::Esc => self.back(),
             KeyCode::Enter if !self.on_graph => return self.why(),
             KeyCode::Char('/') => {
@@ -190,7 +190,7 @@ impl<'k> Screen<'k> {
             _ => {}
         }
         self.row = self.row.min(self.rows().len().saturating_sub(1));
-        Wish::Nothing
+        KeyAction::Nothing
     }
 
     fn typed(&mut self, code: KeyCode) {
@@ -221,11 +221,11 @@ impl<'k> Screen<'k> {
         self.on_graph = false;
     }
 
-    fn why(&self) -> Wish {
+    fn why(&self) -> KeyAction {
         let rows = self.rows();
         let view = rows.get(self.row.min(rows.len().saturating_sub(1)));
         let uid = view.and_then(|view| view.meta.uid.clone());
-        uid.map_or(Wish::Nothing, Wish::Why)
+        uid.map_or(KeyAction::Nothing, KeyAction::Why)
     }
 
     fn turn(&mut self, by: usize) {

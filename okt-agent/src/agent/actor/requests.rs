@@ -17,7 +17,7 @@ use crate::work::{NOTES_LIMIT, NotRemembered, Work};
 
 impl<W: Work> Actor<W> {
     /// Carries out a request.
-    pub(super) async fn obey(&mut self, command: ActorRequest) {
+    pub(super) async fn handle_command(&mut self, command: ActorRequest) {
         let blind = self.board.borrow().blind();
         match command {
             ActorRequest::Ask {

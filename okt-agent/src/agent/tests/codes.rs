@@ -188,7 +188,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     given.take("PUT", ACTION, &elsewhere, "WrongState");
 
     // The queue for the disk is full: none of these commands is answered before the next request.
-    let commands = life.started.front.commands.clone();
+    let commands = life.started.service.commands.clone();
     let cancel = || ActorRequest::Cancel {
         id: "z".parse().unwrap(),
         epoch: 0,

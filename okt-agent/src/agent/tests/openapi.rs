@@ -94,7 +94,7 @@ async fn the_document_and_the_agent_have_the_same_paths_and_methods() {
         // Without the layers, so that only the methods matter.
         let router: Router = Router::new()
             .route(path, methods)
-            .with_state(life.started.front.clone());
+            .with_state(life.started.service.clone());
         for method in [
             Method::GET,
             Method::PUT,

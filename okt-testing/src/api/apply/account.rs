@@ -7,7 +7,7 @@ use super::{
     fields::FieldSet,
     reserved::{own, strip},
     shares::{Manager, Share, Shares, cap, read, write},
-    typed::{self, Twins},
+    typed::{self, DuplicateFields},
     versions::Changes,
 };
 use crate::api::{builtin, object};
@@ -31,7 +31,7 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         return;
     }
     if object::text(new, &["kind"]) != scene.kind
-        || !typed::check(Some(scene.schema), new, Twins::Allowed).is_empty()
+        || !typed::check(Some(scene.schema), new, DuplicateFields::Allowed).is_empty()
     {
         // The ownership of an object whose types differ from its schema is no longer recorded.
         return;

@@ -7,7 +7,7 @@ mod compare;
 mod merge;
 
 pub(crate) use self::{
-    check::{Twins, check},
+    check::{DuplicateFields, check},
     compare::compare,
     merge::merge,
 };
@@ -190,8 +190,8 @@ fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
         Atom::List => {
             let list = list_type(shape)?;
             let items = by_step(shape, list, items_of(Some(value)));
-            let branches = items.into_iter().map(|(step, twins)| {
-                let below = match twins.as_slice() {
+            let branches = items.into_iter().map(|(step, duplicates)| {
+                let below = match duplicates.as_slice() {
                     [item] => collect(item_shape(shape), item),
                     _ => None,
                 };
@@ -214,7 +214,7 @@ fn by_step<'v>(
             continue;
         };
         match found.iter_mut().find(|(other, _)| *other == step) {
-            Some((_, twins)) => twins.push(item),
+            Some((_, duplicates)) => duplicates.push(item),
             None => found.push((step, vec![item])),
         }
     }

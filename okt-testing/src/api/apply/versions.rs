@@ -10,7 +10,7 @@ use super::{
     fields::FieldSet,
     reserved::writable,
     shares::{Manager, Share, Shares},
-    typed::{self, Twins},
+    typed::{self, DuplicateFields},
 };
 use crate::api::schema::Schema;
 
@@ -129,7 +129,7 @@ pub(super) fn convert<'s>(
             "request to convert CR to an invalid group/version: {version}"
         ));
     };
-    let errors = typed::check(Some(&sibling.schema), object, Twins::Refused);
+    let errors = typed::check(Some(&sibling.schema), object, DuplicateFields::Refused);
     if errors.is_empty() {
         Ok(&sibling.schema)
     } else {

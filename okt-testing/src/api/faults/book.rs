@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    chaos::{Chaos, Unleashed},
-    event::{OnEvent, Twist},
-    failure::{Mishap, OnRequest},
+    chaos::{ActiveChaos, Chaos},
+    event::{EventFault, OnEvent},
+    failure::{OnRequest, RequestFault},
     fault::Fault,
     injected::{Due, Hold, Injected, Log, Strike, Tally, lock},
     target::Delivery,
@@ -18,7 +18,7 @@ use crate::api::record::RequestRecord;
 pub(crate) struct Book {
     requests: Vec<Arc<Planned<OnRequest>>>,
     events: Vec<Planned<OnEvent>>,
-    chaos: Vec<Arc<Unleashed>>,
+    chaos: Vec<Arc<ActiveChaos>>,
     /// The tallies of all faults that have not ended.
     tallies: Vec<Arc<Tally>>,
     strikes: Log,
@@ -32,13 +32,13 @@ struct Planned<W> {
 
 /// The faults that strike a request.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct RequestFaults {
     /// The time during which the request is on its way.
     pub(crate) in_flight: Delay,
     pub(crate) before: Delay,
     pub(crate) after: Delay,
     /// The fault that is not a delay.
-    pub(crate) doom: Option<Doom>,
+    pub(crate) terminal: Option<TerminalFault>,
 }
 
 /// A delay, and the strikes that cause it.
@@ -50,33 +50,33 @@ pub(crate) struct Delay {
 
 /// The fault of a request or its response.
 #[derive(Debug)]
-pub(crate) struct Doom {
+pub(crate) struct TerminalFault {
     pub(crate) what: OnRequest,
     pub(crate) due: Due,
 }
 
-impl Doom {
+impl TerminalFault {
     /// Returns whether the fault replaces carrying out the request.
     pub(crate) fn is_early(&self) -> bool {
-        !self.what.after_commit && !matches!(self.what.mishap, Mishap::Cut(_))
+        !self.what.after_commit && !matches!(self.what.fault, RequestFault::Cut(_))
     }
 }
 
 /// A snapshot of all faults of requests.
 #[derive(Debug)]
-pub(crate) struct Court {
+pub(crate) struct FaultSnapshot {
     requests: Vec<Arc<Planned<OnRequest>>>,
-    chaos: Vec<Arc<Unleashed>>,
+    chaos: Vec<Arc<ActiveChaos>>,
 }
 
 /// The faults that strike an event.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct EventFaults {
     pub(crate) lag: Duration,
     /// The event is held until these end.
     pub(crate) held: Vec<Hold>,
     /// The fault that is neither a lag nor a hold.
-    pub(crate) twist: Option<Twist>,
+    pub(crate) change: Option<EventFault>,
 }
 
 impl Book {
@@ -97,12 +97,12 @@ impl Book {
         Injected(tally)
     }
 
-    pub(crate) fn unleash(&mut self, mix: Chaos) -> Injected {
+    pub(crate) fn start_chaos(&mut self, mix: Chaos) -> Injected {
         self.forget_ended();
-        let unleashed = Unleashed::new(mix, Tally::new(&self.strikes));
-        let tally = Arc::clone(&unleashed.tally);
+        let active = ActiveChaos::new(mix, Tally::new(&self.strikes));
+        let tally = Arc::clone(&active.tally);
         self.tallies.push(Arc::clone(&tally));
-        self.chaos.push(Arc::new(unleashed));
+        self.chaos.push(Arc::new(active));
         Injected(tally)
     }
 
@@ -126,61 +126,64 @@ impl Book {
         self.chaos.retain(|chaos| !chaos.is_over());
     }
 
-    /// Returns a snapshot of the request faults, if there are any. Judging with it does not lock the
+    /// Returns a snapshot of the request faults, if there are any. Its use does not lock the
     /// book, so a user's predicate may use the book.
-    pub(crate) fn court(&self) -> Option<Court> {
-        (!self.requests.is_empty() || !self.chaos.is_empty()).then(|| Court {
+    pub(crate) fn snapshot(&self) -> Option<FaultSnapshot> {
+        (!self.requests.is_empty() || !self.chaos.is_empty()).then(|| FaultSnapshot {
             requests: self.requests.clone(),
             chaos: self.chaos.clone(),
         })
     }
 
-    pub(crate) fn fate(&self, event: &Delivery<'_>) -> Fate {
-        let mut fate = Fate::default();
+    pub(crate) fn event_faults(&self, event: &Delivery<'_>) -> EventFaults {
+        let mut event_faults = EventFaults::default();
         for planned in &self.events {
             let meets = planned.fault.target.meets_event(event);
-            if planned.is_struck(meets, || takes_event(&fate, &planned.fault.what)) {
+            if planned.is_struck(meets, || takes_event(&event_faults, &planned.fault.what)) {
                 planned.settle(event.to_string()).happens();
-                fate.add(&planned.fault.what, || planned.hold());
+                event_faults.add(&planned.fault.what, || planned.hold());
             }
         }
         for chaos in &self.chaos {
-            if let Some((what, due)) = chaos.event(event, |what| takes_event(&fate, what)) {
+            if let Some((what, due)) = chaos.event(event, |what| takes_event(&event_faults, what)) {
                 due.happens();
-                fate.add(&what, || chaos.hold());
+                event_faults.add(&what, || chaos.hold());
             }
         }
-        fate
+        event_faults
     }
 }
 
-impl Court {
-    pub(crate) fn judge(&self, request: &RequestRecord) -> Verdict {
-        let mut verdict = Verdict::default();
+impl FaultSnapshot {
+    pub(crate) fn request_faults(&self, request: &RequestRecord) -> RequestFaults {
+        let mut faults = RequestFaults::default();
         for planned in &self.requests {
             let meets = planned.fault.target.meets_request(request);
-            if planned.is_struck(meets, || takes_request(&verdict, &planned.fault.what)) {
+            if planned.is_struck(meets, || takes_request(&faults, &planned.fault.what)) {
                 let due = planned.settle(request.to_string());
-                verdict.add(planned.fault.what.clone(), due);
+                faults.add(planned.fault.what.clone(), due);
             }
         }
         for chaos in &self.chaos {
-            let takes = |what: &OnRequest| takes_request(&verdict, what);
+            let takes = |what: &OnRequest| takes_request(&faults, what);
             if let Some((what, due)) = chaos.request(request, takes) {
-                verdict.add(what, due);
+                faults.add(what, due);
             }
         }
-        verdict
+        faults
     }
 }
 
 /// Returns whether a fault can be added: delays add up, of other faults only one strikes.
-fn takes_request(verdict: &Verdict, what: &OnRequest) -> bool {
-    matches!(what.mishap, Mishap::Delayed(_) | Mishap::InFlight(_)) || verdict.doom.is_none()
+fn takes_request(faults: &RequestFaults, what: &OnRequest) -> bool {
+    matches!(
+        what.fault,
+        RequestFault::Delayed(_) | RequestFault::InFlight(_)
+    ) || faults.terminal.is_none()
 }
 
-fn takes_event(fate: &Fate, what: &OnEvent) -> bool {
-    matches!(what.0, Twist::Late(_) | Twist::Held) || fate.twist.is_none()
+fn takes_event(event_faults: &EventFaults, what: &OnEvent) -> bool {
+    matches!(what.0, EventFault::Late(_) | EventFault::Held) || event_faults.change.is_none()
 }
 
 impl<W: std::fmt::Display> Planned<W> {
@@ -208,15 +211,15 @@ impl<W: std::fmt::Display> Planned<W> {
     }
 }
 
-impl Verdict {
+impl RequestFaults {
     fn add(&mut self, what: OnRequest, due: Due) {
-        match what.mishap {
-            Mishap::Delayed(time) | Mishap::InFlight(time) if what.after_commit => {
+        match what.fault {
+            RequestFault::Delayed(time) | RequestFault::InFlight(time) if what.after_commit => {
                 self.after.add(time, due);
             }
-            Mishap::Delayed(time) => self.before.add(time, due),
-            Mishap::InFlight(time) => self.in_flight.add(time, due),
-            _ => self.doom = Some(Doom { what, due }),
+            RequestFault::Delayed(time) => self.before.add(time, due),
+            RequestFault::InFlight(time) => self.in_flight.add(time, due),
+            _ => self.terminal = Some(TerminalFault { what, due }),
         }
     }
 }
@@ -228,12 +231,12 @@ impl Delay {
     }
 }
 
-impl Fate {
+impl EventFaults {
     fn add(&mut self, what: &OnEvent, hold: impl FnOnce() -> Hold) {
         match what.0 {
-            Twist::Late(time) => self.lag = self.lag.saturating_add(time),
-            Twist::Held => self.held.push(hold()),
-            twist => self.twist = Some(twist),
+            EventFault::Late(time) => self.lag = self.lag.saturating_add(time),
+            EventFault::Held => self.held.push(hold()),
+            change => self.change = Some(change),
         }
     }
 }

@@ -220,7 +220,7 @@ fn sum<W>(entries: &[Entry<W>]) -> f64 {
 
 /// A running chaos.
 #[derive(Debug)]
-pub(super) struct Unleashed {
+pub(super) struct ActiveChaos {
     mix: Chaos,
     until: Option<Instant>,
     pub(super) tally: Arc<Tally>,
@@ -241,7 +241,7 @@ enum Side {
     Events,
 }
 
-impl Unleashed {
+impl ActiveChaos {
     pub(super) fn new(mut mix: Chaos, tally: Arc<Tally>) -> Self {
         // The chaos admits all kinds of events; the limits of its faults select among them.
         mix.target.events = vec![

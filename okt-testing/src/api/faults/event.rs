@@ -38,10 +38,10 @@ use super::{fault::Fault, target::EventKind};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct OnEvent(pub(crate) Twist);
+pub struct OnEvent(pub(crate) EventFault);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twist {
+pub(crate) enum EventFault {
     /// The event comes this much later.
     Late(Duration),
     /// The event comes when the fault ends.
@@ -63,13 +63,13 @@ impl Fault<OnEvent> {
     ///
     /// In a [`Chaos`](crate::Chaos) the lag is between zero and this time.
     pub fn lag(time: Duration) -> Self {
-        Self::of(OnEvent(Twist::Late(time)))
+        Self::of(OnEvent(EventFault::Late(time)))
     }
 
     /// Holds back the event and all that follow in the same watch, until the fault is
     /// [ended](crate::Injected::end).
     pub fn hold_events() -> Self {
-        Self::of(OnEvent(Twist::Held))
+        Self::of(OnEvent(EventFault::Held))
     }
 
     /// Drops the event: it is never sent.
@@ -78,12 +78,12 @@ impl Fault<OnEvent> {
     /// client needs a new list ([`Fault::expire_stream`]). Merged events, which every client can
     /// meet, are [`Fault::merge_events`].
     pub fn drop_event() -> Self {
-        Self::of(OnEvent(Twist::Dropped))
+        Self::of(OnEvent(EventFault::Dropped))
     }
 
     /// Sends the event twice.
     pub fn repeat_event() -> Self {
-        Self::of(OnEvent(Twist::Doubled))
+        Self::of(OnEvent(EventFault::Doubled))
     }
 
     /// Holds back the event and all that follow in the same watch until the next event of the same
@@ -91,24 +91,24 @@ impl Fault<OnEvent> {
     ///
     /// If none comes within this time, on tokio's clock, the event is sent as it is.
     pub fn merge_events(within: Duration) -> Self {
-        Self::of(OnEvent(Twist::Merged(within)))
+        Self::of(OnEvent(EventFault::Merged(within)))
     }
 
     /// Ends the watch after the event, as a server does when the watch times out.
     pub fn end_stream() -> Self {
-        Self::of(OnEvent(Twist::Ends))
+        Self::of(OnEvent(EventFault::Ends))
     }
 
     /// Breaks the connection in the middle of the event.
     pub fn break_stream() -> Self {
-        Self::of(OnEvent(Twist::Breaks))
+        Self::of(OnEvent(EventFault::Breaks))
     }
 
     /// Sends an `ERROR` event with 410 instead of the event and ends the watch: the client relists.
     ///
     /// For the start of a watch see [`Fault::gone`].
     pub fn expire_stream() -> Self {
-        Self::of(OnEvent(Twist::Expires))
+        Self::of(OnEvent(EventFault::Expires))
     }
 
     /// Drops all bookmarks, except the one that ends a streamed list.
@@ -127,7 +127,7 @@ impl OnEvent {
     /// Returns the same fault with this fraction of its lag.
     pub(crate) fn scaled(&self, fraction: f64) -> Self {
         Self(match self.0 {
-            Twist::Late(time) => Twist::Late(time.mul_f64(fraction)),
+            EventFault::Late(time) => EventFault::Late(time.mul_f64(fraction)),
             other => other,
         })
     }
@@ -136,14 +136,14 @@ impl OnEvent {
 impl fmt::Display for OnEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Twist::Late(time) => write!(f, "a lag of {time:?}"),
-            Twist::Held => f.write_str("an event held back"),
-            Twist::Dropped => f.write_str("a dropped event"),
-            Twist::Doubled => f.write_str("a doubled event"),
-            Twist::Merged(_) => f.write_str("an event merged with the next"),
-            Twist::Ends => f.write_str("the end of the watch"),
-            Twist::Breaks => f.write_str("a broken watch"),
-            Twist::Expires => f.write_str("410 within the watch"),
+            EventFault::Late(time) => write!(f, "a lag of {time:?}"),
+            EventFault::Held => f.write_str("an event held back"),
+            EventFault::Dropped => f.write_str("a dropped event"),
+            EventFault::Doubled => f.write_str("a doubled event"),
+            EventFault::Merged(_) => f.write_str("an event merged with the next"),
+            EventFault::Ends => f.write_str("the end of the watch"),
+            EventFault::Breaks => f.write_str("a broken watch"),
+            EventFault::Expires => f.write_str("410 within the watch"),
         }
     }
 }

@@ -9,12 +9,12 @@ use crate::api::record::RequestRecord;
 /// The fault of a request, before or after it is carried out.
 #[derive(Clone, Debug)]
 pub struct OnRequest {
-    pub(crate) mishap: Mishap,
+    pub(crate) fault: RequestFault,
     pub(crate) after_commit: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Mishap {
+pub(crate) enum RequestFault {
     /// The request is answered with this failure.
     Refused(Failure),
     /// The request gets no response.
@@ -43,7 +43,7 @@ impl OnRequest {
     /// Returns the same fault with this fraction of its delay.
     pub(crate) fn scaled(&self, fraction: f64) -> Self {
         let mut scaled = self.clone();
-        if let Mishap::Delayed(time) | Mishap::InFlight(time) = &mut scaled.mishap {
+        if let RequestFault::Delayed(time) | RequestFault::InFlight(time) = &mut scaled.fault {
             *time = time.mul_f64(fraction);
         }
         scaled
@@ -52,13 +52,13 @@ impl OnRequest {
 
 impl fmt::Display for OnRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.mishap {
-            Mishap::Refused(failure) => write!(f, "{} {}", failure.code, failure.reason)?,
-            Mishap::Silence => f.write_str("no answer")?,
-            Mishap::Broken => f.write_str("a broken connection")?,
-            Mishap::Delayed(time) => write!(f, "a delay of {time:?}")?,
-            Mishap::InFlight(time) => write!(f, "a delivery after {time:?}")?,
-            Mishap::Cut(bytes) => return write!(f, "a body cut after {bytes} bytes"),
+        match &self.fault {
+            RequestFault::Refused(failure) => write!(f, "{} {}", failure.code, failure.reason)?,
+            RequestFault::Silence => f.write_str("no answer")?,
+            RequestFault::Broken => f.write_str("a broken connection")?,
+            RequestFault::Delayed(time) => write!(f, "a delay of {time:?}")?,
+            RequestFault::InFlight(time) => write!(f, "a delivery after {time:?}")?,
+            RequestFault::Cut(bytes) => return write!(f, "a body cut after {bytes} bytes"),
         }
         if self.after_commit {
             f.write_str(" after the commit")?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    failure::{Failure, Mishap, OnRequest},
+    failure::{Failure, OnRequest, RequestFault},
     fault::Fault,
 };
 use crate::api::record::Verb;
@@ -25,7 +25,7 @@ impl Fault<OnRequest> {
         }
         let message = "Too many requests, please try again later.";
         let mut fault = Self::refused(429, "TooManyRequests", Some(message));
-        if let Mishap::Refused(failure) = &mut fault.what.mishap {
+        if let RequestFault::Refused(failure) = &mut fault.what.fault {
             failure.retry_after_seconds = Some(seconds);
         }
         fault
@@ -86,14 +86,14 @@ impl Fault<OnRequest> {
     ///
     /// With [`after_commit`](Self::after_commit) it is carried out. Kube clients wait forever.
     pub fn no_answer() -> Self {
-        Self::happens(Mishap::Silence)
+        Self::happens(RequestFault::Silence)
     }
 
     /// Breaks the connection before the response; the request is not carried out.
     ///
     /// With [`after_commit`](Self::after_commit) it is. Over HTTP the connection is really cut.
     pub fn break_connection() -> Self {
-        Self::happens(Mishap::Broken)
+        Self::happens(RequestFault::Broken)
     }
 
     /// Breaks the connection after this number of bytes of the response body, or at its end if it
@@ -101,7 +101,7 @@ impl Fault<OnRequest> {
     ///
     /// By then the request is carried out, so [`after_commit`](Self::after_commit) makes no difference.
     pub fn cut_body(bytes: usize) -> Self {
-        Self::happens(Mishap::Cut(bytes))
+        Self::happens(RequestFault::Cut(bytes))
     }
 
     /// Carries out the request this much later, on tokio's clock; it is not carried out if the
@@ -110,7 +110,7 @@ impl Fault<OnRequest> {
     /// With [`after_commit`](Self::after_commit) it is carried out at once and answered late.
     /// In a [`Chaos`](crate::Chaos) the delay is between zero and this time.
     pub fn delay(time: Duration) -> Self {
-        Self::happens(Mishap::Delayed(time))
+        Self::happens(RequestFault::Delayed(time))
     }
 
     /// Delivers the request this much later, on tokio's clock: it is carried out even if the client
@@ -144,7 +144,7 @@ impl Fault<OnRequest> {
     /// # }
     /// ```
     pub fn deliver_late(time: Duration) -> Self {
-        Self::happens(Mishap::InFlight(time))
+        Self::happens(RequestFault::InFlight(time))
     }
 
     /// Strikes after the request was carried out: its writes are committed.
@@ -185,7 +185,7 @@ impl Fault<OnRequest> {
     }
 
     fn refused(code: u16, reason: &str, message: Option<&str>) -> Self {
-        Self::happens(Mishap::Refused(Failure {
+        Self::happens(RequestFault::Refused(Failure {
             code,
             reason: reason.to_owned(),
             message: message.map(str::to_owned),
@@ -193,9 +193,9 @@ impl Fault<OnRequest> {
         }))
     }
 
-    fn happens(mishap: Mishap) -> Self {
+    fn happens(fault: RequestFault) -> Self {
         Self::of(OnRequest {
-            mishap,
+            fault,
             after_commit: false,
         })
     }

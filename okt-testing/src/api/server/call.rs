@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::api::{
     apply::{Manager, Operation},
-    builtin,
+    builtin, duplicate_fields,
     endpoint::Endpoint,
     kind::{Kind, Origin},
     object, patch,
@@ -20,8 +20,7 @@ use crate::api::{
     record::{RequestRecord, Verb},
     refusal::{Cause, Refusal},
     selector::Selector,
-    twins,
-    write::{Door, Subresource, UnknownFields},
+    write::{Subresource, UnknownFields, WriteParams},
 };
 
 /// A parsed request.
@@ -55,7 +54,7 @@ impl Call {
                 "" => self.agent(),
                 name => name.to_owned(),
             },
-            replica: endpoint.sight.name().to_owned(),
+            replica: endpoint.replica_view.name().to_owned(),
             verb: verb.unwrap_or(Verb::Get),
             path: self.path.clone(),
             group: named.group,
@@ -200,12 +199,12 @@ impl Call {
         }
     }
 
-    pub(super) fn door(
+    pub(super) fn params(
         &self,
         kind: &Arc<Kind>,
         subresource: Subresource,
         operation: Operation,
-    ) -> Door {
+    ) -> WriteParams {
         let name = match subresource {
             Subresource::None => "",
             Subresource::Status => "status",
@@ -218,15 +217,15 @@ impl Call {
         };
         // The parser of an apply refuses duplicate fields itself.
         let counts = operation == Operation::Update && unknown_fields != UnknownFields::Ignore;
-        Door {
+        WriteParams {
             kind: Arc::clone(kind),
             subresource,
             manager: self.manager(kind, operation, name),
             dry_run: self.dry_run(),
             is_patch: self.method == Method::PATCH,
             unknown_fields,
-            twins: if counts {
-                twins::find(&self.body)
+            duplicates: if counts {
+                duplicate_fields::find(&self.body)
             } else {
                 Vec::new()
             },

@@ -19,16 +19,16 @@ use crate::api::{
     read::{self, Form},
     record::{RequestRecord, Verb},
     refusal::{Cause, Refusal, Subject},
-    sight::Sight,
+    replica_view::ReplicaView,
     state::Shared,
     store::{Key, Store},
     watch::{Audience, Watch},
-    write::{self, Door, Moment, Precondition, Subresource, Written},
+    write::{self, Moment, Precondition, Subresource, WriteParams, Written},
 };
 
 pub(super) fn answer(
     shared: &Arc<Shared>,
-    sight: &Arc<Sight>,
+    replica_view: &Arc<ReplicaView>,
     call: &Call,
     path: &ResourcePath,
     record: &mut RequestRecord,
@@ -40,7 +40,7 @@ pub(super) fn answer(
     }
     let mut store = shared.lock();
     let before = store.version();
-    let answer = answer_from(&mut store, shared, sight, call, path, record);
+    let answer = answer_from(&mut store, shared, replica_view, call, path, record);
     record.committed = (store.version() > before).then(|| store.version());
     answer
 }
@@ -48,13 +48,13 @@ pub(super) fn answer(
 fn answer_from(
     store: &mut Store,
     shared: &Arc<Shared>,
-    sight: &Arc<Sight>,
+    replica_view: &Arc<ReplicaView>,
     call: &Call,
     path: &ResourcePath,
     record: &mut RequestRecord,
 ) -> Result<Answer, Refusal> {
     let kind = find(store, path)?;
-    let answer = answer_of(store, shared, sight, call, path, &kind, record);
+    let answer = answer_of(store, shared, replica_view, call, path, &kind, record);
     warned(&kind, answer)
 }
 
@@ -71,7 +71,7 @@ fn warned(kind: &Kind, answer: Result<Answer, Refusal>) -> Result<Answer, Refusa
 fn answer_of(
     store: &mut Store,
     shared: &Arc<Shared>,
-    sight: &Arc<Sight>,
+    replica_view: &Arc<ReplicaView>,
     call: &Call,
     path: &ResourcePath,
     kind: &Arc<Kind>,
@@ -84,7 +84,7 @@ fn answer_of(
         Verb::List => {
             let selector = call.selector(kind)?;
             let namespace = scope.namespace.as_deref();
-            let seen = sight.version(store);
+            let seen = replica_view.version(store);
             let list = read::list(store, seen, kind, namespace, &selector, &call.query, form)?;
             return Ok(Answer::json(list));
         }
@@ -98,7 +98,7 @@ fn answer_of(
             }
             let audience = Audience {
                 shared: Arc::clone(shared),
-                sight: Arc::clone(sight),
+                replica_view: Arc::clone(replica_view),
                 client: record.client.clone(),
             };
             let namespace = scope.namespace.as_deref();
@@ -119,7 +119,7 @@ fn answer_of(
             let seen = call
                 .query
                 .has("resourceVersion")
-                .then(|| sight.version(store));
+                .then(|| replica_view.version(store));
             let object = read::get(store, seen, kind, &scope.key(kind)?)?;
             return Ok(match (&kind.scale, subresource) {
                 (Some(scale), Subresource::Scale) => {
@@ -138,33 +138,33 @@ fn answer_of(
         Verb::Delete => return Err(Refusal::method_not_allowed()),
         Verb::Update => {
             let key = scope.key(kind)?;
-            let door = call.door(kind, subresource, Operation::Update);
+            let params = call.params(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 let body = call.parse(&["application/json", "application/yaml"])?;
-                return scale::write(store, call, &door, &key, |scale| {
+                return scale::write(store, call, &params, &key, |scale| {
                     scale.clone_from(&body);
                     Ok(())
                 });
             }
             let body = call.object(kind)?;
-            write::replace(store, &door, &key, body)?
+            write::replace(store, &params, &key, body)?
         }
         Verb::Patch => {
             let key = scope.key(kind)?;
-            let door = call.door(kind, subresource, Operation::Update);
+            let params = call.params(kind, subresource, Operation::Update);
             if subresource == Subresource::Scale {
                 let edit = |scale: &mut Value| apply_patch(call, None, scale);
-                return scale::write(store, call, &door, &key, edit);
+                return scale::write(store, call, &params, &key, edit);
             }
-            change(store, call, &door, &key)?
+            change(store, call, &params, &key)?
         }
         Verb::Apply => {
             let key = scope.key(kind)?;
             if subresource == Subresource::Scale {
                 return scale::apply(store, call, kind, &key);
             }
-            let (door, config) = read_apply(call, kind, subresource)?;
-            write::apply(store, &door, &key, config, call.query.flag("force"))?
+            let (params, config) = read_apply(call, kind, subresource)?;
+            write::apply(store, &params, &key, config, call.query.flag("force"))?
         }
     };
     record.name = Some(written.name.clone());
@@ -218,14 +218,14 @@ fn apply_on(
         // The server answers this before it reads the configuration.
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }
-    let (door, config) = read_apply(call, kind, subresource)?;
-    let mut draft = write::draft_apply(moment, &door, key, config, call.query.flag("force"))?;
+    let (params, config) = read_apply(call, kind, subresource)?;
+    let mut draft = write::draft_apply(moment, &params, key, config, call.query.flag("force"))?;
     let mut store = shared.lock();
     if !moment.holds(&store, kind, key) {
         return Ok(None);
     }
     let before = store.version();
-    let written = draft.commit(&mut store, &door);
+    let written = draft.commit(&mut store, &params);
     record.committed = (store.version() > before).then(|| store.version());
     Ok(Some(show_written(&store, kind, form, written?)))
 }
@@ -234,13 +234,13 @@ fn read_apply(
     call: &Call,
     kind: &Arc<Kind>,
     subresource: Subresource,
-) -> Result<(Door, Value), Refusal> {
-    let door = call.door(kind, subresource, Operation::Apply);
+) -> Result<(WriteParams, Value), Refusal> {
+    let params = call.params(kind, subresource, Operation::Apply);
     let mut config = call.parse(&[patch::APPLY])?;
     object::whole_numbers(&mut config);
     check_applied(kind, &config)?;
     check_object(kind, &config)?;
-    Ok((door, config))
+    Ok((params, config))
 }
 
 /// Removes the name from the path of a creation: a real server creates a custom resource at the path of any object.
@@ -346,7 +346,7 @@ fn create(
     kind: &Arc<Kind>,
     scope: &Scope,
 ) -> Result<Written, Refusal> {
-    let door = call.door(kind, Subresource::None, Operation::Update);
+    let params = call.params(kind, Subresource::None, Operation::Update);
     let body = call.object(kind)?;
     let namespace = match (&scope.namespace, kind.namespaced) {
         (Some(namespace), _) => namespace.as_str(),
@@ -355,7 +355,7 @@ fn create(
             return Err(Refusal::unknown_path());
         }
     };
-    write::create(store, &door, namespace, body)
+    write::create(store, &params, namespace, body)
 }
 
 /// Checks that a configuration is one of this kind.
@@ -381,8 +381,13 @@ fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
 }
 
 /// Patches an object by any method but server-side apply.
-fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Written, Refusal> {
-    let kind = &*door.kind;
+fn change(
+    store: &mut Store,
+    call: &Call,
+    params: &WriteParams,
+    key: &Key,
+) -> Result<Written, Refusal> {
+    let kind = &*params.kind;
     let Some(old) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
@@ -415,8 +420,8 @@ fn change(store: &mut Store, call: &Call, door: &Door, key: &Key) -> Result<Writ
     write::check_address(kind, key, &new)
         .and_then(|()| Precondition::of(&new).check_version(kind, &old))
         .and_then(|()| another.map_or(Ok(()), Err))
-        .map_err(|refusal| write::warn(door, &new, refusal))?;
-    write::update(store, door, &old, new)
+        .map_err(|refusal| write::warn(params, &new, refusal))?;
+    write::update(store, params, &old, new)
 }
 
 /// Returns the error for a patch that changes the version of a custom resource.

@@ -14,7 +14,7 @@ use crate::api::{
     patch,
     refusal::{Cause, Refusal, Subject},
     store::{Key, Store},
-    write::{self, Door, Precondition, Subresource},
+    write::{self, Precondition, Subresource, WriteParams},
 };
 
 /// Applies a scale that sets the number of replicas and nothing else.
@@ -27,7 +27,7 @@ pub(super) fn apply(
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
-    let door = call.door(kind, Subresource::Scale, Operation::Apply);
+    let params = call.params(kind, Subresource::Scale, Operation::Apply);
     let mut config = call.parse(&[patch::APPLY])?;
     object::whole_numbers(&mut config);
     let Some(old) = convert::current(store, kind, key) else {
@@ -76,7 +76,7 @@ pub(super) fn apply(
     check_replicas(key, replicas)?;
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
-    let written = write::apply_scale(store, &door, &old, replicas, force)?;
+    let written = write::apply_scale(store, &params, &old, replicas, force)?;
     Ok(Answer::ok(scale.of(&written.read())))
 }
 
@@ -84,11 +84,11 @@ pub(super) fn apply(
 pub(super) fn write(
     store: &mut Store,
     call: &Call,
-    door: &Door,
+    params: &WriteParams,
     key: &Key,
     edit: impl FnOnce(&mut Value) -> Result<(), Refusal>,
 ) -> Result<Answer, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
@@ -102,7 +102,7 @@ pub(super) fn write(
         // These formats do not tell `1.0` from `1`.
         object::whole_numbers(&mut shown);
     }
-    let replicas = read_replicas(door, &shown)?;
+    let replicas = read_replicas(params, &shown)?;
     write::check_address(kind, key, &shown)?;
     Precondition::of(&shown).check_version(kind, &old)?;
     if kind.origin == Origin::BuiltIn {
@@ -112,11 +112,11 @@ pub(super) fn write(
     let path: Vec<_> = scale.spec_replicas.iter().map(String::as_str).collect();
     let mut new = old.clone();
     object::put(&mut new, &path, replicas.into());
-    let written = write::update(store, door, &old, new)?;
+    let written = write::update(store, params, &old, new)?;
     Ok(Answer::ok(scale.of(&written.object.read())))
 }
 
-fn read_replicas(door: &Door, scale: &Value) -> Result<i64, Refusal> {
+fn read_replicas(params: &WriteParams, scale: &Value) -> Result<i64, Refusal> {
     let replicas = object::at(scale, &["spec", "replicas"]).unwrap_or(&Value::Null);
     if replicas.is_null() {
         return Ok(0);
@@ -133,8 +133,8 @@ fn read_replicas(door: &Door, scale: &Value) -> Result<i64, Refusal> {
     let why = format!(
         "json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32"
     );
-    Err(match door.kind.origin {
-        _ if door.is_patch => Refusal::undecodable_patch(scale, &why),
+    Err(match params.kind.origin {
+        _ if params.is_patch => Refusal::undecodable_patch(scale, &why),
         Origin::BuiltIn => Refusal::bad_request(format!(
             "Scale in version \"v1\" cannot be handled as a Scale: {why}"
         )),

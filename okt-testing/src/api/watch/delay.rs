@@ -7,40 +7,40 @@ use tokio::time::Instant;
 use super::{Watch, pending::Pending, seen::Seen};
 use crate::api::{
     convert::stored_id,
-    faults::{Delivery, EventKind, Twist},
+    faults::{Delivery, EventFault, EventKind},
 };
 
 impl Watch {
     /// Determines the faults of an event, and sends it unless they delay it.
-    pub(super) fn judge(&mut self, seen: Seen) {
+    pub(super) fn schedule(&mut self, seen: Seen) {
         if seen.is_judged {
             return self.send(&seen, None);
         }
         let resource = stored_id(&self.lens.kind);
-        let fate = self.audience.shared.book().fate(&Delivery {
+        let event_faults = self.audience.shared.book().event_faults(&Delivery {
             client: &self.audience.client,
-            replica: self.audience.sight.name(),
+            replica: self.audience.replica_view.name(),
             resource: &resource,
             namespace: &seen.key.namespace,
             name: &seen.key.name,
             kind: seen.kind,
         });
-        let opens = later(Instant::now(), fate.lag);
-        let merges = match fate.twist {
-            Some(Twist::Merged(within)) if !self.closed => Some(later(opens, within)),
+        let opens = later(Instant::now(), event_faults.lag);
+        let merges = match event_faults.change {
+            Some(EventFault::Merged(within)) if !self.closed => Some(later(opens, within)),
             _ => None,
         };
-        let is_open = fate.lag.is_zero() && fate.held.is_empty();
+        let is_open = event_faults.lag.is_zero() && event_faults.held.is_empty();
         if is_open && merges.is_none() {
-            return self.send(&seen, fate.twist);
+            return self.send(&seen, event_faults.change);
         }
         self.pending = Some(Pending {
             seen,
             opens,
-            held: fate.held,
+            held: event_faults.held,
             is_open,
             merges,
-            twist: fate.twist,
+            change: event_faults.change,
         });
         self.merge_pending();
     }
@@ -89,7 +89,7 @@ impl Watch {
             }
         }
         if let Some(pending) = self.pending.take() {
-            self.send(&pending.seen, pending.twist);
+            self.send(&pending.seen, pending.change);
         }
     }
 }

@@ -3,7 +3,7 @@
 use tokio::time::{self, Instant};
 
 use super::seen::Seen;
-use crate::api::faults::{Hold, Twist};
+use crate::api::faults::{EventFault, Hold};
 
 /// A delayed event.
 pub(super) struct Pending {
@@ -15,7 +15,7 @@ pub(super) struct Pending {
     pub(super) is_open: bool,
     /// The time until which it waits for the next event of its object.
     pub(super) merges: Option<Instant>,
-    pub(super) twist: Option<Twist>,
+    pub(super) change: Option<EventFault>,
 }
 
 impl Pending {

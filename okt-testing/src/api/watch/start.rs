@@ -42,7 +42,7 @@ impl Watch {
         let newest = if text.is_empty() {
             store.version()
         } else {
-            audience.sight.version(store)
+            audience.replica_view.version(store)
         };
         let mut after = version;
         let mut inbox = VecDeque::new();
@@ -68,7 +68,7 @@ impl Watch {
             .filter(|&seconds| seconds > 0)
             .map(|seconds| now + Duration::from_secs(seconds.min(86_400)));
         Ok(Self {
-            endings: audience.sight.endings(),
+            endings: audience.replica_view.endings(),
             audience,
             after,
             told: after,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Door, Subresource};
+use super::{Subresource, WriteParams};
 use crate::api::{
     builtin,
     kind::{Kind, KindId, Origin},
@@ -18,8 +18,12 @@ const SIZE_LIMIT: usize = 1_572_864;
 const MESSAGE_LIMIT: usize = 2_097_152;
 
 /// Checks metadata, schema and rules, in the order of the server.
-pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<(), Refusal> {
-    let kind = &*door.kind;
+pub(super) fn check(
+    params: &WriteParams,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), Refusal> {
+    let kind = &*params.kind;
     if object::depth(object) > object::DEPTH_LIMIT {
         return Err(Refusal::too_deep());
     }
@@ -35,7 +39,7 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
         }
         schema::validate_lists(&kind.schema, object, "", &mut causes);
     } else {
-        check_fields(door, object, old, &mut causes);
+        check_fields(params, object, old, &mut causes);
     }
     let blocking = causes.iter().any(|cause| {
         matches!(
@@ -77,20 +81,25 @@ pub(super) fn check(door: &Door, object: &Value, old: Option<&Value>) -> Result<
 }
 
 /// Checks metadata and schema.
-fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let kind = &*door.kind;
+fn check_fields(
+    params: &WriteParams,
+    object: &Value,
+    old: Option<&Value>,
+    causes: &mut Vec<Cause>,
+) {
+    let kind = &*params.kind;
     rules::check_metadata(kind, object, causes);
     if let Some(old) = old {
         rules::check_kept(old, object, causes);
         // A server runs this check twice and reports its errors twice.
         rules::check_kept(old, object, causes);
-        if door.subresource != Subresource::Status {
+        if params.subresource != Subresource::Status {
             builtin::check_kept_fields(kind, old, object, causes);
         }
     }
     let is_null = |object: &Value| object.get("status").is_some_and(Value::is_null);
     let had_none = old.is_some_and(|old| old.get("status").is_none_or(Value::is_null));
-    if door.subresource == Subresource::Status && is_null(object) && had_none {
+    if params.subresource == Subresource::Status && is_null(object) && had_none {
         // A null that replaces a missing status is no change, so it is not checked.
         let mut rest = object.clone();
         object::fields(&mut rest).remove("status");
@@ -98,7 +107,7 @@ fn check_fields(door: &Door, object: &Value, old: Option<&Value>, causes: &mut V
     } else {
         schema::validate(&kind.schema, object, old, "", causes);
     }
-    if door.subresource == Subresource::Status {
+    if params.subresource == Subresource::Status {
         causes.iter_mut().for_each(Cause::shorten_to_status);
     }
     if kind.origin == Origin::Crd

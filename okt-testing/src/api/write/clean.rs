@@ -3,7 +3,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use super::{Door, UnknownFields};
+use super::{UnknownFields, WriteParams};
 use crate::api::{
     apply::Operation,
     builtin,
@@ -14,9 +14,9 @@ use crate::api::{
 };
 
 /// Removes undeclared fields and fills in defaults.
-pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    let kind = &*door.kind;
-    if kind.origin == Origin::Crd && door.manager.operation == Operation::Apply {
+pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<String>, Refusal> {
+    let kind = &*params.kind;
+    if kind.origin == Origin::Crd && params.manager.operation == Operation::Apply {
         // The result of an apply is checked unchanged.
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
@@ -25,7 +25,7 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         // The schema does not apply to another kind.
         let unknown = prune_metadata(&kind.schema, object);
         object::tidy_metadata(object);
-        return complain(door, object, &unknown);
+        return complain(params, object, &unknown);
     }
     let mut unknown = schema::prune(&kind.schema, object).dropped;
     if kind.origin == Origin::BuiltIn {
@@ -45,7 +45,7 @@ pub(super) fn clean(door: &Door, object: &mut Value) -> Result<Vec<String>, Refu
         builtin::fill(&kind.kind, object);
     }
     schema::apply_defaults(&kind.schema, object);
-    complain(door, object, &unknown)
+    complain(params, object, &unknown)
 }
 
 /// Removes the undeclared fields of the metadata and returns their paths.
@@ -60,21 +60,27 @@ fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
 }
 
 /// Returns the warnings or the refusal for undeclared and duplicate fields.
-fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<String>, Refusal> {
-    let kind = &*door.kind;
-    if (unknown.is_empty() && door.twins.is_empty()) || door.manager.operation == Operation::Apply {
+fn complain(
+    params: &WriteParams,
+    object: &Value,
+    unknown: &[String],
+) -> Result<Vec<String>, Refusal> {
+    let kind = &*params.kind;
+    if (unknown.is_empty() && params.duplicates.is_empty())
+        || params.manager.operation == Operation::Apply
+    {
         return Ok(Vec::new());
     }
-    let twins = door.twins.iter();
-    let twins = twins.map(|path| format!("duplicate field \"{path}\""));
+    let duplicates = params.duplicates.iter();
+    let duplicates = duplicates.map(|path| format!("duplicate field \"{path}\""));
     let unknown = unknown
         .iter()
         .map(|path| format!("unknown field \"{path}\""));
-    let found: Vec<_> = twins.chain(unknown).collect();
-    match door.unknown_fields {
+    let found: Vec<_> = duplicates.chain(unknown).collect();
+    match params.unknown_fields {
         UnknownFields::Ignore => Ok(Vec::new()),
         UnknownFields::Warn => Ok(found),
-        UnknownFields::Refuse if door.is_patch => {
+        UnknownFields::Refuse if params.is_patch => {
             let why = format!("strict decoding error: {}", found.join(", "));
             Err(Refusal::undecodable_patch(object, &why))
         }
@@ -89,8 +95,8 @@ fn complain(door: &Door, object: &Value, unknown: &[String]) -> Result<Vec<Strin
 }
 
 /// Adds the warnings of the body to a refusal; a server reads the body first.
-pub(crate) fn warn(door: &Door, body: &Value, refusal: Refusal) -> Refusal {
-    match clean(door, &mut body.clone()) {
+pub(crate) fn warn(params: &WriteParams, body: &Value, refusal: Refusal) -> Refusal {
+    match clean(params, &mut body.clone()) {
         Ok(warnings) => refusal.warned(&warnings),
         Err(worse) => worse,
     }

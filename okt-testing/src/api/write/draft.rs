@@ -5,7 +5,7 @@ use std::{mem, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Door, Precondition, Subresource, Written, check_address,
+    Precondition, Subresource, WriteParams, Written, check_address,
     clean::clean,
     finish::{Outcome, commit_update, finish_create, finish_update},
     isolate, place, scene,
@@ -66,10 +66,14 @@ impl Draft {
     /// Commits the draft; its [`Moment`] must still hold.
     ///
     /// The caller can drop the rest of the draft after it unlocks the store.
-    pub(crate) fn commit(&mut self, store: &mut Store, door: &Door) -> Result<Written, Refusal> {
+    pub(crate) fn commit(
+        &mut self,
+        store: &mut Store,
+        params: &WriteParams,
+    ) -> Result<Written, Refusal> {
         let object = match &self.old {
-            Some((old, outcome)) => commit_update(store, door, old, &mut self.new, *outcome)?,
-            None => finish_create(store, door, mem::take(&mut self.new))?,
+            Some((old, outcome)) => commit_update(store, params, old, &mut self.new, *outcome)?,
+            None => finish_create(store, params, mem::take(&mut self.new))?,
         };
         Ok(Written {
             name: mem::take(&mut self.name),
@@ -83,44 +87,44 @@ impl Draft {
 /// Applies a configuration; creates the object if there is none.
 pub(crate) fn apply(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     key: &Key,
     config: Value,
     force: bool,
 ) -> Result<Written, Refusal> {
-    let moment = Moment::of(store, &door.kind, key);
-    draft_apply(&moment, door, key, config, force)?.commit(store, door)
+    let moment = Moment::of(store, &params.kind, key);
+    draft_apply(&moment, params, key, config, force)?.commit(store, params)
 }
 
 /// Applies a number of replicas through the scale of an existing object.
 pub(crate) fn apply_scale(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     old: &Value,
     replicas: (&[String], i64),
     force: bool,
 ) -> Result<Arc<Stored>, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     let (api_version, now) = (kind.api_version(), store.clock.text());
     let scene = scene(kind, &api_version, &now);
-    let mut new = apply::apply_scale(scene, old, replicas, &door.manager, force)?;
-    let outcome = finish_update(door, old, &mut new, false)?;
-    commit_update(store, door, old, &mut new, outcome)
+    let mut new = apply::apply_scale(scene, old, replicas, &params.manager, force)?;
+    let outcome = finish_update(params, old, &mut new, false)?;
+    commit_update(store, params, old, &mut new, outcome)
 }
 
 /// Prepares an apply, which is most of its work and needs no store.
 pub(crate) fn draft_apply(
     moment: &Moment,
-    door: &Door,
+    params: &WriteParams,
     key: &Key,
     config: Value,
     force: bool,
 ) -> Result<Draft, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     let precondition = Precondition::of(&config);
     let old = moment.stored.as_ref();
     let old = old.map(|old| convert::present(kind, old).read());
-    if old.is_none() && door.subresource != Subresource::None && !kind.creates_on_update {
+    if old.is_none() && params.subresource != Subresource::None && !kind.creates_on_update {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     }
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
@@ -130,7 +134,7 @@ pub(crate) fn draft_apply(
     let scene = scene(kind, &api_version, &moment.now);
     let address = check_address(kind, key, &config);
     let old = old.map(Bare::of);
-    let mut new = apply::apply(scene, old.as_ref(), config, &door.manager, force)?;
+    let mut new = apply::apply(scene, old.as_ref(), config, &params.manager, force)?;
     let old = old.map(Bare::whole);
     address?;
     if object::name(&new).is_empty() {
@@ -152,7 +156,7 @@ pub(crate) fn draft_apply(
         // Here the uid is a field like any other, and immutable.
         metadata.insert("uid".to_owned(), precondition.uid.clone().into());
     }
-    if old.is_none() && door.dry_run && !precondition.version.is_empty() {
+    if old.is_none() && params.dry_run && !precondition.version.is_empty() {
         // Only a stored object gets a new version.
         metadata.insert(
             "resourceVersion".to_owned(),
@@ -161,13 +165,13 @@ pub(crate) fn draft_apply(
     }
     metadata.insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut new);
-    let warnings = clean(door, &mut new)?;
+    let warnings = clean(params, &mut new)?;
     let old = match old {
         None => None,
         Some(old) => {
             precondition.check_version(kind, &old)?;
-            isolate(kind, door.subresource, &old, &mut new);
-            let outcome = finish_update(door, &old, &mut new, false)?;
+            isolate(kind, params.subresource, &old, &mut new);
+            let outcome = finish_update(params, &old, &mut new, false)?;
             Some((old, outcome))
         }
     };

@@ -5,7 +5,7 @@ use std::{mem, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    Door, Subresource,
+    Subresource, WriteParams,
     check::{check, check_crd_update, check_namespace},
     shown::{check_readable, hide, reread},
 };
@@ -23,10 +23,10 @@ use crate::api::{
 /// Validates and commits a new object.
 pub(super) fn finish_create(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     mut object: Value,
 ) -> Result<Arc<Stored>, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     let name = object::name(&object).to_owned();
     let namespace = object::namespace(&object).to_owned();
     check_namespace(store, kind, &namespace, &name)?;
@@ -56,12 +56,12 @@ pub(super) fn finish_create(
         metadata.insert("generation".to_owned(), 1.into());
     }
     let declared = initialise(store, kind, &mut object, &now)?;
-    check(door, &object, None)?;
+    check(params, &object, None)?;
     let mut object = convert::absorb(kind, object);
-    let hides = hide(door, &mut object);
+    let hides = hide(params, &mut object);
     let id = stored_id(kind);
     let key = Key::of(&object);
-    if !object::version(&object).is_empty() && !door.dry_run {
+    if !object::version(&object).is_empty() && !params.dry_run {
         return Err(Refusal::new(
             500,
             "",
@@ -72,7 +72,7 @@ pub(super) fn finish_create(
         let deleting = object::is_deleting(&found.read());
         return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
-    if door.dry_run {
+    if params.dry_run {
         return Ok(convert::present(kind, &Arc::new(Stored::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
@@ -126,12 +126,12 @@ pub(super) struct Outcome {
 ///
 /// `rewritten` says that a field which counts for the generation was written in another form than it is stored.
 pub(super) fn finish_update(
-    door: &Door,
+    params: &WriteParams,
     old: &Value,
     new: &mut Value,
     rewritten: bool,
 ) -> Result<Outcome, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
         check_crd_update(kind, old, new)?;
@@ -139,7 +139,7 @@ pub(super) fn finish_update(
         let stored = object::at(new, &["status", "storedVersions"]).cloned();
         let status = old.get("status").cloned();
         object::set(object::fields(new), "status", status);
-        if door.subresource == Subresource::Status {
+        if params.subresource == Subresource::Status {
             crd::set_stored(new, stored.unwrap_or_default());
         } else {
             crd::note_stored(new);
@@ -147,11 +147,11 @@ pub(super) fn finish_update(
             crd::complete(new);
         }
     }
-    let counted = rewritten || !kind.same_content(old, new) || is_rollout(door, old, new);
+    let counted = rewritten || !kind.same_content(old, new) || is_rollout(params, old, new);
     if kind.has_generation && counted {
         object::raise_generation(new);
     }
-    check(door, new, Some(old))?;
+    check(params, new, Some(old))?;
     let same = is_same(old, new);
     if same {
         // A change of the times of entries alone is no change.
@@ -167,19 +167,19 @@ pub(super) fn finish_update(
     Ok(Outcome {
         same,
         removes,
-        hides: !removes && hide(door, new),
+        hides: !removes && hide(params, new),
     })
 }
 
 /// Commits a prepared state.
 pub(super) fn commit_update(
     store: &mut Store,
-    door: &Door,
+    params: &WriteParams,
     old: &Value,
     new: &mut Value,
     outcome: Outcome,
 ) -> Result<Arc<Stored>, Refusal> {
-    let kind = &*door.kind;
+    let kind = &*params.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
     // A write to an object whose written form differs from the one that is read is always a change.
     let unchanged = !store.is_hiding(&id, &key) && is_stored_so(store, kind, new, outcome);
@@ -188,14 +188,14 @@ pub(super) fn commit_update(
     }
     if outcome.removes {
         // The last state is the stored one; the change that removes the object appears only in the answer.
-        if !door.dry_run {
+        if !params.dry_run {
             let mut last = convert::stored_form(store, kind, old);
             let last = store.remove(&id, &mut last);
-            delete::after_removal(store, &door.kind, &last);
+            delete::after_removal(store, &params.kind, &last);
         }
         return Ok(Arc::new(Stored::new(new)));
     }
-    if door.dry_run {
+    if params.dry_run {
         return Ok(convert::present(kind, &Arc::new(Stored::new(new))));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
@@ -263,10 +263,10 @@ fn keep_metadata(old: &Value, new: &mut Value) {
 }
 
 /// Whether the annotations of a Deployment change, which counts for its generation.
-fn is_rollout(door: &Door, old: &Value, new: &Value) -> bool {
+fn is_rollout(params: &WriteParams, old: &Value, new: &Value) -> bool {
     let path = ["metadata", "annotations"];
-    door.kind.is("apps", "deployments")
-        && door.subresource == Subresource::None
+    params.kind.is("apps", "deployments")
+        && params.subresource == Subresource::None
         && object::at(old, &path) != object::at(new, &path)
 }
 

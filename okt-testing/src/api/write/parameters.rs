@@ -1,4 +1,4 @@
-//! [`Door`]: the parameters of a write.
+//! [`WriteParams`]: the parameters of a write.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::api::{apply::Manager, kind::Kind};
 
 /// The parameters of a write.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct WriteParams {
     pub(crate) kind: Arc<Kind>,
     pub(crate) subresource: Subresource,
     pub(crate) manager: Manager,
@@ -15,7 +15,7 @@ pub(crate) struct Door {
     pub(crate) is_patch: bool,
     pub(crate) unknown_fields: UnknownFields,
     /// The duplicate fields of the body.
-    pub(crate) twins: Vec<String>,
+    pub(crate) duplicates: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

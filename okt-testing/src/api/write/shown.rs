@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Door, Subresource};
+use super::{Subresource, WriteParams};
 use crate::api::{
     apply::Operation,
     convert,
@@ -16,21 +16,21 @@ use crate::api::{
 };
 
 /// Converts an object to the form that is read, and returns whether that differs from the written one.
-pub(super) fn hide(door: &Door, object: &mut Value) -> bool {
-    if door.kind.origin == Origin::BuiltIn {
-        return schema::nulls_to_texts(&door.kind.schema, object, true);
+pub(super) fn hide(params: &WriteParams, object: &mut Value) -> bool {
+    if params.kind.origin == Origin::BuiltIn {
+        return schema::nulls_to_texts(&params.kind.schema, object, true);
     }
     // Other writes start from the form that is read.
-    let may_differ = door.manager.operation == Operation::Apply
-        || !door.kind.is_stored
-        || door.subresource == Subresource::Scale
+    let may_differ = params.manager.operation == Operation::Apply
+        || !params.kind.is_stored
+        || params.subresource == Subresource::Scale
         || object.get("status").is_none();
     if !may_differ {
         return false;
     }
     // The entries are as large as the rest of the object, and are read unchanged.
     let entries = object::metadata(object).remove("managedFields");
-    let hides = show(&door.kind, object);
+    let hides = show(&params.kind, object);
     object::set(object::metadata(object), "managedFields", entries);
     hides
 }

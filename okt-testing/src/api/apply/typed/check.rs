@@ -11,15 +11,21 @@ use crate::api::{
 
 /// Whether a list may hold items with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twins {
+pub(crate) enum DuplicateFields {
     Allowed,
     Refused,
 }
 
 /// Returns the reasons why a value cannot be applied; empty if it can.
-pub(crate) fn check(shape: Shape<'_>, value: &Value, twins: Twins) -> Vec<String> {
+pub(crate) fn check(shape: Shape<'_>, value: &Value, duplicates: DuplicateFields) -> Vec<String> {
     let mut errors = Vec::new();
-    walk(shape, value, (false, twins), &mut Vec::new(), &mut errors);
+    walk(
+        shape,
+        value,
+        (false, duplicates),
+        &mut Vec::new(),
+        &mut errors,
+    );
     errors
 }
 
@@ -27,7 +33,7 @@ pub(crate) fn check(shape: Shape<'_>, value: &Value, twins: Twins) -> Vec<String
 fn walk(
     shape: Shape<'_>,
     value: &Value,
-    (open, twins): (bool, Twins),
+    (open, duplicates): (bool, DuplicateFields),
     path: &mut Vec<Step>,
     errors: &mut Vec<String>,
 ) {
@@ -52,7 +58,13 @@ fn walk(
                     path.push(Step::field(key));
                     let declared = is_named(shape, key) || takes(shape, open);
                     if declared {
-                        walk(field_shape(shape, key), value, (open, twins), path, errors);
+                        walk(
+                            field_shape(shape, key),
+                            value,
+                            (open, duplicates),
+                            path,
+                            errors,
+                        );
                     } else {
                         errors.push(format!("{}: field not declared in schema", show(path)));
                     }
@@ -74,7 +86,7 @@ fn walk(
                         None => path.push(Step::index(index)),
                         Some(list) => match step_to(shape, list, item) {
                             Ok(step) => {
-                                if seen.contains(&step) && twins == Twins::Refused {
+                                if seen.contains(&step) && duplicates == DuplicateFields::Refused {
                                     let what = format!("duplicate entries for key {step}");
                                     errors.push(format!("{}: {what}", show(path)));
                                 }
@@ -87,7 +99,7 @@ fn walk(
                             }
                         },
                     }
-                    walk(item_shape(shape), item, (open, twins), path, errors);
+                    walk(item_shape(shape), item, (open, duplicates), path, errors);
                     path.pop();
                 }
             }

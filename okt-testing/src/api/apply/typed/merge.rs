@@ -79,9 +79,9 @@ fn overlay_items(
     let mut merged = Vec::with_capacity(live.len().max(config.len()));
     // Duplicates in the live list are replaced by the configuration, not merged with it.
     let counterpart = |step: &Step| -> Option<&Value> {
-        let mut twins = live_steps.iter().filter(|other| *other == step);
-        twins.next()?;
-        if twins.next().is_some() {
+        let mut duplicates = live_steps.iter().filter(|other| *other == step);
+        duplicates.next()?;
+        if duplicates.next().is_some() {
             return Some(&Value::Null);
         }
         live.get(place_in(&live_steps, step)?)

@@ -32,7 +32,7 @@ pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes:
             }
         }
         Value::Array(items) => {
-            check_twins(schema, items, path, causes);
+            check_duplicates(schema, items, path, causes);
             for (index, item) in items.iter().enumerate() {
                 if let Some(below) = &schema.items {
                     validate_lists(below, item, &format!("{path}[{index}]"), causes);
@@ -43,7 +43,7 @@ pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes:
     }
 }
 
-fn check_twins(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
     if let ListType::Map(_) = &schema.list
         && let Some(index) = items
             .iter()

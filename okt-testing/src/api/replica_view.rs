@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The view of one replica.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct ReplicaView {
     name: String,
     view: watch::Sender<View>,
 }
@@ -72,7 +72,7 @@ impl View {
     }
 }
 
-impl Sight {
+impl ReplicaView {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
