@@ -37,7 +37,7 @@ pub(crate) struct Serve {
 }
 
 /// An object of a file.
-struct Object {
+struct FileObject {
     /// The file and the number of the document, for messages.
     place: String,
     value: Value,
@@ -70,7 +70,7 @@ impl Serve {
             }
         }
         let stopped = stop().map_err(|error| format!("cannot wait for Ctrl-C: {error}"))?;
-        let written = Written::at(&self.kubeconfig, &served)?;
+        let written = WrittenFile::at(&self.kubeconfig, &served)?;
         print(&report(&served, &written, &made));
         stopped.await;
         Ok(())
@@ -93,9 +93,9 @@ fn stop() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// The kubeconfig, which is removed with this value.
-struct Written(PathBuf);
+struct WrittenFile(PathBuf);
 
-impl Written {
+impl WrittenFile {
     fn at(path: &Path, served: &Served) -> Result<Self, String> {
         (served.write_kubeconfig(path)).map_err(|error| error.to_string())?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -103,14 +103,14 @@ impl Written {
     }
 }
 
-impl Drop for Written {
+impl Drop for WrittenFile {
     fn drop(&mut self) {
         // A user may have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-fn report(served: &Served, kubeconfig: &Written, made: &[String]) -> String {
+fn report(served: &Served, kubeconfig: &WrittenFile, made: &[String]) -> String {
     let made = match made {
         [] => "It has no objects but the usual namespaces.".to_owned(),
         made => format!("It has: {}.", made.join(", ")),
@@ -129,7 +129,7 @@ To use it, in another terminal:
 }
 
 /// Reads the objects of all files, in order.
-fn read_all(files: &[PathBuf]) -> Result<Vec<Object>, String> {
+fn read_all(files: &[PathBuf]) -> Result<Vec<FileObject>, String> {
     let mut objects = Vec::new();
     for file in files {
         if file == Path::new("-") {
@@ -173,7 +173,7 @@ fn files_in(path: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Reads the documents of a text; a list counts as its items.
-fn read(place: &str, text: &str, objects: &mut Vec<Object>) -> Result<(), String> {
+fn read(place: &str, text: &str, objects: &mut Vec<FileObject>) -> Result<(), String> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)
         .map_err(|error| format!("{place} is no YAML: {error}"))?;
     for (index, value) in documents.into_iter().enumerate() {
@@ -183,19 +183,19 @@ fn read(place: &str, text: &str, objects: &mut Vec<Object>) -> Result<(), String
             Value::Object(mut list) if list.contains_key("items") => {
                 let items = list.remove("items").unwrap_or_default();
                 let items = items.as_array().cloned().unwrap_or_default();
-                objects.extend(items.into_iter().map(|value| Object {
+                objects.extend(items.into_iter().map(|value| FileObject {
                     place: place.clone(),
                     value,
                 }));
             }
-            value => objects.push(Object { place, value }),
+            value => objects.push(FileObject { place, value }),
         }
     }
     Ok(())
 }
 
 /// Applies the objects, those that others need first; returns how many of each kind there are.
-async fn apply_all(client: &Client, mut objects: Vec<Object>) -> Result<Vec<String>, String> {
+async fn apply_all(client: &Client, mut objects: Vec<FileObject>) -> Result<Vec<String>, String> {
     objects.sort_by_key(|object| match object.value["kind"].as_str() {
         Some("CustomResourceDefinition") => 0,
         Some("Namespace") => 1,

@@ -13,23 +13,23 @@ use crate::output::print;
 ///
 /// The messages are those of the compiler. Graphs that a `macro_rules!` writes are not found.
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckCommand {
     #[command(flatten)]
     crates: Crates,
     /// How the mistakes are printed.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    format: CheckFormat,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum CheckFormat {
     /// With the source lines, as rustc prints them.
     Text,
     /// An array of objects: `code`, `message`, `help`, `file`, and the first `line` and `column` and the end, from 1.
     Json,
 }
 
-impl Check {
+impl CheckCommand {
     /// Prints the mistakes, and returns an error if there are any.
     pub(crate) fn run(&self) -> Result<(), String> {
         let files = self.crates.read()?;
@@ -40,8 +40,8 @@ impl Check {
             found.extend(file.mistakes.iter().map(|it| (file, it)));
         }
         let text = match self.format {
-            Format::Text => text(&found),
-            Format::Json => {
+            CheckFormat::Text => text(&found),
+            CheckFormat::Json => {
                 let all: Vec<Value> = found.iter().map(|(file, it)| as_json(file, it)).collect();
                 format!("{}\n", Value::from(all))
             }

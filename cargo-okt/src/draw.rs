@@ -11,15 +11,15 @@ pub(crate) struct Draw {
     #[command(flatten)]
     crates: Crates,
     /// The language of the drawing.
-    #[arg(long, value_enum, default_value_t = Format::Mermaid)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = DrawFormat::Mermaid)]
+    format: DrawFormat,
     /// The enum, if there are several.
     #[arg(long, value_name = "ENUM")]
     name: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum DrawFormat {
     /// A Mermaid state diagram, which GitHub draws.
     Mermaid,
     /// Graphviz.
@@ -48,10 +48,10 @@ impl Draw {
             }
             drawn.extend(source.graphs(|graph| {
                 let text = match self.format {
-                    Format::Mermaid => graph.mermaid(),
-                    Format::Dot => graph.dot(),
-                    Format::Svg => graph.svg(),
-                    Format::Json => format!("{}\n", graph.json()),
+                    DrawFormat::Mermaid => graph.mermaid(),
+                    DrawFormat::Dot => graph.dot(),
+                    DrawFormat::Svg => graph.svg(),
+                    DrawFormat::Json => format!("{}\n", graph.json()),
                 };
                 (graph.name.to_owned(), text)
             }));
@@ -66,7 +66,7 @@ impl Draw {
                 "there is no such graph; there are {}",
                 names.join(", ")
             )),
-            ([_, _, ..], Format::Svg) => Err(format!(
+            ([_, _, ..], DrawFormat::Svg) => Err(format!(
                 "a picture has one graph; choose with `--name`: {}",
                 names.join(", ")
             )),

@@ -28,15 +28,15 @@ use okt_core::check::Rule;
 use okt_syntax::source::STACK;
 use parking_lot::Mutex;
 
-use crate::name::{Group, Kind, Name};
+use crate::name::{ApiGroup, KindName, Name};
 use crate::output::print;
 use crate::project::Project;
-use crate::source::Source;
+use crate::source::OktSource;
 
 /// Cargo calls `cargo-okt okt ..` for `cargo okt ..`.
 #[derive(Parser)]
 #[command(name = "cargo", bin_name = "cargo")]
-enum Line {
+enum CargoLine {
     Okt(Okt),
 }
 
@@ -45,14 +45,14 @@ enum Line {
 #[command(version)]
 struct Okt {
     #[command(subcommand)]
-    command: Command,
+    command: CargoCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CargoCommand {
     New(New),
     Api(api::Serve),
-    Check(check::Check),
+    Check(check::CheckCommand),
     #[command(name = "graph")]
     Draw(draw::Draw),
     Diff(diff::Diff),
@@ -73,18 +73,18 @@ struct New {
     path: PathBuf,
     /// The kind of the objects that the operator manages [default: from the name, without `-operator`]
     #[arg(long)]
-    kind: Option<Kind>,
+    kind: Option<KindName>,
     /// The API group of that kind, below a domain that you own.
     #[arg(long, default_value = "example.com")]
-    group: Group,
+    group: ApiGroup,
     /// The source of OKT: a version, a checkout, or the URL of a git repository [default: the checkout that this
     /// program was built from]
     #[arg(long, value_name = "VERSION|PATH|URL")]
-    okt: Option<Source>,
+    okt: Option<OktSource>,
 }
 
 fn main() -> ExitCode {
-    let Line::Okt(Okt { command }) = Line::parse();
+    let CargoLine::Okt(Okt { command }) = CargoLine::parse();
     // The parser recurses, and the source of others may be nested deeply.
     let large = thread::Builder::new().stack_size(STACK);
     let command = Mutex::new(Some(command));
@@ -99,14 +99,14 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(command: Command) -> ExitCode {
+fn run(command: CargoCommand) -> ExitCode {
     let done = match command {
-        Command::New(new) => make(new).map(|report| print(&report)),
-        Command::Api(serve) => serve_api(serve),
-        Command::Check(check) => check.run(),
-        Command::Draw(draw) => draw.run(),
-        Command::Diff(diff) => diff.run(),
-        Command::Explain(Explain { code }) => explain(&code),
+        CargoCommand::New(new) => make(new).map(|report| print(&report)),
+        CargoCommand::Api(serve) => serve_api(serve),
+        CargoCommand::Check(check) => check.run(),
+        CargoCommand::Draw(draw) => draw.run(),
+        CargoCommand::Diff(diff) => diff.run(),
+        CargoCommand::Explain(Explain { code }) => explain(&code),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -143,8 +143,8 @@ fn explain(code: &str) -> Result<(), String> {
 fn make(new: New) -> Result<String, String> {
     let path = new.path;
     let name = Name::of(&path)?;
-    let kind = new.kind.map_or_else(|| Kind::named_after(&name), Ok)?;
-    let okt = new.okt.map_or_else(Source::own, Ok)?;
+    let kind = new.kind.map_or_else(|| KindName::named_after(&name), Ok)?;
+    let okt = new.okt.map_or_else(OktSource::own, Ok)?;
     let project = Project {
         name,
         kind,

@@ -123,9 +123,9 @@ impl fmt::Display for Name {
 
 /// The kind of an operator's objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Kind(String);
+pub(crate) struct KindName(String);
 
-impl Kind {
+impl KindName {
     /// Derives the kind from the name of an operator (e.g. `Order` from `order-operator`).
     pub(crate) fn named_after(name: &Name) -> Result<Self, String> {
         let Name(name) = name;
@@ -142,7 +142,7 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for KindName {
     type Err = String;
 
     fn from_str(kind: &str) -> Result<Self, String> {
@@ -163,7 +163,7 @@ impl FromStr for Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for KindName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -171,9 +171,9 @@ impl fmt::Display for Kind {
 
 /// The API group of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Group(String);
+pub(crate) struct ApiGroup(String);
 
-impl FromStr for Group {
+impl FromStr for ApiGroup {
     type Err = String;
 
     fn from_str(group: &str) -> Result<Self, String> {
@@ -205,7 +205,7 @@ impl FromStr for Group {
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for ApiGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use okt_core::names::snake;
 
-use crate::name::{Group, Kind, Name};
-use crate::source::Source;
+use crate::name::{ApiGroup, KindName, Name};
+use crate::source::OktSource;
 use crate::template::{self, FILES};
 
 /// The end of the manifest: it keeps the project out of any workspace around its directory.
@@ -17,9 +17,9 @@ const ALONE: &str = "\n# A workspace of its own, wherever this directory is.\n[w
 /// The names of a project, and its source of OKT.
 pub(crate) struct Project {
     pub(crate) name: Name,
-    pub(crate) kind: Kind,
-    pub(crate) group: Group,
-    pub(crate) okt: Source,
+    pub(crate) kind: KindName,
+    pub(crate) group: ApiGroup,
+    pub(crate) okt: OktSource,
 }
 
 impl Project {

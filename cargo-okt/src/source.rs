@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The source of OKT.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
+pub(crate) enum OktSource {
     /// A directory of this machine, by its absolute path.
     Checkout(String),
     /// The URL of a git repository.
@@ -15,7 +15,7 @@ pub(crate) enum Source {
     Version(String),
 }
 
-impl Source {
+impl OktSource {
     /// Returns the checkout that this program was built from.
     ///
     /// A program that was built from a package or by `cargo install --git` has none: Cargo may delete the directory in
@@ -60,7 +60,7 @@ impl Source {
     }
 }
 
-impl FromStr for Source {
+impl FromStr for OktSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,7 +77,7 @@ impl FromStr for Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for OktSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checkout(place) | Self::Repository(place) => f.write_str(place),

@@ -11,7 +11,7 @@ use crate::error::{Error, chain};
 
 /// The options of kubectl that choose a cluster and a user.
 #[derive(Args)]
-pub(crate) struct Connection {
+pub(crate) struct ClusterOptions {
     /// The kubeconfig file [default: as kubectl, $KUBECONFIG or ~/.kube/config]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct Connection {
     groups: Vec<String>,
 }
 
-impl Connection {
+impl ClusterOptions {
     /// Returns a client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> Result<Client, Error> {
         let unknown = |error: &dyn std::error::Error| {

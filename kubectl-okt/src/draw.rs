@@ -3,7 +3,7 @@
 use okt_core::draw::{EdgeKind, roles};
 use okt_core::{Graph, State, StateId};
 
-use crate::output::{BOLD, FAINT, Table, styled};
+use crate::output::{BOLD, FAINT, TextTable, styled};
 
 /// What is marked in a drawing.
 #[derive(Default)]
@@ -21,7 +21,7 @@ const ON_THE_WAY: &str = "┊";
 
 /// Draws a graph in declaration order.
 pub(crate) fn draw(graph: &Graph<'_>, marks: &Marks) -> String {
-    let mut table = Table::untitled();
+    let mut table = TextTable::untitled();
     for (id, state) in graph.iter() {
         let is_here = marks.at == Some(id);
         let sign = if is_here {

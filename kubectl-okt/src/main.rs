@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::cluster::Connection;
+use crate::cluster::ClusterOptions;
 use crate::commands::complete::Complete;
 use crate::commands::conditions::Conditions;
 use crate::commands::diff::Diff;
@@ -31,31 +31,31 @@ use crate::commands::go::{Go, Retry};
 use crate::commands::graph::ShowGraph;
 use crate::commands::list::List;
 use crate::commands::map::ServeMap;
-use crate::commands::plan::Plan;
+use crate::commands::plan::PlanCommand;
 use crate::commands::steer::{Abandon, Pause, Resume};
 use crate::commands::top::Top;
 use crate::commands::trail::Trail;
 use crate::commands::wait::Wait;
-use crate::commands::why::Why;
+use crate::commands::why::WhyCommand;
 use crate::error::{EXIT_CODES, Error};
 use crate::output::print;
 
 /// See where the objects of OKT operators are on their lifecycle graphs, why, and move them.
 #[derive(Parser)]
 #[command(name = "kubectl-okt", bin_name = "kubectl okt", version, after_help = EXIT_CODES)]
-struct Line {
+struct KubectlLine {
     #[command(flatten)]
-    connection: Connection,
+    connection: ClusterOptions,
     #[command(subcommand)]
-    command: Command,
+    command: OktCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum OktCommand {
     List(List),
     Get(Get),
-    Why(Why),
-    Plan(Plan),
+    Why(WhyCommand),
+    Plan(PlanCommand),
     Go(Go),
     Retry(Retry),
     Pause(Pause),
@@ -81,7 +81,7 @@ enum Command {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(Line::parse()).await {
+    match run(KubectlLine::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", okt_view::plain(&error.to_string()));
@@ -90,49 +90,49 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(line: Line) -> Result<(), Error> {
+async fn run(line: KubectlLine) -> Result<(), Error> {
     let connection = &line.connection;
     match line.command {
-        Command::List(list) => list.run(&connection.client().await?).await,
-        Command::Get(get) => get.run(&connection.client().await?).await,
-        Command::Why(why) => why.run(&connection.client().await?).await,
-        Command::Plan(plan) => plan.run(&connection.client().await?).await,
-        Command::Go(go) => go.run(&connection.client().await?).await,
-        Command::Retry(retry) => retry.run(&connection.client().await?).await,
-        Command::Pause(pause) => pause.run(&connection.client().await?).await,
-        Command::Resume(resume) => resume.run(&connection.client().await?).await,
-        Command::Abandon(abandon) => abandon.run(&connection.client().await?).await,
-        Command::Wait(wait) => wait.run(&connection.client().await?).await,
-        Command::Trail(trail) => trail.run(&connection.client().await?).await,
-        Command::Top(top) => {
+        OktCommand::List(list) => list.run(&connection.client().await?).await,
+        OktCommand::Get(get) => get.run(&connection.client().await?).await,
+        OktCommand::Why(why) => why.run(&connection.client().await?).await,
+        OktCommand::Plan(plan) => plan.run(&connection.client().await?).await,
+        OktCommand::Go(go) => go.run(&connection.client().await?).await,
+        OktCommand::Retry(retry) => retry.run(&connection.client().await?).await,
+        OktCommand::Pause(pause) => pause.run(&connection.client().await?).await,
+        OktCommand::Resume(resume) => resume.run(&connection.client().await?).await,
+        OktCommand::Abandon(abandon) => abandon.run(&connection.client().await?).await,
+        OktCommand::Wait(wait) => wait.run(&connection.client().await?).await,
+        OktCommand::Trail(trail) => trail.run(&connection.client().await?).await,
+        OktCommand::Top(top) => {
             let client = connection.client().await?;
             Box::pin(top.run(&client)).await
         }
-        Command::Map(map) => map.run(&connection.client().await?).await,
-        Command::Graph(graph) => graph.run(&connection.client().await?).await,
-        Command::Diff(diff) if diff.needs_cluster() => {
+        OktCommand::Map(map) => map.run(&connection.client().await?).await,
+        OktCommand::Graph(graph) => graph.run(&connection.client().await?).await,
+        OktCommand::Diff(diff) if diff.needs_cluster() => {
             diff.run(Some(&connection.client().await?)).await
         }
-        Command::Diff(diff) => diff.run(None).await,
-        Command::Conditions(conditions) if conditions.needs_cluster() => {
+        OktCommand::Diff(diff) => diff.run(None).await,
+        OktCommand::Conditions(conditions) if conditions.needs_cluster() => {
             conditions.run(&connection.client().await?).await
         }
-        Command::Conditions(conditions) => conditions.read(),
-        Command::Completion { shell } => {
+        OktCommand::Conditions(conditions) => conditions.read(),
+        OktCommand::Completion { shell } => {
             // kubectl calls a plugin's completion by its own name.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Line::command(), "kubectl-okt", &mut script);
+            clap_complete::generate(shell, &mut KubectlLine::command(), "kubectl-okt", &mut script);
             print(&String::from_utf8_lossy(&script));
             Ok(())
         }
-        Command::Complete(complete) => {
+        OktCommand::Complete(complete) => {
             let client = connection.client().await.ok();
-            complete.run(Line::command(), client.as_ref()).await;
+            complete.run(KubectlLine::command(), client.as_ref()).await;
             Ok(())
         }
-        Command::Man => {
+        OktCommand::Man => {
             let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(Line::command()).render(&mut page);
+            let rendered = clap_mangen::Man::new(KubectlLine::command()).render(&mut page);
             rendered
                 .map_err(|error| Error::Failed(format!("cannot print the man page: {error}")))?;
             print(&String::from_utf8_lossy(&page));

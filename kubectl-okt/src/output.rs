@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// JSON.
     Json,
     /// YAML.
@@ -57,7 +57,7 @@ pub(crate) fn print_value(value: &impl Serialize, is_yaml: bool) -> Result<(), E
 }
 
 /// A table as kubectl prints it: the columns are as wide as their longest cell.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Table {
 /// The space between two columns.
 const GAP: usize = 3;
 
-impl Table {
+impl TextTable {
     /// Creates a table with a line of titles.
     pub(crate) fn new(titles: &[&str]) -> Self {
         let mut table = Self::untitled();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_whatever_their_colours() {
-        let mut table = Table::new(&["NAME", "READY", "STATE"]);
+        let mut table = TextTable::new(&["NAME", "READY", "STATE"]);
         table.row(&["a", &styled(GOOD, "True"), "Running"]);
         table.row(&["longer", "Unknown", ""]);
         let text = anstream::adapter::strip_str(&table.text()).to_string();

@@ -51,11 +51,11 @@ use self::body::BodyPermits;
 pub use self::error::{JournalError, ServeError};
 use self::journal::{Gate, Journal, Opened};
 pub use self::listen::Listen;
-use self::memory::Memory;
+use self::memory::AgentMemory;
 use self::metrics::Metrics;
 pub use self::serve::Bound;
-use self::service::{Access, ServiceState};
-use self::settings::Settings;
+use self::service::{ServiceAccess, ServiceState};
+use self::settings::AgentSettings;
 pub use self::tls::TlsError;
 pub use self::token::TokenError;
 use crate::wire::{AgentInfo, ObjectRef, Owner};
@@ -108,7 +108,7 @@ const COMMANDS: usize = 1024;
 pub struct Agent<W> {
     work: W,
     directory: PathBuf,
-    settings: Settings,
+    settings: AgentSettings,
     token: Option<PathBuf>,
     gate: Gate,
 }
@@ -122,7 +122,7 @@ impl<W: Work> Agent<W> {
         Self {
             work,
             directory: journal_directory.into(),
-            settings: Settings::default(),
+            settings: AgentSettings::default(),
             token: None,
             gate: Box::new(|_| Ok(())),
         }
@@ -331,7 +331,7 @@ pub struct Started {
 impl Started {
     /// Returns the service of the protocol. It asks for no token.
     pub fn router(&self) -> Router {
-        service::router(Arc::clone(&self.service), Access::Open)
+        service::router(Arc::clone(&self.service), ServiceAccess::Open)
     }
 
     /// Stops the agent gracefully: it begins no action any more, and waits for the running one.
@@ -381,13 +381,13 @@ pub fn free(journal_directory: &Path) -> Result<Option<Owner>, JournalError> {
     Ok(owner)
 }
 
-fn open(directory: &Path, gate: Gate) -> Result<(Journal, Memory, Option<Trouble>), JournalError> {
+fn open(directory: &Path, gate: Gate) -> Result<(Journal, AgentMemory, Option<Trouble>), JournalError> {
     Ok(match Journal::open(directory, gate)? {
         Opened::Usable(journal, memory) => (journal, memory, None),
         Opened::Damaged(journal, damage) => {
             tracing::error!(%damage, "the journal is damaged: no action is taken");
             let trouble = Trouble::Damaged(damage.to_string());
-            (journal, Memory::default(), Some(trouble))
+            (journal, AgentMemory::default(), Some(trouble))
         }
     })
 }

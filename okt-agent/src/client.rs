@@ -29,7 +29,7 @@ pub use self::clients::Clients;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::error::ClientError;
 use self::token::Token;
-pub(crate) use self::transport::Reply;
+pub(crate) use self::transport::AgentReply;
 use self::transport::{Ask, Transport};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
@@ -281,7 +281,7 @@ impl Client {
     }
 
     /// Sends a request of the common version. It asks for the agent's versions once.
-    async fn ask_for(&self, ask: Ask) -> Result<Reply, ClientError> {
+    async fn ask_for(&self, ask: Ask) -> Result<AgentReply, ClientError> {
         if !*self.negotiated() {
             let versions = self.versions().await?.versions;
             if !versions.iter().any(|version| version == VERSION) {
@@ -305,7 +305,7 @@ impl Client {
     }
 
     /// Sends a request. An answer that is not a success is an error.
-    async fn send(&self, ask: Ask) -> Result<Reply, ClientError> {
+    async fn send(&self, ask: Ask) -> Result<AgentReply, ClientError> {
         let mut reply = self.exchange(&ask).await?;
         // The token may have changed on disk.
         if reply.status == StatusCode::UNAUTHORIZED && self.token.renew().await? {
@@ -325,7 +325,7 @@ impl Client {
         path: String,
         body: Option<(Bytes, &'static str)>,
         with_token: bool,
-    ) -> Result<Reply, ClientError> {
+    ) -> Result<AgentReply, ClientError> {
         let mut ask = Ask::new(method, path);
         if let Some((body, kind)) = body {
             ask = ask.with(body, kind);
@@ -338,14 +338,14 @@ impl Client {
         self.transport.send(&ask, token, self.timeout).await
     }
 
-    async fn exchange(&self, ask: &Ask) -> Result<Reply, ClientError> {
+    async fn exchange(&self, ask: &Ask) -> Result<AgentReply, ClientError> {
         let token = self.token.header().await?;
         self.transport.send(ask, token, self.timeout).await
     }
 }
 
 /// Decodes an answer in JSON.
-fn json<T: DeserializeOwned>(reply: &Reply) -> Result<T, ClientError> {
+fn json<T: DeserializeOwned>(reply: &AgentReply) -> Result<T, ClientError> {
     serde_json::from_slice(&reply.body).map_err(|error| ClientError::Foreign {
         status: reply.status.as_u16(),
         // The error quotes the body, which may be long.
@@ -373,7 +373,7 @@ fn bounded(mut report: ActionReport) -> ActionReport {
 }
 
 /// Returns the report, if it is about the requested action.
-fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> {
+fn report_of(id: &ActionId, reply: &AgentReply) -> Result<ActionReport, ClientError> {
     let report: ActionReport = json(reply)?;
     if report.id == *id {
         Ok(bounded(report))
@@ -386,7 +386,7 @@ fn report_of(id: &ActionId, reply: &Reply) -> Result<ActionReport, ClientError> 
 }
 
 /// Returns the error of an answer that is not a success.
-fn refusal(reply: &Reply) -> ClientError {
+fn refusal(reply: &AgentReply) -> ClientError {
     match serde_json::from_slice::<Problem>(&reply.body) {
         Ok(problem) => ClientError::Refused(Problem {
             detail: cut(problem.detail),

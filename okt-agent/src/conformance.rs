@@ -172,7 +172,7 @@ impl From<Stop> for Verdict {
 type Checked<'a> = Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
 
 /// A rule and its check.
-struct Check {
+struct AgentCheck {
     name: &'static str,
     rule: &'static str,
     run: for<'a> fn(&'a mut World<'_>) -> Checked<'a>,
@@ -181,7 +181,7 @@ struct Check {
 macro_rules! checks {
     ($( $name:literal, $rule:literal => $module:ident::$function:ident; )*) => {
         /// All checks. Those that change the agent's owner come last.
-        const CHECKS: &[Check] = &[ $( Check {
+        const CHECKS: &[AgentCheck] = &[ $( AgentCheck {
             name: $name,
             rule: $rule,
             run: |world| Box::pin($module::$function(world)),

@@ -67,7 +67,7 @@ pub use self::results::{
     StartResult, Stored, WriteError,
 };
 pub use self::time::Time;
-use self::work::{Stage, Work};
+use self::work::{WorkStage, StateWork};
 pub use self::writes::LastWrite;
 use self::writes::Writes;
 use crate::facts::{LifecycleFacts, Observed};
@@ -102,7 +102,7 @@ pub struct Machine {
     /// The operator's own writes.
     writes: Writes,
     /// The work of the state on record.
-    work: Work,
+    work: StateWork,
     /// The observations of the application.
     observation: ObservationMemory,
     /// The runs of the pass.
@@ -258,7 +258,7 @@ impl Machine {
     /// Returns whether the handler answered `Wait` and is not called again yet.
     pub fn waits_for_call(&self) -> bool {
         let stage = self.work.run.map(|run| run.stage);
-        matches!(stage, Some(Stage::Waiting { asked: true, .. }))
+        matches!(stage, Some(WorkStage::Waiting { asked: true, .. }))
     }
 
     /// Returns whether an operator that shuts down waits for the object, by the last decision to rest, or because a task

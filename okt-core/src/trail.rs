@@ -27,13 +27,13 @@ pub const LIMIT: usize = 512;
 /// ```
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trail {
-    steps: Vec<Step>,
+    steps: Vec<TrailStep>,
     ended: bool,
 }
 
 /// A state, or a loop that repeated several times in a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Step {
+enum TrailStep {
     State(String),
     Loop { round: Vec<String>, times: u32 },
 }
@@ -44,7 +44,7 @@ impl Trail {
         self.ended = false;
         // Everything before the new state is history now, and may be folded.
         while fold(&mut self.steps) {}
-        self.steps.push(Step::State(state.to_string()));
+        self.steps.push(TrailStep::State(state.to_string()));
         self.bound();
     }
 
@@ -57,8 +57,8 @@ impl Trail {
     /// Returns the last state, which is the current state of the object.
     pub fn last(&self) -> Option<&str> {
         match self.steps.last()? {
-            Step::State(name) => Some(name),
-            Step::Loop { round, .. } => round.last().map(String::as_str),
+            TrailStep::State(name) => Some(name),
+            TrailStep::Loop { round, .. } => round.last().map(String::as_str),
         }
     }
 
@@ -70,19 +70,19 @@ impl Trail {
 }
 
 /// Folds the last steps once; returns whether it did.
-fn fold(steps: &mut Vec<Step>) -> bool {
+fn fold(steps: &mut Vec<TrailStep>) -> bool {
     let plain = (steps.iter().rev())
-        .take_while(|step| matches!(step, Step::State(_)))
+        .take_while(|step| matches!(step, TrailStep::State(_)))
         .count();
     for length in 2..=plain {
         let tail = steps.len() - length;
         let round: Vec<String> = (steps[tail..].iter())
             .filter_map(|step| match step {
-                Step::State(name) => Some(name.clone()),
-                Step::Loop { .. } => None,
+                TrailStep::State(name) => Some(name.clone()),
+                TrailStep::Loop { .. } => None,
             })
             .collect();
-        if let Some(Step::Loop {
+        if let Some(TrailStep::Loop {
             round: before,
             times,
         }) = tail.checked_sub(1).and_then(|index| steps.get_mut(index))
@@ -94,7 +94,7 @@ fn fold(steps: &mut Vec<Step>) -> bool {
         }
         if plain >= 2 * length && steps[tail - length..tail] == steps[tail..] {
             steps.truncate(tail - length);
-            steps.push(Step::Loop { round, times: 2 });
+            steps.push(TrailStep::Loop { round, times: 2 });
             return true;
         }
     }
@@ -105,8 +105,8 @@ impl fmt::Display for Trail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.steps {
             match step {
-                Step::State(name) => write!(f, ">{name}")?,
-                Step::Loop { round, times } => {
+                TrailStep::State(name) => write!(f, ">{name}")?,
+                TrailStep::Loop { round, times } => {
                     let between = if round.len() == 2 { "<<>>" } else { ">" };
                     write!(f, ">({})x{times}", round.join(between))?;
                 }
@@ -157,10 +157,10 @@ impl FromStr for Trail {
     }
 }
 
-fn read_step(text: &str) -> Result<(Step, &str), NoTrail> {
+fn read_step(text: &str) -> Result<(TrailStep, &str), NoTrail> {
     let Some(inner) = text.strip_prefix('(') else {
         let (name, rest) = read_word(text)?;
-        return Ok((Step::State(name.to_string()), rest));
+        return Ok((TrailStep::State(name.to_string()), rest));
     };
     let (round, rest) = inner.split_once(")x").ok_or(NoTrail)?;
     let between = if round.contains("<<>>") { "<<>>" } else { ">" };
@@ -177,7 +177,7 @@ fn read_step(text: &str) -> Result<(Step, &str), NoTrail> {
     let (times, rest) = rest.split_at(digits);
     let times = times.parse().map_err(|_| NoTrail)?;
     Ok((
-        Step::Loop {
+        TrailStep::Loop {
             round: names,
             times,
         },

@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use self::dry_run::{Record, dry_run};
-use self::owned::{Change, Owned};
+use self::owned::{OwnedChange, Owned};
 use self::places::{lost, moved, revised};
 pub(crate) use self::report::text;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
@@ -59,7 +59,7 @@ pub(crate) struct Preview {
     /// Objects of which the release says another revision, although nobody changed their specs.
     revised: Vec<Finding>,
     /// Owned resources that would change.
-    resources: Vec<Change>,
+    resources: Vec<OwnedChange>,
     /// Owned resources that cannot be applied.
     failed: Vec<Finding>,
     /// Kinds of workloads that a deletion of their owner in the foreground takes away while its work still runs.

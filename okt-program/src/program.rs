@@ -31,8 +31,8 @@ use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
-use self::command_line::{Command, CommandLine, Format, Manifests, Monitor};
-use self::part::{Part, Running};
+use self::command_line::{OperatorCommand, CommandLine, PrintFormat, Manifests, Monitor};
+use self::part::{ProgramPart, Running};
 use crate::in_use::InUse;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
@@ -131,7 +131,7 @@ where
 /// # }
 /// ```
 pub struct Program<Options = NoOptions> {
-    parts: Vec<Part<Options>>,
+    parts: Vec<ProgramPart<Options>>,
     commands: Vec<Own>,
 }
 
@@ -195,7 +195,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         F: Future<Output = Result<O, E>> + 'static,
         E: Error + 'static,
     {
-        self.parts.push(Part {
+        self.parts.push(ProgramPart {
             crd_name: ResourceOf::<O>::crd_name,
             kind: || {
                 let (group, kind) = (ResourceOf::<O>::group(&()), ResourceOf::<O>::kind(&()));
@@ -268,7 +268,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             Options::from_arg_matches(given).map_err(|error| error.to_string())
         };
         match line.command {
-            Command::Run(run) => {
+            OperatorCommand::Run(run) => {
                 let own = own()?;
                 let limit = self.limit(&run.namespace);
                 let parts = self.parts.into_iter().map(|part| {
@@ -277,7 +277,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
                 });
                 run::run(parts.collect(), &run, log_file, own, own_name()).await
             }
-            Command::Preview(asked) => {
+            OperatorCommand::Preview(asked) => {
                 let own = own()?;
                 let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
                 let limit = self.limit(&asked.namespace);
@@ -289,16 +289,16 @@ impl<Options: Args + Clone + 'static> Program<Options> {
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
-            Command::Crd { union } => print(&self.definitions(union.as_deref())?),
-            Command::Rbac {
+            OperatorCommand::Crd { union } => print(&self.definitions(union.as_deref())?),
+            OperatorCommand::Rbac {
                 namespace,
                 service_account,
                 metrics_secure,
             } => print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?),
-            Command::Manifests(manifests) => print(&self.manifests(&manifests)?),
-            Command::Graph { format } => print(&self.graphs(format)),
-            Command::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
-            Command::Health => {
+            OperatorCommand::Manifests(manifests) => print(&self.manifests(&manifests)?),
+            OperatorCommand::Graph { format } => print(&self.graphs(format)),
+            OperatorCommand::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
+            OperatorCommand::Health => {
                 let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
                 print(&yaml(&health::config_map(&kinds))?)
             }
@@ -364,12 +364,12 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     }
 
     /// Returns all graphs in this format.
-    fn graphs(&self, format: Format) -> String {
+    fn graphs(&self, format: PrintFormat) -> String {
         let graphs = self.parts.iter().flat_map(|part| (part.graphs)());
         let drawn = graphs.map(|graph| match format {
-            Format::Mermaid => graph.mermaid(),
-            Format::Dot => graph.dot(),
-            Format::Json => graph.json(),
+            PrintFormat::Mermaid => graph.mermaid(),
+            PrintFormat::Dot => graph.dot(),
+            PrintFormat::Json => graph.json(),
         });
         let ended = drawn.map(|drawn| format!("{}\n", drawn.trim_end()));
         ended.collect::<Vec<_>>().join("\n")
@@ -404,7 +404,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     fn limit<'a>(
         &self,
         namespaces: &'a [String],
-    ) -> impl Fn(&Part<Options>) -> &'a [String] + use<'a, Options> {
+    ) -> impl Fn(&ProgramPart<Options>) -> &'a [String] + use<'a, Options> {
         let some_are_limited = self.parts.iter().any(|part| !(part.cluster_scoped)());
         move |part| {
             let whole = some_are_limited && (part.cluster_scoped)();

@@ -83,7 +83,7 @@ pub use self::http_error::{Body, HttpError};
 pub use self::output::Output;
 pub use self::reply::Reply;
 pub use self::route::Route;
-use self::target::Target;
+use self::target::ReachTarget;
 use crate::failure::Failure;
 
 /// The environment variable that the kubelet sets in every container of a cluster.
@@ -175,7 +175,7 @@ impl Reach {
         service: impl Into<String>,
         port: u16,
     ) -> Result<Route, ReachError> {
-        let target = Target::service(namespace.into(), service.into(), port)?;
+        let target = ReachTarget::service(namespace.into(), service.into(), port)?;
         if self.outside {
             Route::forwarded(self.client.clone(), target).await
         } else {
@@ -195,7 +195,7 @@ impl Reach {
         pod: impl Into<String>,
         port: u16,
     ) -> Result<Route, ReachError> {
-        let target = Target::pod(namespace.into(), pod.into(), port)?;
+        let target = ReachTarget::pod(namespace.into(), pod.into(), port)?;
         if self.outside {
             Route::forwarded(self.client.clone(), target).await
         } else {

@@ -49,12 +49,12 @@ use crate::author::application::{Application, PassGraph, StateOf};
 use crate::author::asked::{CallPermits, QUESTIONS};
 use crate::cache::cached::reference;
 use crate::cache::history::History;
-use crate::cache::store::{Part, Store, Stored};
+use crate::cache::store::{StorePart, Store, StoredObjects};
 use crate::crd::readiness::{Readiness, watch_crd};
 use crate::operator::drive::drive;
 use crate::operator::news::Property;
-use crate::operator::settings::Settings;
-use crate::reconcile::memory::Memory;
+use crate::operator::settings::OperatorSettings;
+use crate::reconcile::memory::ObjectMemory;
 use crate::reconcile::permits::{ACTIONS, Permits};
 use crate::test_hooks::TestHooks;
 
@@ -116,7 +116,7 @@ pub struct Operator<A: Application> {
     shutdown_limit: Duration,
     watch: watcher::Config,
     property: Option<Property<A::Resource>>,
-    stored: Stored<A::Resource>,
+    stored: StoredObjects<A::Resource>,
     sinks: Vec<Box<dyn AnySink>>,
     delivery: Option<Box<dyn AnyDelivery>>,
     events: EventPolicy,
@@ -141,7 +141,7 @@ impl<A: Application> Operator<A> {
             shutdown_limit: SHUTDOWN_LIMIT,
             watch: watcher::Config::default().page_size(PAGE),
             property: None,
-            stored: Stored::default(),
+            stored: StoredObjects::default(),
             sinks: Vec::new(),
             delivery: None,
             events: EventPolicy::default(),
@@ -518,7 +518,7 @@ impl<A: Application> Operator<A> {
                 connection: connection.clone(),
                 cluster: cluster::<A>(is_namespaced, namespace.clone()),
                 pass: A::pass(),
-                memory: Memory::default(),
+                memory: ObjectMemory::default(),
                 history: History::default(),
                 tasks: tasks.clone(),
                 questions: Arc::clone(&questions),
@@ -537,7 +537,7 @@ impl<A: Application> Operator<A> {
             });
             self.gate.join(&shared);
             waits.push(drained(Arc::clone(&shared), self.shutdown_limit));
-            let settings = Settings {
+            let settings = OperatorSettings {
                 namespace: namespace.clone(),
                 concurrency: self.concurrency,
                 watch: self.watch.clone(),
@@ -546,7 +546,7 @@ impl<A: Application> Operator<A> {
                 stopping: stopping.clone(),
             };
             let objects = self.stored.objects();
-            parts.push(Part {
+            parts.push(StorePart {
                 objects: Arc::clone(&objects),
                 listed: shared.listed.clone(),
             });

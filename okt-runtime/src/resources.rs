@@ -49,7 +49,7 @@ pub use self::declared::{Declared, Resources};
 pub(crate) use self::filled::Filling;
 pub use self::inventory::Inventory;
 pub(crate) use self::kept::decoded;
-pub use self::kind::Kind;
+pub use self::kind::ResourceKind;
 pub use self::memory::OwnedMemory;
 pub use self::names::is_label;
 pub(crate) use self::names::{Name, is_name, placed};

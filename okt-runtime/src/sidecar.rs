@@ -15,7 +15,7 @@
 //! # use serde::{Deserialize, Serialize};
 //! # #[lifecycle_graph]
 //! # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-//! # pub enum StoreState { #[entry] #[child(Open)] Start, #[rest] #[child(End)] Open, #[leaf(idle)] End }
+//! # pub enum StoreState { #[entry] #[child(OpenRequests)] Start, #[rest] #[child(End)] OpenRequests, #[leaf(idle)] End }
 //! # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! # #[kube(group = "demo.okt.dev", version = "v1", kind = "Store", namespaced, status = "Status<StoreState>")]
 //! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState> }
@@ -72,7 +72,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use self::open::Open;
+use self::open::OpenRequests;
 pub use self::outcome::Performed;
 pub use self::perform::id_at_agent;
 use crate::author::context::Context;
@@ -100,7 +100,7 @@ pub struct Agents<K: LifecycleObject> {
     repeats_unknown: bool,
     /// The hash of the operator's graph.
     graph: Arc<str>,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenRequests>>,
 }
 
 impl<K: LifecycleObject> Agents<K> {
@@ -200,7 +200,7 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenRequests> {
         self.open.lock()
     }
 

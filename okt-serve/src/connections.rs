@@ -23,17 +23,17 @@ const WRITE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Connections {
     limit: usize,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenConnections>>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     /// The number of the next connection.
     next: u64,
-    all: HashMap<u64, Entry>,
+    all: HashMap<u64, OpenConnection>,
 }
 
-struct Entry {
+struct OpenConnection {
     peer: IpAddr,
     last: Instant,
     closing: CancellationToken,
@@ -48,12 +48,12 @@ impl Connections {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock()
     }
 
     /// Takes a connection of this address in.
-    fn admit<S>(&self, stream: S, peer: IpAddr) -> Connection<S> {
+    fn admit<S>(&self, stream: S, peer: IpAddr) -> ServedConnection<S> {
         let closing = CancellationToken::new();
         let mut open = self.open();
         if open.all.len() >= self.limit
@@ -64,13 +64,13 @@ impl Connections {
         }
         let number = open.next;
         open.next = number.wrapping_add(1);
-        let entry = Entry {
+        let entry = OpenConnection {
             peer,
             last: Instant::now(),
             closing: closing.clone(),
         };
         open.all.insert(number, entry);
-        Connection {
+        ServedConnection {
             stream,
             number,
             closed: Box::pin(closing.cancelled_owned()),
@@ -80,7 +80,7 @@ impl Connections {
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Returns the connection that has been still for longest, of the address that has most.
     fn stillest(&self) -> Option<u64> {
         let mut peers: HashMap<IpAddr, usize> = HashMap::new();
@@ -97,7 +97,7 @@ impl Open {
 }
 
 impl<S> Accept<TcpStream, S> for Connections {
-    type Stream = Connection<TcpStream>;
+    type Stream = ServedConnection<TcpStream>;
     type Service = S;
     type Future = std::future::Ready<io::Result<(Self::Stream, S)>>;
 
@@ -109,7 +109,7 @@ impl<S> Accept<TcpStream, S> for Connections {
 }
 
 /// An open connection: an error once it has lost its place, or when its reader takes nothing for too long.
-pub struct Connection<S> {
+pub struct ServedConnection<S> {
     stream: S,
     number: u64,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -118,7 +118,7 @@ pub struct Connection<S> {
     connections: Connections,
 }
 
-impl<S> Connection<S> {
+impl<S> ServedConnection<S> {
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         match self.closed.as_mut().poll(cx) {
             Poll::Pending => Ok(()),
@@ -155,13 +155,13 @@ impl<S> Connection<S> {
     }
 }
 
-impl<S> Drop for Connection<S> {
+impl<S> Drop for ServedConnection<S> {
     fn drop(&mut self) {
         self.connections.open().all.remove(&self.number);
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ServedConnection<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -176,7 +176,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ServedConnection<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

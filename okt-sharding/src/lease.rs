@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::protocol::{Lease, Said};
 use super::ranges::RANGES;
-use super::table::{FORMAT, Name, Table};
+use super::table::{FORMAT, Name, RangeTable};
 
 /// The names of the CRDs of the operators of this process.
 type Kinds = BTreeSet<&'static str>;
@@ -81,7 +81,7 @@ fn with_kinds(mut annotations: Value, kinds: &Kinds) -> Value {
 }
 
 /// Returns a new table, to be created.
-pub(crate) fn table(group: &str, table: &Table, kinds: &Kinds) -> Value {
+pub(crate) fn table(group: &str, table: &RangeTable, kinds: &Kinds) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -100,7 +100,7 @@ pub(crate) fn table(group: &str, table: &Table, kinds: &Kinds) -> Value {
 pub(crate) fn written(
     uid: &str,
     version: &str,
-    table: &Table,
+    table: &RangeTable,
     holders: &[&str],
     kinds: &Kinds,
 ) -> Value {
@@ -115,7 +115,7 @@ pub(crate) fn written(
     })
 }
 
-fn rows(table: &Table, kinds: &Kinds) -> Value {
+fn rows(table: &RangeTable, kinds: &Kinds) -> Value {
     let rows = json!({
         FORMAT_KEY: FORMAT,
         RANGES_KEY: RANGES.to_string(),
@@ -193,7 +193,7 @@ fn seconds(length: Option<i32>) -> Duration {
     Duration::from_secs(length.unwrap_or_default())
 }
 
-fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<Table, String> {
+fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<RangeTable, String> {
     for (key, expected) in [(FORMAT_KEY, FORMAT), (RANGES_KEY, "64"), (HASH_KEY, BY_UID)] {
         let said = text(key).unwrap_or_default();
         if said != expected {
@@ -205,7 +205,7 @@ fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<Table, Strin
         said.parse::<u64>()
             .map_err(|_| format!("`{key}` is `{said}`, and no number"))
     };
-    Table::read(
+    RangeTable::read(
         number(VERSION_KEY)?,
         number(EPOCH_KEY)?,
         text(ROWS_KEY).unwrap_or_default(),
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(joined, "2026-11-21T09:00:00Z");
         assert_eq!(length, Duration::from_secs(15));
 
-        let mut rows = Table::new(Duration::from_secs(5));
+        let mut rows = RangeTable::new(Duration::from_secs(5));
         rows.rows[3].holder = Some("db-1".to_owned());
         let (lease, _) =
             read("db", &stored(table("db", &rows, &Kinds::new()), "t")).expect("a lease");
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_table_of_another_format_is_not_read() {
-        let mut object = table("db", &Table::new(Duration::ZERO), &Kinds::new());
+        let mut object = table("db", &RangeTable::new(Duration::ZERO), &Kinds::new());
         object["metadata"]["annotations"][FORMAT_KEY] = json!("2");
         let (lease, _) = read("db", &stored(object, "t")).expect("a lease");
         assert!(
@@ -288,7 +288,7 @@ mod tests {
     fn kinds_are_named_once_they_are_known() {
         let table_of = |kinds: &[&'static str]| {
             let kinds = kinds.iter().copied().collect();
-            table("db", &Table::new(Duration::ZERO), &kinds)["metadata"]["annotations"][KINDS_KEY]
+            table("db", &RangeTable::new(Duration::ZERO), &kinds)["metadata"]["annotations"][KINDS_KEY]
                 .clone()
         };
         assert_eq!(table_of(&[]), Value::Null);

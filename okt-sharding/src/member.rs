@@ -8,9 +8,9 @@ mod requests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::protocol::{Held, Lease, Now, Outcome, Purpose, Request, Said, Seen, Timing};
+use super::protocol::{Held, Lease, Now, RequestOutcome, Purpose, LeaseRequest, Said, SeenLease, Timing};
 use super::ranges::Ranges;
-use super::table::{Name, Table};
+use super::table::{Name, RangeTable};
 
 /// A member.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Member {
     draining: BTreeMap<u8, Duration>,
     /// The ranges that were given away, as of this version of the table (C6).
     closed: (Ranges, u64),
-    sent: BTreeMap<Purpose, Sent>,
+    sent: BTreeMap<Purpose, SentRequest>,
 }
 
 /// The own lease.
@@ -96,7 +96,7 @@ struct Missed {
 struct SeenTable {
     uid: String,
     version: String,
-    table: Option<Table>,
+    table: Option<RangeTable>,
     /// When this table was seen first.
     since: Duration,
 }
@@ -124,9 +124,9 @@ impl Listing {
 
 /// A request that waits for its answer, or was answered.
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentRequest {
     at: Now,
-    request: Request,
+    request: LeaseRequest,
     waits: bool,
     failed: bool,
 }
@@ -192,7 +192,7 @@ impl Member {
     }
 
     /// Returns the table that counts.
-    fn rows(&self) -> Option<&Table> {
+    fn rows(&self) -> Option<&RangeTable> {
         self.table.as_ref()?.table.as_ref()
     }
 
@@ -266,9 +266,9 @@ impl Member {
     }
 
     /// Takes what was seen.
-    pub(crate) fn see(&mut self, seen: Seen, now: Now) {
+    pub(crate) fn see(&mut self, seen: SeenLease, now: Now) {
         match seen {
-            Seen::Listing => {
+            SeenLease::Listing => {
                 self.note_lapse(now);
                 self.listing = Listing {
                     lapses: self.lapses,
@@ -282,7 +282,7 @@ impl Member {
                 };
                 return;
             }
-            Seen::List(leases) => {
+            SeenLease::List(leases) => {
                 let is_listed = |name: &Name| {
                     leases
                         .iter()
@@ -307,15 +307,15 @@ impl Member {
                     self.note(lease, now);
                 }
             }
-            Seen::Applied(lease) => self.note(lease, now),
-            Seen::Deleted(Lease::Member { name, uid, .. }) => {
+            SeenLease::Applied(lease) => self.note(lease, now),
+            SeenLease::Deleted(Lease::Member { name, uid, .. }) => {
                 let is_own = matches!(&self.own, Own::Joined { uid: own, .. } if *own == uid);
                 if is_own {
                     self.lose();
                 }
                 self.miss(&name, now);
             }
-            Seen::Deleted(Lease::Table { uid, .. }) => {
+            SeenLease::Deleted(Lease::Table { uid, .. }) => {
                 self.table.take_if(|table| table.uid == uid);
             }
         }
@@ -462,17 +462,17 @@ impl Member {
     }
 
     /// Takes the answer to a request.
-    pub(crate) fn answer(&mut self, purpose: Purpose, outcome: Outcome, now: Now) {
+    pub(crate) fn answer(&mut self, purpose: Purpose, outcome: RequestOutcome, now: Now) {
         let Some(sent) = self.sent.get_mut(&purpose) else {
             return;
         };
         sent.waits = false;
-        sent.failed = !matches!(outcome, Outcome::Done(_));
+        sent.failed = !matches!(outcome, RequestOutcome::Done(_));
         let sent = sent.clone();
         match (sent.request, outcome) {
             (
-                Request::Join(said),
-                Outcome::Done(Some(Lease::Member {
+                LeaseRequest::Join(said),
+                RequestOutcome::Done(Some(Lease::Member {
                     uid,
                     joined,
                     version,
@@ -488,10 +488,10 @@ impl Member {
                 self.trust(sent.at, now);
             }
             // The lease may have been made, and even deleted again: the name is not used again (C3).
-            (Request::Join(_), _) => self.lose(),
+            (LeaseRequest::Join(_), _) => self.lose(),
             (
-                Request::Renew { said: new, .. },
-                Outcome::Done(Some(Lease::Member { version: at, .. })),
+                LeaseRequest::Renew { said: new, .. },
+                RequestOutcome::Done(Some(Lease::Member { version: at, .. })),
             ) => {
                 if let Own::Joined { said, version, .. } = &mut self.own {
                     let number = |version: &str| version.parse::<u64>().ok();
@@ -503,16 +503,16 @@ impl Member {
                     self.trust(sent.at, now);
                 }
             }
-            (Request::Renew { .. }, Outcome::Missing | Outcome::Changed)
-            | (Request::Leave { .. }, Outcome::Done(_) | Outcome::Missing | Outcome::Changed) => {
+            (LeaseRequest::Renew { .. }, RequestOutcome::Missing | RequestOutcome::Changed)
+            | (LeaseRequest::Leave { .. }, RequestOutcome::Done(_) | RequestOutcome::Missing | RequestOutcome::Changed) => {
                 self.lose();
             }
-            (Request::Delete { name, .. }, Outcome::Done(_)) => {
+            (LeaseRequest::Delete { name, .. }, RequestOutcome::Done(_)) => {
                 self.gone.insert(name.clone());
                 self.peers.remove(&name);
                 self.missed.remove(&name);
             }
-            (Request::Found | Request::Write { .. }, Outcome::Done(Some(lease))) => {
+            (LeaseRequest::Found | LeaseRequest::Write { .. }, RequestOutcome::Done(Some(lease))) => {
                 self.note(lease, now);
             }
             _ => {}

@@ -30,9 +30,9 @@ use tokio_util::sync::CancellationToken;
 use super::gate::{Gate, MembershipHandle};
 use super::lease::{self, table_name};
 use super::member::Member;
-use super::protocol::{Held, Lease, Outcome, Purpose, Request, Seen, Timing};
+use super::protocol::{Held, Lease, RequestOutcome, Purpose, LeaseRequest, SeenLease, Timing};
 use super::ranges::RANGES;
-use super::table::{Name, Table};
+use super::table::{Name, RangeTable};
 use super::time::Stopwatch;
 
 /// The default length of a lease: that of other controllers.
@@ -184,7 +184,7 @@ impl Membership {
         let standing =
             MembershipHandle::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
         let stopping = CancellationToken::new();
-        let process = Process {
+        let process = LeaseHolder {
             leases: Api::namespaced(client.clone(), &group.namespace),
             client,
             timing: Timing::of(group.lease),
@@ -237,7 +237,7 @@ impl Drop for Membership {
 }
 
 /// This process in a group: one member after the other.
-struct Process {
+struct LeaseHolder {
     client: Client,
     leases: Api<Stored>,
     group: Group,
@@ -264,7 +264,7 @@ struct Troubles {
     of_writes: Option<String>,
 }
 
-impl Process {
+impl LeaseHolder {
     async fn keep(self) {
         let begun = Instant::now();
         let mut troubles = Troubles::default();
@@ -339,13 +339,13 @@ impl Process {
                     }
                 },
                 Some(answer) = answers.next() => {
-                    let Answer { purpose, outcome, trouble } = answer;
+                    let LeaseAnswer { purpose, outcome, trouble } = answer;
                     if let Some(why) = trouble.as_ref().filter(|_| trouble != troubles.of_writes) {
                         tracing::warn!(group = self.group.name, "cannot write the leases of the replicas: {why}");
                     }
                     troubles.of_writes = trouble;
-                    has_joined |= purpose == Purpose::Own && matches!(outcome, Outcome::Done(_));
-                    if purpose != Purpose::Own && outcome == Outcome::Changed {
+                    has_joined |= purpose == Purpose::Own && matches!(outcome, RequestOutcome::Done(_));
+                    if purpose != Purpose::Own && outcome == RequestOutcome::Changed {
                         // The lease is newer than the watch has shown: it may be stuck.
                         leases.set(self.watch().fuse());
                     }
@@ -439,7 +439,7 @@ impl Process {
         event: watcher::Event<Stored>,
         list: &mut Vec<Lease>,
         replicas: &mut BTreeMap<Name, String>,
-    ) -> Option<Seen> {
+    ) -> Option<SeenLease> {
         let mut read = |stored: &Stored| {
             let (lease, replica) = lease::read(&self.group.name, stored)?;
             if let Lease::Member { name, .. } = &lease {
@@ -450,15 +450,15 @@ impl Process {
         match event {
             watcher::Event::Init => {
                 list.clear();
-                Some(Seen::Listing)
+                Some(SeenLease::Listing)
             }
             watcher::Event::InitApply(stored) => {
                 list.extend(read(&stored));
                 None
             }
-            watcher::Event::InitDone => Some(Seen::List(std::mem::take(list))),
-            watcher::Event::Apply(stored) => read(&stored).map(Seen::Applied),
-            watcher::Event::Delete(stored) => read(&stored).map(Seen::Deleted),
+            watcher::Event::InitDone => Some(SeenLease::List(std::mem::take(list))),
+            watcher::Event::Apply(stored) => read(&stored).map(SeenLease::Applied),
+            watcher::Event::Delete(stored) => read(&stored).map(SeenLease::Deleted),
         }
     }
 
@@ -466,17 +466,17 @@ impl Process {
     fn send(
         &self,
         own: &str,
-        request: Request,
+        request: LeaseRequest,
         replicas: &BTreeMap<Name, String>,
-    ) -> impl Future<Output = Answer> + use<> {
+    ) -> impl Future<Output = LeaseAnswer> + use<> {
         let (leases, group) = (self.leases.clone(), self.group.name.clone());
         let (own, replica, length) = (own.to_owned(), self.group.replica.clone(), self.group.lease);
         let kinds = self.standing.kinds();
         let limit = self.timing.answer;
         let purpose = request.purpose();
-        let creates = matches!(request, Request::Join(_) | Request::Found);
+        let creates = matches!(request, LeaseRequest::Join(_) | LeaseRequest::Found);
         let names: Vec<String> = match &request {
-            Request::Write { holders, .. } => {
+            LeaseRequest::Write { holders, .. } => {
                 let names = holders
                     .iter()
                     .map(|name| replicas.get(name).unwrap_or(name));
@@ -488,21 +488,21 @@ impl Process {
             let create = PostParams::default();
             let patch = PatchParams::default();
             match request {
-                Request::Join(said) => {
+                LeaseRequest::Join(said) => {
                     let lease = lease::member(&group, &own, &replica, length, &said, &kinds);
                     let lease = decoded(lease)?;
                     leases.create(&create, &lease).await.map(Some)
                 }
-                Request::Renew { uid, said } => {
+                LeaseRequest::Renew { uid, said } => {
                     let renewal = Patch::Merge(lease::renewal(&uid, &said, &kinds));
                     leases.patch(&own, &patch, &renewal).await.map(Some)
                 }
-                Request::Found => {
-                    let table = Table::new(since_1970());
+                LeaseRequest::Found => {
+                    let table = RangeTable::new(since_1970());
                     let lease = decoded(lease::table(&group, &table, &kinds))?;
                     leases.create(&create, &lease).await.map(Some)
                 }
-                Request::Write {
+                LeaseRequest::Write {
                     uid,
                     version,
                     table,
@@ -517,10 +517,10 @@ impl Process {
                         .await
                         .map(Some)
                 }
-                Request::Delete { name, uid, version } => {
+                LeaseRequest::Delete { name, uid, version } => {
                     delete(&leases, &name, uid, Some(version)).await
                 }
-                Request::Leave { uid } => delete(&leases, &own, uid, None).await,
+                LeaseRequest::Leave { uid } => delete(&leases, &own, uid, None).await,
             }
         };
         let group = self.group.name.clone();
@@ -528,23 +528,23 @@ impl Process {
             let (outcome, trouble) = match timeout(limit, sent).await {
                 Ok(Ok(stored)) => {
                     let lease = stored.and_then(|stored| lease::read(&group, &stored));
-                    (Outcome::Done(lease.map(|(lease, _)| lease)), None)
+                    (RequestOutcome::Done(lease.map(|(lease, _)| lease)), None)
                 }
                 // Without its namespace nothing can be created.
                 Ok(Err(kube::Error::Api(status))) if status.code == 404 && !creates => {
-                    (Outcome::Missing, None)
+                    (RequestOutcome::Missing, None)
                 }
                 // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1); a lease that cannot
                 // be created is refused by a policy, or for its name, and that is told.
                 Ok(Err(kube::Error::Api(status)))
                     if status.code == 409 || (status.code == 422 && !creates) =>
                 {
-                    (Outcome::Changed, None)
+                    (RequestOutcome::Changed, None)
                 }
-                Ok(Err(error)) => (Outcome::Unknown, Some(said_by_api(&error))),
-                Err(_) => (Outcome::Unknown, Some("no answer".to_owned())),
+                Ok(Err(error)) => (RequestOutcome::Unknown, Some(said_by_api(&error))),
+                Err(_) => (RequestOutcome::Unknown, Some("no answer".to_owned())),
             };
-            Answer {
+            LeaseAnswer {
                 purpose,
                 outcome,
                 trouble,
@@ -554,9 +554,9 @@ impl Process {
 }
 
 /// The answer to a request.
-struct Answer {
+struct LeaseAnswer {
     purpose: Purpose,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     /// Why nothing certain is known.
     trouble: Option<String>,
 }

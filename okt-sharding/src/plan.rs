@@ -1,10 +1,10 @@
 //! Plans which member should hold which range: a pure function, which every member can run.
 
 use super::ranges::{RANGES, Range, Ranges};
-use super::table::Table;
+use super::table::RangeTable;
 
 /// The members that may get ranges, and what is known of the others.
-pub(crate) struct Group<'a> {
+pub(crate) struct PlannedGroup<'a> {
     /// The members that may get ranges, in the order in which they joined.
     pub(crate) eligible: Vec<&'a str>,
     /// The largest number of members that hold ranges.
@@ -17,11 +17,11 @@ pub(crate) struct Group<'a> {
 /// The moves are the least that balance the counts: the planner knows nothing of load. It takes no range from a holder
 /// that may act: it marks the range, and the holder gives it away (C12).
 pub(crate) fn plan(
-    table: &Table,
-    group: &Group<'_>,
+    table: &RangeTable,
+    group: &PlannedGroup<'_>,
     is_free: impl Fn(&str) -> bool,
     balances: bool,
-) -> Table {
+) -> RangeTable {
     let mut planned = table.clone();
     for row in &mut planned.rows {
         row.next
@@ -39,7 +39,7 @@ pub(crate) fn plan(
 /// Gives these ranges to the members that they are marked for, or else to those that lack most.
 ///
 /// Without any eligible member the ranges stay as they are.
-pub(crate) fn give(table: &mut Table, ranges: Ranges, group: &Group<'_>) {
+pub(crate) fn give(table: &mut RangeTable, ranges: Ranges, group: &PlannedGroup<'_>) {
     let mut left = Vec::new();
     for range in ranges.iter() {
         let row = table.row_mut(range);
@@ -62,7 +62,7 @@ pub(crate) fn give(table: &mut Table, ranges: Ranges, group: &Group<'_>) {
 }
 
 /// Marks ranges to move from members that hold too many to members that lack some.
-fn balance(table: &mut Table, group: &Group<'_>) {
+fn balance(table: &mut RangeTable, group: &PlannedGroup<'_>) {
     let mut shares = Shares::of(table, Ranges::NONE, group);
     let mut excess: Vec<(&str, usize)> = shares.excess();
     // From the end, so that the ranges of a member stay adjacent.
@@ -84,9 +84,9 @@ fn balance(table: &mut Table, group: &Group<'_>) {
 }
 
 /// How many ranges each eligible member has, and should have.
-struct Shares<'a>(Vec<Share<'a>>);
+struct Shares<'a>(Vec<MemberShare<'a>>);
 
-struct Share<'a> {
+struct MemberShare<'a> {
     name: &'a str,
     count: usize,
     quota: usize,
@@ -94,7 +94,7 @@ struct Share<'a> {
 
 impl<'a> Shares<'a> {
     /// Counts the ranges of each member, without those in `given`.
-    fn of(table: &Table, given: Ranges, group: &Group<'a>) -> Self {
+    fn of(table: &RangeTable, given: Ranges, group: &PlannedGroup<'a>) -> Self {
         let count = |name: &str| {
             table
                 .ranges(|row| row.next.as_deref().or(row.holder.as_deref()) == Some(name))
@@ -102,8 +102,8 @@ impl<'a> Shares<'a> {
                 .len()
         };
         // Those that joined last come first among equals: in a rolling update they stay longest.
-        let mut shares: Vec<Share<'a>> = (group.eligible.iter().rev())
-            .map(|name| Share {
+        let mut shares: Vec<MemberShare<'a>> = (group.eligible.iter().rev())
+            .map(|name| MemberShare {
                 name,
                 count: count(name),
                 quota: 0,
@@ -122,7 +122,7 @@ impl<'a> Shares<'a> {
 
     /// Returns the member that lacks most; it gets one more.
     fn take(&mut self) -> Option<&'a str> {
-        let lacks = |share: &Share<'_>| share.quota.saturating_sub(share.count);
+        let lacks = |share: &MemberShare<'_>| share.quota.saturating_sub(share.count);
         let share = (self.0.iter_mut().rev())
             .filter(|share| lacks(share) > 0)
             .max_by_key(|share| lacks(share))?;
@@ -151,15 +151,15 @@ mod tests {
 
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-    fn group(eligible: &[&'static str], limit: usize) -> Group<'static> {
-        Group {
+    fn group(eligible: &[&'static str], limit: usize) -> PlannedGroup<'static> {
+        PlannedGroup {
             eligible: eligible.to_vec(),
             limit,
         }
     }
 
     /// Plays what the members do with a plan: each holder gives away what is marked.
-    fn settle(mut table: Table, group: &Group<'_>) -> (Table, usize) {
+    fn settle(mut table: RangeTable, group: &PlannedGroup<'_>) -> (RangeTable, usize) {
         let mut moved = 0;
         for _ in 0..8 {
             let planned = plan(&table, group, |name| !group.eligible.contains(&name), true);
@@ -177,11 +177,11 @@ mod tests {
         panic!("it does not come to rest");
     }
 
-    fn empty() -> Table {
-        Table::new(Duration::ZERO)
+    fn empty() -> RangeTable {
+        RangeTable::new(Duration::ZERO)
     }
 
-    fn counts(table: &Table) -> Vec<usize> {
+    fn counts(table: &RangeTable) -> Vec<usize> {
         NAMES.iter().map(|name| table.held_by(name).len()).collect()
     }
 

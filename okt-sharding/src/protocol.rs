@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ranges::Ranges;
-use super::table::{Name, Table};
+use super::table::{Name, RangeTable};
 
 /// The times of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,13 +91,13 @@ pub(crate) enum Lease {
         uid: String,
         version: String,
         /// None if this release cannot read it.
-        table: Option<Table>,
+        table: Option<RangeTable>,
     },
 }
 
 /// Something that a member sees.
 #[derive(Clone, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum SeenLease {
     /// A list is requested.
     Listing,
     /// All leases of the group, from a list that is not older than what was seen before it was requested.
@@ -108,7 +108,7 @@ pub(crate) enum Seen {
 
 /// A request to the API server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Request {
+pub(crate) enum LeaseRequest {
     /// Create the own lease.
     Join(Said),
     /// Renew the own lease, if it still has this uid (C8).
@@ -119,7 +119,7 @@ pub(crate) enum Request {
     Write {
         uid: String,
         version: String,
-        table: Table,
+        table: RangeTable,
         /// For people: who holds ranges.
         holders: Vec<Name>,
     },
@@ -133,7 +133,7 @@ pub(crate) enum Request {
     Leave { uid: String },
 }
 
-impl Request {
+impl LeaseRequest {
     pub(crate) fn purpose(&self) -> Purpose {
         match self {
             Self::Join(_) | Self::Renew { .. } | Self::Leave { .. } => Purpose::Own,
@@ -156,7 +156,7 @@ pub(crate) enum Purpose {
 
 /// The answer to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// It was carried out; the lease as it is now, unless it was deleted.
     Done(Option<Lease>),
     /// It was refused, and not carried out: no such lease (404).

@@ -12,7 +12,7 @@ pub(crate) type Name = String;
 
 /// The table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Table {
+pub(crate) struct RangeTable {
     /// Grows with every write; a lower one than one that was seen is old news (C5).
     pub(crate) version: u64,
     /// Grows with every write that changes a holder; agents fence with it.
@@ -35,14 +35,14 @@ pub(crate) struct Row {
 
 /// The rows as they are stored: members by their position in a list.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     fresh: bool,
     members: Vec<Name>,
     rows: Vec<(Option<usize>, Option<usize>)>,
 }
 
-impl Table {
+impl RangeTable {
     /// Returns a table without holders, at a time since 1970.
     ///
     /// Its version and epoch are above those of any earlier table: a table is written less often than its version, in
@@ -127,7 +127,7 @@ impl Table {
             members.iter().position(|member| *member == name)
         };
         let rows = self.rows.iter();
-        let stored = Stored {
+        let stored = StoredRow {
             fresh: self.fresh,
             rows: rows
                 .map(|row| (position(&row.holder), position(&row.next)))
@@ -143,7 +143,7 @@ impl Table {
     ///
     /// Why the text is no table of this format.
     pub(crate) fn read(version: u64, epoch: u64, text: &str) -> Result<Self, String> {
-        let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let stored: StoredRow = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if stored.rows.len() != usize::from(RANGES) {
             return Err(format!("{} rows, and not {RANGES}", stored.rows.len()));
         }
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_table_reads_back_and_takes_less_than_three_kilobytes() {
-        let mut table = Table::new(Duration::from_hours(500_000));
+        let mut table = RangeTable::new(Duration::from_hours(500_000));
         for (number, row) in table.rows.iter_mut().enumerate() {
             row.holder = Some(format!("databases-{:016x}", number % 50));
             row.next = (number % 7 == 0).then(|| format!("databases-{:016x}", number % 50 + 1));
         }
         let text = table.text();
         assert!(text.len() < 3_072, "{}", text.len());
-        let read = Table::read(table.version, table.epoch, &text);
+        let read = RangeTable::read(table.version, table.epoch, &text);
         assert_eq!(read, Ok(table));
     }
 
@@ -198,18 +198,18 @@ mod tests {
             ("", "EOF while parsing a value at line 1 column 0"),
             (r#"{"members":[],"rows":[]}"#, "0 rows, and not 64"),
         ] {
-            assert_eq!(Table::read(1, 1, text).expect_err("no table"), why);
+            assert_eq!(RangeTable::read(1, 1, text).expect_err("no table"), why);
         }
         let rows = format!("[{}]", vec!["[3,null]"; 64].join(","));
         let text = format!(r#"{{"members":["a"],"rows":{rows}}}"#);
-        let why = Table::read(1, 1, &text).expect_err("no such member");
+        let why = RangeTable::read(1, 1, &text).expect_err("no such member");
         assert_eq!(why, "a row names member 3, which is not in the list");
     }
 
     #[test]
     fn an_epoch_is_not_below_that_of_a_new_table() {
         let now = Duration::from_hours(500_000);
-        let mut table = Table::new(Duration::from_secs(5));
+        let mut table = RangeTable::new(Duration::from_secs(5));
         assert_eq!(table.clone().at(now).epoch, now.as_secs());
         table.epoch = u64::MAX;
         assert_eq!(table.at(now).epoch, u64::MAX);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_epoch_grows_only_with_a_change_of_holders() {
-        let before = Table::new(Duration::from_secs(100));
+        let before = RangeTable::new(Duration::from_secs(100));
         assert_eq!(before.clone().after(&before), None);
         let mut marked = before.clone();
         marked.rows[3].next = Some("a".to_owned());

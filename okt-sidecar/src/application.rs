@@ -23,8 +23,8 @@ use super::recognise::{self, FirstSeen};
 use super::users;
 
 /// The process of the application, if there is one.
-pub(crate) struct Application {
-    pub(crate) config: config::Application,
+pub(crate) struct ApplicationProcess {
+    pub(crate) config: config::ApplicationConfig,
     pub(crate) launcher: Launcher,
     pub(crate) notes: Arc<Notes>,
     /// How the process that this agent started has ended.
@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The time limit for processes to end after KILL.
 const LIMIT: Duration = Duration::from_secs(30);
 
-impl Application {
+impl ApplicationProcess {
     /// Finds the process, if there is one.
     ///
     /// # Errors

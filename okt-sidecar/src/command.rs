@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::config::Surroundings;
+use super::config::CommandEnvironment;
 use super::launch::{Held, Launch, Launcher, NotStarted};
 use super::proc::Identity;
 
@@ -18,7 +18,7 @@ use super::proc::Identity;
 pub(crate) struct Command<'a> {
     /// The program and its arguments.
     pub(crate) words: &'a [String],
-    pub(crate) around: &'a Surroundings,
+    pub(crate) around: &'a CommandEnvironment,
     pub(crate) environment: &'a [(String, String)],
     /// The time between TERM and KILL.
     pub(crate) grace: Duration,
@@ -27,7 +27,7 @@ pub(crate) struct Command<'a> {
 
 /// How a command ended; nothing of its group is left.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandEnd {
     pub(crate) status: ExitStatus,
     /// Why the agent ended it.
     pub(crate) cut: Option<Cut>,
@@ -70,7 +70,7 @@ impl Command<'_> {
         note: impl FnOnce(Identity) -> N,
         cancelled: impl Future<Output = ()>,
         mut said: impl FnMut(OutputStream, &[u8]),
-    ) -> Result<Ended, NotRun>
+    ) -> Result<CommandEnd, NotRun>
     where
         N: Future<Output = Result<(), String>>,
     {
@@ -100,7 +100,7 @@ impl Command<'_> {
             // The process has not become the command yet, so a grace period is useless.
             group.end(Duration::ZERO).await;
             let status = group.reap()?;
-            return Ok(Ended { status, cut });
+            return Ok(CommandEnd { status, cut });
         }
 
         let cut = loop {
@@ -125,7 +125,7 @@ impl Command<'_> {
         }
         pipes.rest(&mut said);
         let status = group.reap()?;
-        Ok(Ended { status, cut })
+        Ok(CommandEnd { status, cut })
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::super::proc;
-    use super::{Command, Cut, Launcher, Surroundings};
+    use super::{Command, Cut, Launcher, CommandEnvironment};
 
     #[tokio::test]
     async fn a_start_that_hangs_is_ended_within_its_limit() {
@@ -234,7 +234,7 @@ mod tests {
         let written = shell.arg(&hangs).arg(text).status().unwrap();
         assert!(written.success());
         let words = ["true".to_owned()];
-        let around = Surroundings::default();
+        let around = CommandEnvironment::default();
         let command = |deadline| Command {
             words: &words,
             around: &around,

@@ -37,8 +37,8 @@ pub struct Config {
     /// The object that the agent belongs to; `None` takes that of the first request.
     pub(crate) object: Option<ObjectRef>,
     pub(crate) graph: Option<String>,
-    pub(crate) limits: Limits,
-    pub(crate) application: Option<Application>,
+    pub(crate) limits: AgentLimits,
+    pub(crate) application: Option<ApplicationConfig>,
     pub(crate) probe: Probe,
     pub(crate) states: BTreeMap<String, Job>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct TlsConfig {
 
 /// The limits of the agent; `None` uses the agent's default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct AgentLimits {
     pub(crate) connections: Option<usize>,
     pub(crate) output: Option<usize>,
     pub(crate) stopping: Option<Duration>,
@@ -76,10 +76,10 @@ pub(crate) struct Limits {
 
 /// The process that the agent runs, or only watches.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Application {
+pub(crate) struct ApplicationConfig {
     /// Without a command the agent only watches and stops it.
     pub(crate) command: Option<Vec<String>>,
-    pub(crate) around: Surroundings,
+    pub(crate) around: CommandEnvironment,
     /// The signals to stop it, each with its grace period. KILL always comes last and is not listed.
     pub(crate) stop: Vec<StopStep>,
     pub(crate) recognise: Option<Recognise>,
@@ -112,7 +112,7 @@ pub(crate) enum OnExit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     pub(crate) asks: Asks,
-    pub(crate) around: Surroundings,
+    pub(crate) around: CommandEnvironment,
     pub(crate) every: Duration,
     pub(crate) timeout: Duration,
 }
@@ -141,8 +141,8 @@ pub(crate) enum Meaning {
 /// The work of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Job {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) around: Surroundings,
+    pub(crate) steps: Vec<JobStep>,
+    pub(crate) around: CommandEnvironment,
     /// The work is done when the probe observes this state after the steps.
     pub(crate) until: Option<String>,
     pub(crate) timeout: Duration,
@@ -154,7 +154,7 @@ pub(crate) struct Job {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum JobStep {
     Command(Vec<String>),
     Http(Call),
     Application(Verb),
@@ -201,7 +201,7 @@ pub(crate) enum Verb {
 
 /// The user, group, environment and directory of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct CommandEnvironment {
     pub(crate) user: Option<String>,
     pub(crate) group: Option<String>,
     pub(crate) environment: BTreeMap<String, String>,

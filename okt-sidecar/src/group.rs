@@ -20,7 +20,7 @@ pub(super) const GROUP: &str = "group";
 /// The leader is not reaped before the group has ended. Until then no other process can get its id, so a signal for the
 /// group reaches no other process.
 /// Dropping the value kills the whole group.
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     identity: Identity,
     pid: Pid,
     child: Child,
@@ -29,7 +29,7 @@ pub(crate) struct Group {
     keep: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts a command that becomes the leader of a group. All its processes have `OKT_RUN` = `run`.
     pub(super) fn spawn(
         children: &Children,
@@ -110,7 +110,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if !self.keep {
             let _ = kill_process_group(self.pid, Signal::KILL);

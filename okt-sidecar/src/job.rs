@@ -7,9 +7,9 @@ use okt_agent::{Done, Fault, Task};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::application::Application;
+use super::application::ApplicationProcess;
 use super::command::{Command, Cut, NotRun};
-use super::config::{Job, Step, Verb};
+use super::config::{Job, JobStep, Verb};
 use super::exit::how;
 use super::group::GROUP;
 use super::proc::Identity;
@@ -98,9 +98,9 @@ impl JobAttempt<'_> {
         let mut answered = None;
         for step in &self.job.steps {
             match step {
-                Step::Command(command) => self.command(command).await?,
-                Step::Http(call) => answered = Some(self.call(call).await?),
-                Step::Application(verb) => self.application(*verb).await?,
+                JobStep::Command(command) => self.command(command).await?,
+                JobStep::Http(call) => answered = Some(self.call(call).await?),
+                JobStep::Application(verb) => self.application(*verb).await?,
             }
         }
         if let Some(state) = &self.job.until {
@@ -253,7 +253,7 @@ impl JobAttempt<'_> {
                     .program
                     .application
                     .as_ref()
-                    .and_then(Application::ended);
+                    .and_then(ApplicationProcess::ended);
                 if let Some(how) = ended.filter(|_| started) {
                     let why = format!("the application {how} before it was {state}");
                     return Err(Fault::retry("ApplicationEnded", why));

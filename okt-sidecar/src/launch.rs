@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::children::Children;
-use super::config::{DEFAULT_PATH, Surroundings};
-use super::group::Group;
+use super::config::{DEFAULT_PATH, CommandEnvironment};
+use super::group::ProcessGroup;
 use super::users::{self, Person};
 
 /// Starts processes with this program as the launcher.
@@ -40,7 +40,7 @@ pub(crate) struct Launcher {
 /// The process to start.
 pub(crate) struct Launch<'a> {
     pub(crate) command: &'a [String],
-    pub(crate) around: &'a Surroundings,
+    pub(crate) around: &'a CommandEnvironment,
     /// Variables in addition to those of `around`.
     pub(crate) environment: &'a [(String, String)],
     pub(crate) out: Stdio,
@@ -49,7 +49,7 @@ pub(crate) struct Launch<'a> {
 
 /// A process that waits for its order. It exits if the value is dropped.
 pub(crate) struct Held {
-    pub(crate) group: Group,
+    pub(crate) group: ProcessGroup,
     pub(crate) gate: Gate,
 }
 
@@ -142,7 +142,7 @@ impl Launcher {
             .stdout(launch.out)
             .stderr(launch.err)
             .process_group(0);
-        let group = Group::spawn(&self.children, &mut command, run)?;
+        let group = ProcessGroup::spawn(&self.children, &mut command, run)?;
         let gate = Gate { socket, order };
         Ok(Held { group, gate })
     }
@@ -268,11 +268,11 @@ mod tests {
         shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
         let written = shell.arg(&waits).arg("#!/bin/sh\nread line\n").status();
         assert!(written.unwrap().success());
-        let around = Surroundings {
+        let around = CommandEnvironment {
             environment: [("LD_PRELOAD", "/tmp/evil.so"), ("PASSWORD", "hunter2")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
-            ..Surroundings::default()
+            ..CommandEnvironment::default()
         };
         let launcher = Launcher::by(waits);
         let held = launcher.hold(Launch {

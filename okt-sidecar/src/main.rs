@@ -16,11 +16,11 @@ use tracing_subscriber::EnvFilter;
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: AgentCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum AgentCommand {
     /// Runs until SIGTERM or SIGINT
     ///
     /// Logs to standard error; the variable `OKT_LOG` sets the level (debug, info, warn, error; info by default).
@@ -57,9 +57,9 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Launch => launch(),
-        Command::Conform(arguments) => conform(*arguments),
-        Command::Check { file, elsewhere } => {
+        AgentCommand::Launch => launch(),
+        AgentCommand::Conform(arguments) => conform(*arguments),
+        AgentCommand::Check { file, elsewhere } => {
             let machine = if elsewhere {
                 Machine::Elsewhere
             } else {
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
                 },
             )
         }
-        Command::Free { file } => match read(&file, Machine::Elsewhere) {
+        AgentCommand::Free { file } => match read(&file, Machine::Elsewhere) {
             Err(code) => code,
             Ok(config) => match free(&config) {
                 Ok(Some(owner)) => {
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
                 }
             },
         },
-        Command::Run { file } => match read(&file, Machine::Here) {
+        AgentCommand::Run { file } => match read(&file, Machine::Here) {
             Err(code) => code,
             Ok(config) => {
                 log();

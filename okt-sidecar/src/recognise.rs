@@ -36,7 +36,7 @@ pub(crate) struct PidFile {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FirstSeen {
-    written: Written,
+    written: PidFileContent,
     /// The boot id of the kernel, and the namespace of the process id.
     world: String,
     /// The time, in ticks since the boot.
@@ -46,7 +46,7 @@ pub(crate) struct FirstSeen {
 /// Identifies a version of a file. Its time is not compared with other times.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct PidFileContent {
     device: u64,
     inode: u64,
     modified: (i64, i64),
@@ -118,7 +118,7 @@ impl PidFile {
     }
 
     /// Reads the file. Returns `None` if it does not exist or names no process.
-    fn read(&self) -> io::Result<Option<Written>> {
+    fn read(&self) -> io::Result<Option<PidFileContent>> {
         // The owner of the file may have replaced it by a pipe, so do not block.
         let opened = File::options()
             .read(true)
@@ -134,7 +134,7 @@ impl PidFile {
         }
         let mut text = Vec::new();
         file.take(LONGEST).read_to_end(&mut text)?;
-        Ok(pid_in(&text).map(|pid| Written {
+        Ok(pid_in(&text).map(|pid| PidFileContent {
             device: about.dev(),
             inode: about.ino(),
             modified: (about.mtime(), about.mtime_nsec()),

@@ -8,7 +8,7 @@ use okt_agent::wire::Sighting;
 use okt_agent::{Done, Fault, Leftover, Offer, Task, Work};
 use parking_lot::Mutex;
 
-use super::application::Application;
+use super::application::ApplicationProcess;
 use super::children::Children;
 use super::config::{Config, OnExit};
 use super::group::{GROUP, end_left};
@@ -25,7 +25,7 @@ pub(crate) struct Program {
     pub(super) launcher: Launcher,
     pub(super) http: Http,
     pub(super) notes: Arc<Notes>,
-    pub(super) application: Option<Application>,
+    pub(super) application: Option<ApplicationProcess>,
     /// Held during an observation: work that waits for a state observes too.
     observing: tokio::sync::Mutex<()>,
 }
@@ -48,7 +48,7 @@ impl Program {
             notes.remove("probe");
         }
         let launcher = Launcher::new(children);
-        let application = config.application.clone().map(|config| Application {
+        let application = config.application.clone().map(|config| ApplicationProcess {
             config,
             launcher: launcher.clone(),
             notes: Arc::clone(&notes),

@@ -7,10 +7,10 @@ use okt_core::{Mark, StateId};
 
 use crate::graph::with_graph;
 use crate::model::{Model, Node, constant};
-use crate::report::{Report, Spot};
+use crate::report::{ErrorReport, Spot};
 
 /// Reports every rule that the model breaks.
-pub(crate) fn check(report: &mut Report, model: &Model) {
+pub(crate) fn check(report: &mut ErrorReport, model: &Model) {
     for fault in with_graph(model, check::check) {
         if is_reported_elsewhere(model, &fault) {
             continue;
@@ -79,7 +79,7 @@ fn mark_spot(node: &Node, mark: Mark) -> Spot {
 }
 
 /// Reports condition types that differ only in case or punctuation, and so would be the same constant (OKT016).
-fn constants_of_conditions_differ(report: &mut Report, model: &Model) {
+fn constants_of_conditions_differ(report: &mut ErrorReport, model: &Model) {
     let mut types: BTreeMap<String, &str> = BTreeMap::new();
     for condition in model.conditions() {
         let Some(constant) = constant(&condition.name) else {

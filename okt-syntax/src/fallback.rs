@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use okt_core::{Mark, StateId};
 
-use crate::attr::Target;
+use crate::attr::EdgeTarget;
 use crate::model::{Model, Node};
 
 /// Extends the model of a wrong graph beyond its declaration.
@@ -43,7 +43,7 @@ fn one_method_per_name(model: &mut Model) {
 /// Adds every state as a target: a target misspelled in the attribute may be correct in the handler, or the reverse.
 fn lead_everywhere(node: &mut Node, states: usize) {
     let spot = node.spot;
-    let all = (0..states).map(|index| Target {
+    let all = (0..states).map(|index| EdgeTarget {
         ident: None,
         spot,
         to: StateId::at(index),

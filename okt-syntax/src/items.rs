@@ -6,19 +6,19 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta};
 
-use crate::report::{Report, Spot};
+use crate::report::{ErrorReport, Spot};
 
 /// One item between commas.
 #[derive(Debug)]
 pub(crate) struct Item {
     /// Its first token.
     pub(crate) spot: Spot,
-    pub(crate) content: Content,
+    pub(crate) content: ItemContent,
 }
 
 /// The content of an item.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum ItemContent {
     /// A path (e.g. `Failed`, `on_delete`).
     Name(syn::Path),
     /// A literal (e.g. `"Old"`).
@@ -37,7 +37,7 @@ pub(crate) struct Value {
 }
 
 /// Returns the items of an attribute's list, empty for `#[word]` alone; reports `#[word = ..]` and returns none.
-pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<Item>> {
+pub(crate) fn of_attribute(report: &mut ErrorReport, attr: &Attribute) -> Option<Vec<Item>> {
     match &attr.meta {
         Meta::Path(_) => Some(Vec::new()),
         Meta::List(list) => Some(parse(report, list.tokens.clone())),
@@ -56,7 +56,7 @@ pub(crate) fn of_attribute(report: &mut Report, attr: &Attribute) -> Option<Vec<
 }
 
 /// Reads each item separately, so that an unreadable item does not affect the others.
-pub(crate) fn parse(report: &mut Report, tokens: TokenStream) -> Vec<Item> {
+pub(crate) fn parse(report: &mut ErrorReport, tokens: TokenStream) -> Vec<Item> {
     between_commas(tokens)
         .into_iter()
         .filter_map(|tokens| item(report, tokens))
@@ -85,12 +85,12 @@ fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
     chunks
 }
 
-fn item(report: &mut Report, tokens: TokenStream) -> Option<Item> {
+fn item(report: &mut ErrorReport, tokens: TokenStream) -> Option<Item> {
     let spot = report.spot_of(&tokens);
     let content = match syn::parse2(tokens) {
-        Ok(NestedMeta::Meta(Meta::Path(path))) => Content::Name(path),
-        Ok(NestedMeta::Lit(literal)) => Content::Literal(literal),
-        Ok(NestedMeta::Meta(Meta::NameValue(pair))) => Content::Value {
+        Ok(NestedMeta::Meta(Meta::Path(path))) => ItemContent::Name(path),
+        Ok(NestedMeta::Lit(literal)) => ItemContent::Literal(literal),
+        Ok(NestedMeta::Meta(Meta::NameValue(pair))) => ItemContent::Value {
             word: spell(&pair.path),
             value: Value {
                 spot: report.spot_of(&pair.value),
@@ -100,14 +100,14 @@ fn item(report: &mut Report, tokens: TokenStream) -> Option<Item> {
                 },
             },
         },
-        Ok(NestedMeta::NameValueInvalidExpr(pair)) => Content::Value {
+        Ok(NestedMeta::NameValueInvalidExpr(pair)) => ItemContent::Value {
             word: spell(&pair.path),
             value: Value {
                 spot: report.spot_of(&pair.value),
                 literal: None,
             },
         },
-        Ok(NestedMeta::Meta(Meta::List(list))) => Content::List {
+        Ok(NestedMeta::Meta(Meta::List(list))) => ItemContent::List {
             word: spell(&list.path),
             items: list.tokens,
         },
@@ -129,18 +129,18 @@ impl Item {
     /// Returns the word of an option, with or without a value (e.g. `after` of `after = "30m"`).
     pub(crate) fn word(&self) -> Option<String> {
         match &self.content {
-            Content::Name(path) => Some(spell(path)),
-            Content::Value { word, .. } | Content::List { word, .. } => Some(word.clone()),
-            Content::Literal(_) => None,
+            ItemContent::Name(path) => Some(spell(path)),
+            ItemContent::Value { word, .. } | ItemContent::List { word, .. } => Some(word.clone()),
+            ItemContent::Literal(_) => None,
         }
     }
 
     /// Returns whether this is the option `word`, which takes no value; reports a value, but still returns true.
-    pub(crate) fn is_flag(&self, report: &mut Report, word: &str) -> bool {
+    pub(crate) fn is_flag(&self, report: &mut ErrorReport, word: &str) -> bool {
         if self.word().as_deref() != Some(word) {
             return false;
         }
-        if !matches!(self.content, Content::Name(_)) {
+        if !matches!(self.content, ItemContent::Name(_)) {
             report.error(
                 Rule::Option,
                 self.spot,
@@ -152,7 +152,7 @@ impl Item {
     }
 
     /// Returns whether the option occurs for the first time among those `seen`; reports a repeated one.
-    pub(crate) fn once(&self, report: &mut Report, seen: &mut Vec<String>) -> bool {
+    pub(crate) fn once(&self, report: &mut ErrorReport, seen: &mut Vec<String>) -> bool {
         let word = self.word().unwrap_or_default();
         let is_new = !seen.contains(&word);
         if is_new {
@@ -169,9 +169,9 @@ impl Item {
     }
 
     /// Returns the text of the option `word` (e.g. of `reason = "Broken"`); reports any other value.
-    pub(crate) fn text(&self, report: &mut Report, word: &str) -> Option<(String, Spot)> {
+    pub(crate) fn text(&self, report: &mut ErrorReport, word: &str) -> Option<(String, Spot)> {
         match &self.content {
-            Content::Value { value, .. } => {
+            ItemContent::Value { value, .. } => {
                 if let Some(Lit::Str(text)) = &value.literal {
                     return Some((text.value(), value.spot));
                 }
@@ -182,7 +182,7 @@ impl Item {
                     format!("write `{word} = \"..\"`"),
                 );
             }
-            Content::Name(_) | Content::List { .. } | Content::Literal(_) => report.error(
+            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => report.error(
                 Rule::Option,
                 self.spot,
                 format!("`{word}` takes a text"),
@@ -193,9 +193,9 @@ impl Item {
     }
 
     /// Returns the number of the option `word` (e.g. of `attempts = 3`); reports any other value.
-    pub(crate) fn number(&self, report: &mut Report, word: &str) -> Option<(u32, Spot)> {
+    pub(crate) fn number(&self, report: &mut ErrorReport, word: &str) -> Option<(u32, Spot)> {
         let spot = match &self.content {
-            Content::Value { value, .. } => {
+            ItemContent::Value { value, .. } => {
                 if let Some(Lit::Int(number)) = &value.literal
                     && let Ok(number) = number.base10_parse()
                 {
@@ -203,7 +203,7 @@ impl Item {
                 }
                 value.spot
             }
-            Content::Name(_) | Content::List { .. } | Content::Literal(_) => self.spot,
+            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => self.spot,
         };
         report.error(
             Rule::Option,
@@ -215,7 +215,7 @@ impl Item {
     }
 
     /// Reports an unknown option, with the similar option that was probably meant.
-    pub(crate) fn unknown(&self, report: &mut Report, known: &[&str]) {
+    pub(crate) fn unknown(&self, report: &mut ErrorReport, known: &[&str]) {
         let what = match self.word() {
             Some(word) => format!("unknown option `{word}`"),
             None => "a literal has no meaning here".to_string(),

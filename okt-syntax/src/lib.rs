@@ -57,7 +57,7 @@ use quote::quote;
 use syn::DeriveInput;
 
 use crate::model::Model;
-use crate::report::Report;
+use crate::report::ErrorReport;
 
 /// Expands `#[lifecycle_graph(args)]` on an item: the unchanged item with a hidden derive that does the work.
 pub fn lifecycle_graph(args: &TokenStream, item: &TokenStream) -> TokenStream {
@@ -80,7 +80,7 @@ pub fn crates(args: TokenStream, item: &TokenStream) -> TokenStream {
 }
 
 /// Generates the code of a graph: reads the declaration, checks it, expands it.
-fn graph_of(report: &mut Report, input: &DeriveInput) -> TokenStream {
+fn graph_of(report: &mut ErrorReport, input: &DeriveInput) -> TokenStream {
     let Some(mut model) = Model::read(report, input) else {
         return TokenStream::new();
     };
@@ -94,13 +94,13 @@ fn graph_of(report: &mut Report, input: &DeriveInput) -> TokenStream {
 /// Parses the input and returns the generated code followed by the errors: editors complete names from the code.
 fn expand_with(
     input: TokenStream,
-    expand: impl FnOnce(&mut Report, &DeriveInput) -> TokenStream,
+    expand: impl FnOnce(&mut ErrorReport, &DeriveInput) -> TokenStream,
 ) -> TokenStream {
     let input = match syn::parse2(input) {
         Ok(input) => input,
         Err(error) => return error.to_compile_error(),
     };
-    let mut report = Report::new();
+    let mut report = ErrorReport::new();
     let code = expand(&mut report, &input);
     let errors = report.finish();
     quote!(#code #errors)

@@ -9,10 +9,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Variant, Visibility};
 
-use crate::attr::{self, Attributes, Condition, Deadline, Target};
+use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget};
 use crate::items;
 use crate::options::{Options, identifier};
-use crate::report::{Report, Spot};
+use crate::report::{ErrorReport, Spot};
 use crate::serde;
 
 /// The attribute that passes the options of `#[lifecycle_graph(..)]` to the hidden derive.
@@ -63,7 +63,7 @@ impl Model {
     /// Reads a declaration; reports syntax errors and keeps the rest in the model.
     ///
     /// Returns none if the item is not an enum.
-    pub(crate) fn read(report: &mut Report, input: &DeriveInput) -> Option<Self> {
+    pub(crate) fn read(report: &mut ErrorReport, input: &DeriveInput) -> Option<Self> {
         let args = arguments(&input.attrs);
         let options = Options::read(report, args);
         refuse_misplaced(report, &input.attrs, &attr::WORDS, "on a state of the enum");
@@ -191,18 +191,18 @@ impl Model {
     }
 
     /// Returns every declared condition, in declaration order.
-    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &ConditionAttribute> {
         let nodes = self.nodes.iter();
         nodes.flat_map(|node| &node.attributes.conditions)
     }
 
     /// Returns every state that an attribute names, in source order: that of rustc's errors.
-    pub(crate) fn mentions(&self) -> Vec<&Target> {
+    pub(crate) fn mentions(&self) -> Vec<&EdgeTarget> {
         let deadlines = self.deadlines.iter();
         let deadlines =
             deadlines.flat_map(|deadline| [&deadline.target].into_iter().chain(&deadline.over));
         let states = self.nodes.iter().flat_map(Node::mentions);
-        let mut mentions: Vec<&Target> = deadlines.chain(states).collect();
+        let mut mentions: Vec<&EdgeTarget> = deadlines.chain(states).collect();
         mentions.sort_by_key(|target| target.spot.order());
         // A trigger with several causes names its target once.
         mentions.dedup_by_key(|target| target.spot);
@@ -218,7 +218,7 @@ impl Model {
     fn find_targets(&mut self) {
         let ids: BTreeMap<String, StateId> =
             self.iter().map(|(id, node)| (node.variant(), id)).collect();
-        let find = |target: &mut Target| {
+        let find = |target: &mut EdgeTarget| {
             let name = target.ident.as_ref().map(items::name);
             let found = name.and_then(|name| ids.get(&name));
             target.to = found.copied().unwrap_or(StateId::UNKNOWN);
@@ -239,7 +239,7 @@ impl Model {
 }
 
 impl Node {
-    fn read(report: &mut Report, variant: &Variant, case: Option<&str>) -> Self {
+    fn read(report: &mut ErrorReport, variant: &Variant, case: Option<&str>) -> Self {
         refuse_misplaced(report, &variant.attrs, &attr::WORDS_OF_ENUM, "on the enum");
         let attributes = Attributes::read(report, &variant.attrs);
         let spot = report.spot(variant.ident.span());
@@ -311,7 +311,7 @@ impl Node {
     }
 
     /// Returns the targets of all edges, triggers first.
-    pub(crate) fn edges(&self) -> impl Iterator<Item = &Target> {
+    pub(crate) fn edges(&self) -> impl Iterator<Item = &EdgeTarget> {
         let triggers = self.attributes.triggers.iter();
         triggers
             .map(|trigger| &trigger.target)
@@ -319,13 +319,13 @@ impl Node {
     }
 
     /// Returns every state that an attribute of this state names.
-    pub(crate) fn mentions(&self) -> impl Iterator<Item = &Target> {
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = &EdgeTarget> {
         let no_routes = self.attributes.no_routes.iter();
         self.edges()
             .chain(no_routes.map(|no_route| &no_route.target))
     }
 
-    fn mentions_mut(&mut self) -> impl Iterator<Item = &mut Target> {
+    fn mentions_mut(&mut self) -> impl Iterator<Item = &mut EdgeTarget> {
         let Attributes {
             triggers,
             children,
@@ -371,7 +371,7 @@ fn arguments(attrs: &[Attribute]) -> TokenStream {
 }
 
 /// Reports an item that is no enum.
-pub(crate) fn refuse_shape(report: &mut Report, span: Span) {
+pub(crate) fn refuse_shape(report: &mut ErrorReport, span: Span) {
     let spot = report.spot(span);
     report.error(
         Rule::Shape,
@@ -382,7 +382,7 @@ pub(crate) fn refuse_shape(report: &mut Report, span: Span) {
 }
 
 /// Reports attributes of states in a wrong place.
-fn refuse_misplaced(report: &mut Report, attrs: &[Attribute], words: &[&str], place: &str) {
+fn refuse_misplaced(report: &mut ErrorReport, attrs: &[Attribute], words: &[&str], place: &str) {
     for attr in attrs {
         let word = items::spell(attr.path());
         if words.contains(&word.as_str()) {

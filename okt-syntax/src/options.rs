@@ -7,8 +7,8 @@ use quote::quote;
 use syn::parse::Parser;
 use syn::{Path, parse_quote};
 
-use crate::items::{self, Content, Item};
-use crate::report::Report;
+use crate::items::{self, ItemContent, Item};
+use crate::report::ErrorReport;
 
 /// The options of the attribute on the enum.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn read(report: &mut Report, args: TokenStream) -> Self {
+    pub(crate) fn read(report: &mut ErrorReport, args: TokenStream) -> Self {
         let mut read = Self {
             kind: Kind::Lifecycle,
             krate: parse_quote!(::okt),
@@ -63,8 +63,8 @@ impl Options {
 }
 
 /// Returns the path in `crate(okt_core)`.
-pub(crate) fn path(report: &mut Report, item: &Item) -> Option<Path> {
-    if let Content::List { items, .. } = &item.content
+pub(crate) fn path(report: &mut ErrorReport, item: &Item) -> Option<Path> {
+    if let ItemContent::List { items, .. } = &item.content
         && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
     {
         return Some(path);
@@ -79,7 +79,7 @@ pub(crate) fn path(report: &mut Report, item: &Item) -> Option<Path> {
 }
 
 /// Returns the name in `module = ".."` or `handler = ".."`.
-fn ident(report: &mut Report, item: &Item, word: &str, example: &str) -> Option<Ident> {
+fn ident(report: &mut ErrorReport, item: &Item, word: &str, example: &str) -> Option<Ident> {
     let (name, spot) = item.text(report, word)?;
     let ident = identifier(&name);
     if ident.is_none() {

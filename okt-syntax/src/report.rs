@@ -33,15 +33,15 @@ impl Eq for Spot {}
 /// Readers do not stop at the first mistake: they report it here and continue with what they understand.
 /// Call [`Report::finish`]: a report that is dropped without it panics, so that no mistake is lost.
 #[derive(Debug)]
-pub(crate) struct Report {
-    mistakes: Vec<Mistake>,
+pub(crate) struct ErrorReport {
+    mistakes: Vec<ReportedMistake>,
     spots: usize,
     finished: bool,
 }
 
 /// One mistake.
 #[derive(Debug)]
-pub(crate) struct Mistake {
+pub(crate) struct ReportedMistake {
     pub(crate) spot: Spot,
     /// The rule of a graph that is broken, if it is one.
     pub(crate) rule: Option<Rule>,
@@ -50,7 +50,7 @@ pub(crate) struct Mistake {
     pub(crate) help: String,
 }
 
-impl Mistake {
+impl ReportedMistake {
     /// Returns the text of the error, as the compiler prints it.
     pub(crate) fn text(&self) -> String {
         let Self { message, help, .. } = self;
@@ -71,7 +71,7 @@ impl Mistake {
     }
 }
 
-impl Report {
+impl ErrorReport {
     pub(crate) fn new() -> Self {
         Self {
             mistakes: Vec::new(),
@@ -112,7 +112,7 @@ impl Report {
     }
 
     fn push(&mut self, spot: Spot, rule: Option<Rule>, message: &str, help: &str) {
-        self.mistakes.push(Mistake {
+        self.mistakes.push(ReportedMistake {
             spot,
             rule,
             message: message.to_owned(),
@@ -127,11 +127,11 @@ impl Report {
     /// Returns the mistakes as `compile_error!`s, in source order; empty if there are none.
     pub(crate) fn finish(self) -> TokenStream {
         let mistakes = self.into_mistakes();
-        mistakes.iter().map(Mistake::to_compile_error).collect()
+        mistakes.iter().map(ReportedMistake::to_compile_error).collect()
     }
 
     /// Returns the mistakes, in source order.
-    pub(crate) fn into_mistakes(mut self) -> Vec<Mistake> {
+    pub(crate) fn into_mistakes(mut self) -> Vec<ReportedMistake> {
         self.finished = true;
         self.mistakes.sort_by_key(|mistake| mistake.spot.order);
         std::mem::take(&mut self.mistakes)
@@ -143,7 +143,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for ErrorReport {
     fn drop(&mut self) {
         assert!(
             self.finished || std::thread::panicking(),

@@ -6,15 +6,15 @@ use proc_macro2::TokenStream;
 use syn::{Attribute, LitStr, Meta};
 
 use crate::items;
-use crate::report::Report;
+use crate::report::ErrorReport;
 
 /// Returns the name in `#[serde(rename = "..")]`.
-pub(crate) fn rename(report: &mut Report, attr: &Attribute) -> Option<String> {
+pub(crate) fn rename(report: &mut ErrorReport, attr: &Attribute) -> Option<String> {
     option(report, attr, "rename")
 }
 
 /// Returns the case in `#[serde(rename_all = "..")]`.
-pub(crate) fn rename_all(report: &mut Report, attrs: &[Attribute]) -> Option<String> {
+pub(crate) fn rename_all(report: &mut ErrorReport, attrs: &[Attribute]) -> Option<String> {
     attrs
         .iter()
         .filter(|attr| attr.path().is_ident("serde"))
@@ -53,7 +53,7 @@ pub(crate) fn in_case(case: &str, variant: &str) -> String {
 }
 
 /// Returns the text of `word = ".."` or `word(serialize = "..")`; ignores everything else.
-fn option(report: &mut Report, attr: &Attribute, word: &str) -> Option<String> {
+fn option(report: &mut ErrorReport, attr: &Attribute, word: &str) -> Option<String> {
     let Meta::List(list) = &attr.meta else {
         return None;
     };

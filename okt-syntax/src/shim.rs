@@ -12,18 +12,18 @@ use syn::{Attribute, Token, Visibility};
 
 use crate::model::{OPTIONS, refuse_shape};
 use crate::options::Options;
-use crate::report::Report;
+use crate::report::ErrorReport;
 use crate::resource::derives;
 
 /// Adds the derive, and the options that it reads, before the item.
 pub(crate) fn expand(args: &TokenStream, item: &TokenStream) -> TokenStream {
-    let mut report = Report::new();
+    let mut report = ErrorReport::new();
     let missing = missing(&mut report, item);
     let errors = report.finish();
     let Some(missing) = missing else {
         return quote!(#item #errors);
     };
-    let mut report = Report::new();
+    let mut report = ErrorReport::new();
     // The derive reads the options once more, and reports what is wrong with them.
     let derive = Options::read(&mut report, args.clone()).derive();
     report.leave();
@@ -44,7 +44,7 @@ pub(crate) fn options(args: &TokenStream) -> Option<TokenStream> {
 
 /// Returns the derives that an enum of states lacks, and reports them; none if the item cannot have derives, which it
 /// reports as well.
-pub(crate) fn missing(report: &mut Report, item: &TokenStream) -> Option<Vec<Ident>> {
+pub(crate) fn missing(report: &mut ErrorReport, item: &TokenStream) -> Option<Vec<Ident>> {
     match keyword(item.clone()) {
         // The derive reports that only an enum is allowed; it also owns the attributes inside the item.
         Some(word) if ["enum", "struct", "union"].iter().any(|kind| word == kind) => {
@@ -81,7 +81,7 @@ fn head(item: &TokenStream) -> Option<(Vec<Attribute>, Ident)> {
 ///
 /// Derives above the attribute are not seen, so an enum whose derives below have none of them may have them all.
 pub(crate) fn missing_derives(
-    report: &mut Report,
+    report: &mut ErrorReport,
     attrs: &[Attribute],
     name: &Ident,
 ) -> Vec<Ident> {

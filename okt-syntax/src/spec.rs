@@ -10,13 +10,13 @@ use syn::{
 };
 
 use crate::items;
-use crate::report::Report;
+use crate::report::ErrorReport;
 
 /// Generates `impl LifecycleSpec for DatabaseSpec`.
 ///
 /// If there are two fields, it uses the first one, so that the second one causes only one error. Without a field it
 /// generates nothing.
-pub(crate) fn expand(report: &mut Report, input: &DeriveInput) -> TokenStream {
+pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStream {
     let Options { krate, none } = options(report, input);
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
@@ -114,7 +114,7 @@ fn without(krate: &Path, input: &DeriveInput, none: Span) -> TokenStream {
 }
 
 /// Reports a resource whose other derives cannot find their crates, because only `okt` is a dependency.
-fn names_its_crates(report: &mut Report, input: &DeriveInput, krate: &Path) {
+fn names_its_crates(report: &mut ErrorReport, input: &DeriveInput, krate: &Path) {
     let is_resource = input.attrs.iter().any(|attr| attr.path().is_ident("kube"));
     // `#[okt::crates]` adds `#[kube(crates(..))]`.
     let is_named = options_in_kube(&input.attrs).any(|option| option.path().is_ident("crates"));
@@ -195,7 +195,7 @@ pub(crate) fn desired_in(input: &DeriveInput) -> Option<Type> {
 
 /// Returns whether the spec says `#[lifecycle(none)]`.
 pub(crate) fn is_without_lifecycle(input: &DeriveInput) -> bool {
-    let mut report = Report::new();
+    let mut report = ErrorReport::new();
     let options = options(&mut report, input);
     report.leave();
     options.none.is_some()
@@ -229,7 +229,7 @@ struct Options {
     none: Option<Span>,
 }
 
-fn options(report: &mut Report, input: &DeriveInput) -> Options {
+fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
     let mut read = Options {
         krate: parse_quote!(::okt),
         none: None,
@@ -252,7 +252,7 @@ fn options(report: &mut Report, input: &DeriveInput) -> Options {
     read
 }
 
-fn refuse(report: &mut Report, span: Span) -> TokenStream {
+fn refuse(report: &mut ErrorReport, span: Span) -> TokenStream {
     let spot = report.spot(span);
     report.say(
         spot,

@@ -54,12 +54,12 @@ const HOLD: Duration = Duration::from_mins(1);
 pub struct Outbox {
     delivery: Box<dyn AnyDelivery>,
     metrics: Option<Arc<LifecycleMetrics>>,
-    state: Mutex<State>,
+    state: Mutex<ObjectTransitions>,
     moved: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct ObjectTransitions {
     objects: HashMap<String, Mailbox>,
     /// The objects whose next transition may be delivered, each once, with the ids of their mailboxes.
     ready: VecDeque<(String, u64)>,
@@ -74,7 +74,7 @@ struct State {
     made: u64,
 }
 
-impl State {
+impl ObjectTransitions {
     /// Returns a new mailbox, up to whose last transition everything is delivered.
     fn mailbox(&mut self, delivered: u64) -> Mailbox {
         self.made = self.made.wrapping_add(1);
@@ -355,14 +355,14 @@ impl Outbox {
                 () = closing.cancelled(), if !closing.is_cancelled() => None,
             };
             match sent {
-                Some(Sent::Taken) => {
+                Some(SentTransition::Taken) => {
                     if is_away {
                         tracing::info!(pending = self.pending(), "transitions are delivered again");
                     }
                     (failures, unanswered) = (0, 0);
                 }
                 // One receiver of several may be silent: the others go on.
-                Some(Sent::Unanswered) => {
+                Some(SentTransition::Unanswered) => {
                     unanswered = unanswered.saturating_add(1);
                     if unanswered == AWAY {
                         let pending = self.pending();
@@ -370,7 +370,7 @@ impl Outbox {
                     }
                 }
                 None => {}
-                Some(Sent::Failed(why)) => {
+                Some(SentTransition::Failed(why)) => {
                     failures = failures.saturating_add(1);
                     if failures == AWAY {
                         let pending = self.pending();
@@ -419,7 +419,7 @@ impl Outbox {
     /// Takes the next transition to deliver, of the objects of one queue.
     fn next(
         &self,
-        queue: fn(&mut State) -> &mut VecDeque<(String, u64)>,
+        queue: fn(&mut ObjectTransitions) -> &mut VecDeque<(String, u64)>,
     ) -> Option<(String, u64, Arc<TransitionEvent>)> {
         let mut state = self.state();
         state.end_waits();
@@ -438,7 +438,7 @@ impl Outbox {
     }
 
     /// Delivers a transition, and notes that it is delivered, or is to be delivered later.
-    async fn send(&self, uid: String, id: u64, event: Arc<TransitionEvent>) -> Sent {
+    async fn send(&self, uid: String, id: u64, event: Arc<TransitionEvent>) -> SentTransition {
         // Made within the future, so that a panic of the call itself is contained too.
         let delivery = AssertUnwindSafe(async { self.delivery.take(&event).await });
         let taken = match timeout(LIMIT, delivery.catch_unwind()).await {
@@ -451,14 +451,14 @@ impl Outbox {
                 );
                 self.count("failed", 1);
                 self.retry(uid, id, true);
-                return Sent::Unanswered;
+                return SentTransition::Unanswered;
             }
         };
         match taken {
             Err(why) if !why.is_refused => {
                 self.count("failed", 1);
                 self.retry(uid, id, false);
-                return Sent::Failed(why);
+                return SentTransition::Failed(why);
             }
             Err(why) => {
                 tracing::error!(
@@ -473,7 +473,7 @@ impl Outbox {
             Ok(()) => self.count("delivered", 1),
         }
         self.end(uid, id, event.number());
-        Sent::Taken
+        SentTransition::Taken
     }
 
     /// Lets an object wait for its backoff.
@@ -524,13 +524,13 @@ impl Outbox {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ObjectTransitions> {
         self.state.lock()
     }
 }
 
 /// How an attempt to deliver a transition ended.
-enum Sent {
+enum SentTransition {
     /// It is delivered, or refused for good.
     Taken,
     Failed(Undelivered),
@@ -540,8 +540,8 @@ enum Sent {
 
 /// Returns the result of a delivery, or after a while the delivery.
 async fn soon<'a>(
-    send: impl Future<Output = Sent> + Send + 'a,
-) -> Result<Sent, BoxFuture<'a, Sent>> {
+    send: impl Future<Output = SentTransition> + Send + 'a,
+) -> Result<SentTransition, BoxFuture<'a, SentTransition>> {
     let mut send = send.boxed();
     match timeout(SLOW, &mut send).await {
         Ok(sent) => Ok(sent),

@@ -62,7 +62,7 @@ struct Inner {
 }
 
 /// By the hash of the path and the token.
-type Known = HashMap<[u8; 32], (Verdict, Instant)>;
+type Known = HashMap<[u8; 32], (PermissionAnswer, Instant)>;
 
 /// The answers so far. Those about strangers are apart, so that they drive nobody out who may read.
 #[derive(Default)]
@@ -74,7 +74,7 @@ struct Answers {
 }
 
 #[derive(Clone, Debug)]
-enum Verdict {
+enum PermissionAnswer {
     Allowed,
     /// The API server does not know the token.
     Unknown,
@@ -99,7 +99,7 @@ impl Permission {
         token: &str,
         path: &str,
         peer: IpAddr,
-    ) -> Result<Option<Verdict>, String> {
+    ) -> Result<Option<PermissionAnswer>, String> {
         let question = Sha256::new().chain_update(path).chain_update([0]);
         let hash = question.chain_update(token).finalize().into();
         if let Some(known) = self.known(&hash) {
@@ -130,12 +130,12 @@ impl Permission {
         let now = Instant::now();
         let mut answers = self.0.answers.lock();
         answers.familiar.retain(|_, until| *until > now);
-        if matches!(verdict, Verdict::Allowed) && answers.familiar.len() < KEPT {
+        if matches!(verdict, PermissionAnswer::Allowed) && answers.familiar.len() < KEPT {
             answers.familiar.insert(hash, after(FAMILIAR));
         }
         let answers = match verdict {
-            Verdict::Allowed => &mut answers.allowed,
-            Verdict::Unknown | Verdict::Forbidden(_) => &mut answers.others,
+            PermissionAnswer::Allowed => &mut answers.allowed,
+            PermissionAnswer::Unknown | PermissionAnswer::Forbidden(_) => &mut answers.others,
         };
         answers.retain(|_, (_, until)| *until > now);
         if answers.len() >= KEPT {
@@ -165,7 +165,7 @@ impl Permission {
         Arc::clone(rate.or_insert_with(|| Arc::new(Rate::new(OF_ADDRESS.0, OF_ADDRESS.1))))
     }
 
-    fn known(&self, hash: &[u8; 32]) -> Option<Verdict> {
+    fn known(&self, hash: &[u8; 32]) -> Option<PermissionAnswer> {
         let answers = self.0.answers.lock();
         let known = [answers.allowed.get(hash), answers.others.get(hash)];
         let now = Instant::now();
@@ -173,7 +173,7 @@ impl Permission {
         valid.map(|(verdict, _)| verdict.clone())
     }
 
-    async fn ask(&self, token: &str, path: &str) -> kube::Result<Verdict> {
+    async fn ask(&self, token: &str, path: &str) -> kube::Result<PermissionAnswer> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 #[allow(
@@ -190,15 +190,15 @@ impl Permission {
         let said = reviews.create(&params, &review).await?.status;
         let said = said.unwrap_or_default();
         let Some(user) = said.user.filter(|_| said.authenticated == Some(true)) else {
-            return Ok(Verdict::Unknown);
+            return Ok(PermissionAnswer::Unknown);
         };
         let name = user.username.clone().unwrap_or_default();
         let reviews: Api<SubjectAccessReview> = Api::all(self.0.client.clone());
         let said = reviews.create(&params, &access(user, path)).await?.status;
         Ok(if said.is_some_and(|said| said.allowed) {
-            Verdict::Allowed
+            PermissionAnswer::Allowed
         } else {
-            Verdict::Forbidden(name)
+            PermissionAnswer::Forbidden(name)
         })
     }
 }
@@ -240,9 +240,9 @@ pub(super) async fn check(
             // The token is not known, as far as anybody can say now.
             (StatusCode::UNAUTHORIZED, headers, why).into_response()
         }
-        Ok(Some(Verdict::Allowed)) => next.run(request).await,
-        Ok(Some(Verdict::Unknown)) => unauthorized("the API server does not know this token\n"),
-        Ok(Some(Verdict::Forbidden(user))) => {
+        Ok(Some(PermissionAnswer::Allowed)) => next.run(request).await,
+        Ok(Some(PermissionAnswer::Unknown)) => unauthorized("the API server does not know this token\n"),
+        Ok(Some(PermissionAnswer::Forbidden(user))) => {
             let why = format!("{user} may not get the path {path}: no role allows it\n");
             (StatusCode::FORBIDDEN, why).into_response()
         }

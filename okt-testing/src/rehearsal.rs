@@ -60,7 +60,7 @@ use kube::Client;
 use okt_runtime::{Application, Operator, StateOf};
 use serde_json::{Value, json};
 
-use self::step::Step;
+use self::step::RehearsalStep;
 use crate::ApiServer;
 
 /// The default limit for the time until the object of a run is at rest.
@@ -71,7 +71,7 @@ pub struct Rehearsal<A: Application> {
     fresh: Box<dyn Fn() -> A + Send + Sync>,
     object: Value,
     cluster: Vec<Box<Part>>,
-    steps: Vec<Step<A>>,
+    steps: Vec<RehearsalStep<A>>,
     end: Option<StateOf<A>>,
     claims: Vec<(String, Box<Claim>)>,
     operator: Box<Adjust<A>>,
@@ -154,7 +154,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     /// Adds a step that changes the object (a merge patch).
     #[must_use]
     pub fn patch(mut self, patch: Value) -> Self {
-        self.steps.push(Step::Patch(patch));
+        self.steps.push(RehearsalStep::Patch(patch));
         self
     }
 
@@ -162,14 +162,14 @@ impl<A: Application + Clone> Rehearsal<A> {
     #[must_use]
     pub fn happens(mut self, name: &str, what: impl Fn(&A) + Send + Sync + 'static) -> Self {
         self.steps
-            .push(Step::Happens(name.to_owned(), Box::new(what)));
+            .push(RehearsalStep::Happens(name.to_owned(), Box::new(what)));
         self
     }
 
     /// Adds a step that deletes the object.
     #[must_use]
     pub fn delete(mut self) -> Self {
-        self.steps.push(Step::Delete);
+        self.steps.push(RehearsalStep::Delete);
         self
     }
 

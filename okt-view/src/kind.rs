@@ -359,7 +359,7 @@ fn decoded(event: watcher::Event<Stranger>) -> watcher::Event<DynamicObject> {
 
 /// What a view needs of a CRD, also where its schema cannot be read.
 #[derive(Deserialize)]
-struct Bare {
+struct BareKind {
     metadata: ObjectMeta,
     spec: BareSpec,
 }
@@ -382,7 +382,7 @@ struct BareVersion {
 /// Reads a CRD, or what of it can be read.
 fn read_crd(text: &str) -> Result<CustomResourceDefinition, serde_json::Error> {
     serde_json::from_str(text).or_else(|_| {
-        let Bare { metadata, spec } = serde_json::from_str(text)?;
+        let BareKind { metadata, spec } = serde_json::from_str(text)?;
         let versions = spec
             .versions
             .into_iter()

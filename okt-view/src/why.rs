@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub use self::causes::Cause;
 use self::causes::causes;
-use self::surroundings::Surroundings;
+use self::surroundings::ObjectSurroundings;
 use super::object::{Goal, View};
 use super::text::age;
 
@@ -31,7 +31,7 @@ impl Why {
     ///
     /// What may not be read is left out, and said in [`unread`](Self::unread).
     pub async fn of(client: &Client, view: &View<'_>, now: Timestamp) -> Self {
-        let around = Surroundings::read(client, view).await;
+        let around = ObjectSurroundings::read(client, view).await;
         Self {
             goal: goal(view),
             causes: causes(view, &around, now),

@@ -45,10 +45,10 @@ pub async fn until(time: Option<Instant>) {
 /// at once nor never. This clock therefore follows the wall clock slowly: one second of it takes between half a second
 /// and two seconds.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(TimeSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum TimeSource {
     /// The wall clock, followed slowly.
     Wall(Arc<Mutex<Led>>),
     /// Tokio's clock, set to the wall clock once. It stands still while tokio's clock does.
@@ -62,7 +62,7 @@ impl Clock {
             shown: Timestamp::now(),
             at: std::time::Instant::now(),
         };
-        Self(Source::Wall(Arc::new(Mutex::new(led))))
+        Self(TimeSource::Wall(Arc::new(Mutex::new(led))))
     }
 
     /// Returns tokio's clock. It is set once per process, so that a later operator does not fall behind the times that
@@ -70,13 +70,13 @@ impl Clock {
     pub fn tokio() -> Self {
         static SET: OnceLock<(Timestamp, Instant)> = OnceLock::new();
         let (set_to, at) = *SET.get_or_init(|| (Timestamp::now(), Instant::now()));
-        Self(Source::Tokio { set_to, at })
+        Self(TimeSource::Tokio { set_to, at })
     }
 
     /// Returns the current time, to the millisecond.
     pub fn now(&self) -> Timestamp {
         let now = match &self.0 {
-            Source::Wall(led) => {
+            TimeSource::Wall(led) => {
                 let mut led = led.lock();
                 let at = std::time::Instant::now();
                 let passed = at.saturating_duration_since(led.at);
@@ -84,7 +84,7 @@ impl Clock {
                 led.shown = lead(led.shown, passed, Timestamp::now());
                 led.shown
             }
-            Source::Tokio { set_to, at } => set_to.saturating_add(at.elapsed()).unwrap_or(*set_to),
+            TimeSource::Tokio { set_to, at } => set_to.saturating_add(at.elapsed()).unwrap_or(*set_to),
         };
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }

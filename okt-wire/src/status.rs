@@ -267,7 +267,7 @@ impl<'de, S: Lifecycle, Extra: DeserializeOwned + Default> Deserialize<'de> for 
 /// The fields of a status when it is written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", bound(serialize = "S: Lifecycle"))]
-struct Written<'a, S> {
+struct StatusFields<'a, S> {
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_generation: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,7 +292,7 @@ impl<S: Lifecycle, Extra: Serialize> Serialize for Status<S, Extra> {
                 ));
             }
         };
-        Written {
+        StatusFields {
             observed_generation: self.observed_generation,
             lifecycle: self.lifecycle.as_ref(),
             conditions: &self.conditions,

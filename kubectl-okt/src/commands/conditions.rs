@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::output::print;
 use crate::select::{list, watch};
 
-/// Check the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
+/// ConditionsCheck the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
 ///
 /// It exits with 3 if a rule is broken.
 #[derive(Args)]
@@ -43,13 +43,13 @@ pub(crate) struct Conditions {
     /// Only objects with these labels.
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with_all = ["file", "name"])]
     selector: Option<String>,
-    /// Check each new version, until interrupted.
+    /// ConditionsCheck each new version, until interrupted.
     #[arg(short, long, conflicts_with = "file")]
     watch: bool,
 }
 
 /// What was checked so far.
-struct Check {
+struct ConditionsCheck {
     checker: Checker,
     objects: usize,
     broken: usize,
@@ -70,7 +70,7 @@ impl Conditions {
                 path.display()
             ))
         };
-        let mut check = Check::new();
+        let mut check = ConditionsCheck::new();
         if path == Path::new("-") {
             check.stream(stdin().lock()).map_err(|why| cannot(&why))?;
         } else {
@@ -94,7 +94,7 @@ impl Conditions {
                 "the cluster has no kind `{name}`; `kubectl api-resources` shows all"
             )));
         }
-        let mut check = Check::new();
+        let mut check = ConditionsCheck::new();
         if self.watch {
             return self.follow(client, &kinds, &mut check).await;
         }
@@ -121,7 +121,7 @@ impl Conditions {
         &self,
         client: &Client,
         kinds: &[Kind],
-        check: &mut Check,
+        check: &mut ConditionsCheck,
     ) -> Result<(), Error> {
         let namespace = (!self.all_namespaces).then(|| client.default_namespace());
         let mut config = watcher::Config::default();
@@ -143,7 +143,7 @@ impl Conditions {
     }
 }
 
-impl Check {
+impl ConditionsCheck {
     fn new() -> Self {
         Self {
             checker: Checker::new(Context::new().now(Timestamp::now())),

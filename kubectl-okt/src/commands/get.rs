@@ -8,7 +8,7 @@ use okt_view::{Goal, Kind, View, age};
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};
 use crate::error::Error;
-use crate::output::{BOLD, Format, Table, print, print_value, styled};
+use crate::output::{BOLD, OutputFormat, TextTable, print, print_value, styled};
 use crate::select::One;
 
 /// Show one object on its graph: state, route, deadline, work, trail.
@@ -21,7 +21,7 @@ pub(crate) struct Get {
     object: One,
     /// The format of the output.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
 }
 
 impl Get {
@@ -29,13 +29,13 @@ impl Get {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         match self.output {
-            Some(Format::Json) => print_value(&view.details(), false),
-            Some(Format::Yaml) => print_value(&view.details(), true),
-            Some(Format::Name) => {
+            Some(OutputFormat::Json) => print_value(&view.details(), false),
+            Some(OutputFormat::Yaml) => print_value(&view.details(), true),
+            Some(OutputFormat::Name) => {
                 print(&format!("{}\n", view.id()));
                 Ok(())
             }
-            Some(Format::Wide) | None => {
+            Some(OutputFormat::Wide) | None => {
                 print(&text(&view, Timestamp::now()));
                 Ok(())
             }
@@ -57,7 +57,7 @@ fn text(view: &View<'_>, now: Timestamp) -> String {
         styled(BOLD, &view.title()),
         resource.api_version
     );
-    let mut table = Table::untitled();
+    let mut table = TextTable::untitled();
     for (title, words) in facts(view, now) {
         table.row(&[format!("{title}:"), words]);
     }

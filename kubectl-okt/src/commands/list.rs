@@ -10,7 +10,7 @@ use kube::runtime::watcher;
 use okt_view::{Kind, View, age, way};
 
 use crate::error::Error;
-use crate::output::{BAD, BUSY, Format, GOOD, Table, print, print_lines, print_value, styled};
+use crate::output::{BAD, BUSY, OutputFormat, GOOD, TextTable, print, print_lines, print_value, styled};
 use crate::select::{Many, NO_KINDS, called, watch};
 
 /// Show where all objects of all OKT operators are on their graphs.
@@ -25,7 +25,7 @@ pub(crate) struct List {
     objects: Many,
     /// The format of the output.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
     /// Print a line for each change, until interrupted.
     #[arg(short, long)]
     watch: bool,
@@ -40,14 +40,14 @@ impl List {
         let (views, errors) = self.objects.read(client, &kinds).await?;
         let rows = || views.iter().map(View::summary).collect::<Vec<_>>();
         match self.output {
-            Some(Format::Json) => print_value(&rows(), false)?,
-            Some(Format::Yaml) => print_value(&rows(), true)?,
-            Some(Format::Name) => print_lines(views.iter().map(View::id)),
-            Some(Format::Wide) | None if views.is_empty() => {
+            Some(OutputFormat::Json) => print_value(&rows(), false)?,
+            Some(OutputFormat::Yaml) => print_value(&rows(), true)?,
+            Some(OutputFormat::Name) => print_lines(views.iter().map(View::id)),
+            Some(OutputFormat::Wide) | None if views.is_empty() => {
                 eprintln!("{}", self.nothing(client, &kinds));
             }
-            Some(Format::Wide) | None => {
-                let mut table = Table::new(&self.titles());
+            Some(OutputFormat::Wide) | None => {
+                let mut table = TextTable::new(&self.titles());
                 for view in &views {
                     table.row(&self.cells(view));
                 }
@@ -76,7 +76,7 @@ impl List {
     }
 
     fn is_wide(&self) -> bool {
-        self.output == Some(Format::Wide)
+        self.output == Some(OutputFormat::Wide)
     }
 
     fn titles(&self) -> Vec<&'static str> {
@@ -130,7 +130,7 @@ impl List {
 
     /// Prints the objects, and then a line for each change.
     async fn follow(&self, client: &Client, kinds: &[Kind]) -> Result<(), Error> {
-        if !matches!(self.output, None | Some(Format::Wide)) {
+        if !matches!(self.output, None | Some(OutputFormat::Wide)) {
             return Err(Error::Usage(
                 "-w prints a table: leave out -o, or use -o wide".to_owned(),
             ));
@@ -153,7 +153,7 @@ impl List {
         let titles = self.titles();
         let age = titles.iter().position(|it| *it == "FOR");
         let age = age.unwrap_or_default();
-        let mut table = Table::new(&titles);
+        let mut table = TextTable::new(&titles);
         // What each object looked like in its last line, and what is left of it before a new list is complete.
         let mut shown: BTreeMap<String, (View<'_>, Vec<String>)> = BTreeMap::new();
         let mut listed: BTreeMap<String, HashSet<String>> = BTreeMap::new();

@@ -11,7 +11,7 @@ use okt_view::{Goal, Kind, View, age, route};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::output::{Format, Table, print, print_lines, print_value};
+use crate::output::{OutputFormat, TextTable, print, print_lines, print_value};
 use crate::select::{One, known_graph, list};
 
 /// Show the route of an object: each state on it, what it does, and how long it took before.
@@ -20,7 +20,7 @@ use crate::select::{One, known_graph, list};
   kubectl okt plan orders                 to where it is to go
   kubectl okt plan orders --to Stopped    to another state, without asking for it
   kubectl okt plan orders --deletion      if it was deleted")]
-pub(crate) struct Plan {
+pub(crate) struct PlanCommand {
     #[command(flatten)]
     object: One,
     /// To this state instead of the desired one.
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     deletion: bool,
     /// The format of the output.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
 }
 
 /// A state on the route.
@@ -53,7 +53,7 @@ struct Hop<'g> {
     or_to: Vec<String>,
 }
 
-impl Plan {
+impl PlanCommand {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
@@ -75,13 +75,13 @@ impl Plan {
             .map(|id| hop(graph, id, &stays))
             .collect();
         match self.output {
-            Some(Format::Json) => return print_value(&hops, false),
-            Some(Format::Yaml) => return print_value(&hops, true),
-            Some(Format::Name) => {
+            Some(OutputFormat::Json) => return print_value(&hops, false),
+            Some(OutputFormat::Yaml) => return print_value(&hops, true),
+            Some(OutputFormat::Name) => {
                 print_lines(hops.iter().map(|hop| hop.state));
                 return Ok(());
             }
-            Some(Format::Wide) | None => {}
+            Some(OutputFormat::Wide) | None => {}
         }
         let here = view
             .time_in_state(Timestamp::now())
@@ -92,7 +92,7 @@ impl Plan {
             view.title(),
             graph.name_of(at)
         ));
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             "",
             "STATE",
             "USUALLY",

@@ -6,7 +6,7 @@ use kube::Client;
 use okt_view::{Kind, age};
 
 use crate::error::Error;
-use crate::output::{Format, Table, print, print_value};
+use crate::output::{OutputFormat, TextTable, print, print_value};
 use crate::select::One;
 
 /// Show the last transitions of an object: from where to where, when, why, and how long it stayed.
@@ -16,7 +16,7 @@ pub(crate) struct Trail {
     object: One,
     /// The format of the output.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
 }
 
 impl Trail {
@@ -30,15 +30,15 @@ impl Trail {
             )));
         };
         match self.output {
-            Some(Format::Json) => return print_value(&position.history, false),
-            Some(Format::Yaml) => return print_value(&position.history, true),
-            Some(Format::Name) => {
+            Some(OutputFormat::Json) => return print_value(&position.history, false),
+            Some(OutputFormat::Yaml) => return print_value(&position.history, true),
+            Some(OutputFormat::Name) => {
                 print(&format!("{}\n", view.id()));
                 return Ok(());
             }
-            Some(Format::Wide) | None => {}
+            Some(OutputFormat::Wide) | None => {}
         }
-        let mut table = Table::new(&["NO.", "FROM", "TO", "WHY", "AT", "STAYED"]);
+        let mut table = TextTable::new(&["NO.", "FROM", "TO", "WHY", "AT", "STAYED"]);
         let ends = position.history.iter().skip(1).map(|it| it.at);
         for (transition, end) in position
             .history

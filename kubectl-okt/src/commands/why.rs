@@ -8,47 +8,47 @@ use serde::Serialize;
 use okt_view::{Kind, View};
 
 use crate::error::Error;
-use crate::output::{BOLD, Format, print, print_value, styled};
+use crate::output::{BOLD, OutputFormat, print, print_value, styled};
 use crate::select::One;
 
 /// Say why an object is not where it is to go, and what would move it.
 #[derive(Args)]
-pub(crate) struct Why {
+pub(crate) struct WhyCommand {
     #[command(flatten)]
     object: One,
     /// The format of the output.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<OutputFormat>,
 }
 
 #[derive(Serialize)]
-struct Answer<'v> {
+struct WhyAnswer<'v> {
     object: String,
     state: Option<&'v str>,
     #[serde(flatten)]
     why: &'v okt_view::Why,
 }
 
-impl Why {
+impl WhyCommand {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
         let why = okt_view::Why::of(client, &view, now).await;
         match self.output {
-            Some(format @ (Format::Json | Format::Yaml)) => print_value(
-                &Answer {
+            Some(format @ (OutputFormat::Json | OutputFormat::Yaml)) => print_value(
+                &WhyAnswer {
                     object: view.id(),
                     state: view.state(),
                     why: &why,
                 },
-                format == Format::Yaml,
+                format == OutputFormat::Yaml,
             ),
-            Some(Format::Name) => {
+            Some(OutputFormat::Name) => {
                 print(&format!("{}\n", view.id()));
                 Ok(())
             }
-            Some(Format::Wide) | None => {
+            Some(OutputFormat::Wide) | None => {
                 print(&text(&view, &why, now));
                 Ok(())
             }

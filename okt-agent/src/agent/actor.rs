@@ -17,14 +17,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attempt::{Attempt, Course, Ending, Speech, panic_text};
+use super::attempt::{RunningAttempt, Course, Ending, Speech, panic_text};
 use super::board::{Board, Live};
 use super::command::ActorRequest;
 use super::journal::Journal;
-use super::memory::{Change, Memory, Remembered};
+use super::memory::{MemoryChange, AgentMemory, Remembered};
 use super::metrics::Metrics;
 use super::output::cut;
-use super::settings::Settings;
+use super::settings::AgentSettings;
 use crate::wire::{ActionId, Phase, Progress, TEXT_LIMIT};
 use crate::work::{Fault, Offer, Order, Work};
 
@@ -34,10 +34,10 @@ const WORD_LIMIT: usize = 128;
 /// The only one that changes the memory.
 pub(super) struct Actor<W> {
     pub(super) work: Arc<W>,
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<AgentSettings>,
     pub(super) offers: Vec<Offer>,
     pub(super) journal: Arc<Mutex<Journal>>,
-    pub(super) memory: Memory,
+    pub(super) memory: AgentMemory,
     pub(super) board: watch::Sender<Board>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) commands: mpsc::Receiver<ActorRequest>,
@@ -46,7 +46,7 @@ pub(super) struct Actor<W> {
     pub(super) stop: CancellationToken,
     pub(super) under_way: Option<UnderWay>,
     /// The end of the last attempt, until it is on disk.
-    pub(super) unrecorded: Option<Change>,
+    pub(super) unrecorded: Option<MemoryChange>,
     pub(super) heal: Option<Heal>,
 }
 
@@ -134,9 +134,9 @@ impl<W: Work> Actor<W> {
             } else {
                 Course::CleanUp
             };
-            self.memory.apply(Change {
+            self.memory.apply(MemoryChange {
                 action: Some(action.clone()),
-                ..Change::default()
+                ..MemoryChange::default()
             });
             (action, course)
         });
@@ -158,7 +158,7 @@ impl<W: Work> Actor<W> {
         ));
         self.publish(|board| board.begin(Arc::clone(&live)));
         let cancellation = CancellationToken::new();
-        let attempt = Attempt {
+        let attempt = RunningAttempt {
             work: Arc::clone(&self.work),
             order: Order {
                 id: report.id.clone(),
@@ -244,9 +244,9 @@ impl<W: Work> Actor<W> {
         let offered = under_way.course == Course::Perform || phase != Phase::Unknown;
         let state = offered.then_some(action.report.state.as_str());
         (self.metrics).ended(state.unwrap_or("other"), phase, under_way.begun.elapsed());
-        self.unrecorded = Some(Change {
+        self.unrecorded = Some(MemoryChange {
             action: Some(action),
-            ..Change::default()
+            ..MemoryChange::default()
         });
         self.record_end().await;
     }

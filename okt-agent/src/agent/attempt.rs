@@ -50,7 +50,7 @@ pub(super) enum Ending {
 }
 
 /// The input of an attempt.
-pub(super) struct Attempt<W> {
+pub(super) struct RunningAttempt<W> {
     pub(super) work: Arc<W>,
     pub(super) order: Order,
     pub(super) course: Course,
@@ -59,7 +59,7 @@ pub(super) struct Attempt<W> {
     pub(super) cancel_limit: Duration,
 }
 
-impl<W: Work> Attempt<W> {
+impl<W: Work> RunningAttempt<W> {
     /// Runs the attempt to its end.
     pub(super) async fn run(self) -> Ending {
         match self.course {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::memory::{Memory, Remembered};
-use super::output::Output;
+use super::memory::{AgentMemory, Remembered};
+use super::output::KeptOutput;
 use crate::wire::{ActionId, ActionReport, Code, Problem, Progress, Seen, Sighting};
 
 /// The number of attempts whose output is kept.
@@ -17,7 +17,7 @@ const OUTPUTS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Board {
     /// The memory, as it is on disk.
-    pub(super) memory: Memory,
+    pub(super) memory: AgentMemory,
     /// The last observation of the application.
     pub(super) sighting: Sighting,
     /// When that observation began.
@@ -47,12 +47,12 @@ pub(super) struct Live {
     pub(super) id: ActionId,
     pub(super) attempt: u32,
     progress: Mutex<Option<Progress>>,
-    output: Mutex<Output>,
+    output: Mutex<KeptOutput>,
 }
 
 impl Board {
     /// Creates the board of an agent that starts with this memory.
-    pub(super) fn new(memory: Memory, trouble: Option<Trouble>) -> Self {
+    pub(super) fn new(memory: AgentMemory, trouble: Option<Trouble>) -> Self {
         Self {
             memory,
             sighting: Sighting::of(Seen::Unobserved),
@@ -137,7 +137,7 @@ impl Live {
             id,
             attempt,
             progress: Mutex::new(None),
-            output: Mutex::new(Output::new(limit)),
+            output: Mutex::new(KeptOutput::new(limit)),
         }
     }
 
@@ -152,7 +152,7 @@ impl Live {
     }
 
     /// Returns the output.
-    pub(super) fn output(&self) -> MutexGuard<'_, Output> {
+    pub(super) fn output(&self) -> MutexGuard<'_, KeptOutput> {
         lock(&self.output)
     }
 }

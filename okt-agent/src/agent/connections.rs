@@ -13,18 +13,18 @@ use super::metrics::Metrics;
 pub(super) struct Connections {
     most: usize,
     metrics: Arc<Metrics>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, AgentConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
-    stage: Stage,
+struct AgentConnection {
+    stage: ConnectionStage,
     /// Whether a request has ever arrived on it.
     known: bool,
     /// A counter that grows with time.
@@ -34,7 +34,7 @@ struct Connection {
 
 /// The stage of a connection; connections in earlier stages are closed first to make room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Stage {
+enum ConnectionStage {
     /// No request arrives or is being answered.
     Silent,
     /// A request has begun to arrive, and its body has not ended.
@@ -76,7 +76,7 @@ impl Connections {
         let mut open = self.open();
         if open.connections.len() >= self.most {
             let silent = (open.connections.iter())
-                .filter(|(_, connection)| connection.stage != Stage::Answering)
+                .filter(|(_, connection)| connection.stage != ConnectionStage::Answering)
                 .min_by_key(|(_, it)| (it.stage, it.known, it.since))
                 .map(|(key, _)| *key);
             let Some(silent) = silent.and_then(|key| open.connections.remove(&key)) else {
@@ -91,8 +91,8 @@ impl Connections {
         let closed = CancellationToken::new();
         open.connections.insert(
             key,
-            Connection {
-                stage: Stage::Silent,
+            AgentConnection {
+                stage: ConnectionStage::Silent,
                 known: false,
                 since: key,
                 closed: closed.clone(),
@@ -106,7 +106,7 @@ impl Connections {
         }))
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock()
     }
 }
@@ -114,11 +114,11 @@ impl Connections {
 impl ConnectionGuard {
     /// Notes that the head of a request has arrived.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
-        self.goes_on(Stage::Arriving);
+        self.goes_on(ConnectionStage::Arriving);
         Busy(Arc::clone(self))
     }
 
-    fn goes_on(&self, stage: Stage) {
+    fn goes_on(&self, stage: ConnectionStage) {
         let mut open = self.connections.open();
         open.next += 1;
         let now = open.next;
@@ -133,7 +133,7 @@ impl ConnectionGuard {
 impl Busy {
     /// Notes that the whole request has arrived. The connection is not closed to make room until it is answered.
     pub(super) fn arrived(&self) {
-        self.0.goes_on(Stage::Answering);
+        self.0.goes_on(ConnectionStage::Answering);
     }
 }
 
@@ -147,7 +147,7 @@ impl Drop for ConnectionGuard {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.goes_on(Stage::Silent);
+        self.0.goes_on(ConnectionStage::Silent);
     }
 }
 

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use self::files::Files;
 pub(super) use self::files::Gate;
 #[cfg(test)]
-pub(super) use self::files::Step;
+pub(super) use self::files::JournalStep;
 use super::error::JournalError;
-use super::memory::{Change, Memory};
+use super::memory::{MemoryChange, AgentMemory};
 
 /// The size in bytes from which on the file is rewritten, once it has also doubled since the last rewrite.
 const COMPACT_FROM: u64 = 1024 * 1024;
@@ -48,7 +48,7 @@ pub(super) struct Damage {
 /// An opened journal.
 pub(super) enum Opened {
     /// The journal with its memory. The first change rewrites the file.
-    Usable(Journal, Memory),
+    Usable(Journal, AgentMemory),
     /// The journal is damaged and must not be used. The value still holds the lock.
     Damaged(Journal, Damage),
 }
@@ -88,7 +88,7 @@ impl Journal {
     /// # Errors
     ///
     /// The change may not be on disk, so nothing may follow from it.
-    pub(super) fn add(&mut self, memory: &Memory, change: &Change) -> std::io::Result<()> {
+    pub(super) fn add(&mut self, memory: &AgentMemory, change: &MemoryChange) -> std::io::Result<()> {
         let bloated = self.length > COMPACT_FROM.max(2 * self.compact);
         if self.suspect || bloated {
             self.rewrite(memory)?;
@@ -107,7 +107,7 @@ impl Journal {
     /// # Errors
     ///
     /// Either the old file or the new one is in place.
-    pub(super) fn rewrite(&mut self, memory: &Memory) -> std::io::Result<()> {
+    pub(super) fn rewrite(&mut self, memory: &AgentMemory) -> std::io::Result<()> {
         self.suspect = true;
         let mut content = Vec::new();
         for change in memory.changes() {
@@ -121,15 +121,15 @@ impl Journal {
     }
 }
 
-fn line(change: &Change) -> std::io::Result<Vec<u8>> {
+fn line(change: &MemoryChange) -> std::io::Result<Vec<u8>> {
     let json = serde_json::to_string(change)?;
     let sum = crc32fast::hash(json.as_bytes());
     Ok(format!("{sum:08x} {json}\n").into_bytes())
 }
 
 /// Rebuilds the memory from the lines of a journal.
-pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
-    let mut memory = Memory::default();
+pub(super) fn read(file: &Path, content: &[u8]) -> Result<AgentMemory, Damage> {
+    let mut memory = AgentMemory::default();
     let mut rest = content;
     let mut number = 0;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -152,7 +152,7 @@ pub(super) fn read(file: &Path, content: &[u8]) -> Result<Memory, Damage> {
     Ok(memory)
 }
 
-fn change(text: &[u8]) -> Result<Change, String> {
+fn change(text: &[u8]) -> Result<MemoryChange, String> {
     let damaged = || "the line is damaged (its checksum is another one)".to_owned();
     let text = std::str::from_utf8(text).map_err(|_| damaged())?;
     let (sum, json) = text.split_once(' ').ok_or_else(damaged)?;

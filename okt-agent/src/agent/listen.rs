@@ -24,10 +24,10 @@ use super::tls::TlsFiles;
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Listen(pub(super) Address);
+pub struct Listen(pub(super) ListenPlace);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Address {
+pub(super) enum ListenPlace {
     Tcp {
         address: SocketAddr,
         tls: Option<TlsFiles>,
@@ -44,7 +44,7 @@ impl Listen {
     /// An address other than loopback needs a [token](super::Agent::token_file) or clients with
     /// [certificates](Self::mutual_tls).
     pub fn tcp(address: SocketAddr) -> Self {
-        Self(Address::Tcp { address, tls: None })
+        Self(ListenPlace::Tcp { address, tls: None })
     }
 
     /// Returns a Unix socket that only the agent's user can connect to. It asks for no token.
@@ -52,15 +52,15 @@ impl Listen {
     /// If nothing listens on an existing socket of this name, the agent replaces it.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self(Address::Unix { path, mode: 0o600 })
+        Self(ListenPlace::Unix { path, mode: 0o600 })
     }
 
     /// Sets the permissions of a Unix socket; it has no effect on TCP.
     #[must_use]
     pub fn mode(mut self, permissions: u32) -> Self {
         match &mut self.0 {
-            Address::Unix { mode, .. } => *mode = permissions & 0o777,
-            Address::Tcp { .. } => {}
+            ListenPlace::Unix { mode, .. } => *mode = permissions & 0o777,
+            ListenPlace::Tcp { .. } => {}
         }
         self
     }
@@ -71,14 +71,14 @@ impl Listen {
     #[must_use]
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         match &mut self.0 {
-            Address::Tcp { tls, .. } => {
+            ListenPlace::Tcp { tls, .. } => {
                 *tls = Some(TlsFiles {
                     certificate: certificate.into(),
                     key: key.into(),
                     client_ca: None,
                 });
             }
-            Address::Unix { .. } => {}
+            ListenPlace::Unix { .. } => {}
         }
         self
     }
@@ -95,7 +95,7 @@ impl Listen {
         client_ca: impl Into<PathBuf>,
     ) -> Self {
         let mut this = self.tls(certificate, key);
-        if let Address::Tcp {
+        if let ListenPlace::Tcp {
             tls: Some(files), ..
         } = &mut this.0
         {
@@ -107,8 +107,8 @@ impl Listen {
     /// Returns whether another machine can connect.
     pub(super) fn is_exposed(&self) -> bool {
         match &self.0 {
-            Address::Tcp { address, .. } => !address.ip().to_canonical().is_loopback(),
-            Address::Unix { .. } => false,
+            ListenPlace::Tcp { address, .. } => !address.ip().to_canonical().is_loopback(),
+            ListenPlace::Unix { .. } => false,
         }
     }
 }
@@ -116,8 +116,8 @@ impl Listen {
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Address::Tcp { address, .. } => address.fmt(f),
-            Address::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+            ListenPlace::Tcp { address, .. } => address.fmt(f),
+            ListenPlace::Unix { path, .. } => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -140,12 +140,12 @@ impl Listener {
         };
         let mut opened = listen.clone();
         let listener = match &mut opened.0 {
-            Address::Tcp { address, .. } => {
+            ListenPlace::Tcp { address, .. } => {
                 let listener = TcpListener::bind(*address).await.map_err(failed)?;
                 *address = listener.local_addr().map_err(failed)?;
                 Self::Tcp(listener)
             }
-            Address::Unix { path, mode } => {
+            ListenPlace::Unix { path, mode } => {
                 let (listener, file) = unix(path, *mode).map_err(failed)?;
                 Self::Unix(listener, file)
             }

@@ -27,7 +27,7 @@ const SUPERSEDED: usize = 64;
 
 /// The memory of an agent.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct AgentMemory {
     /// The owner of the last request taken. The agent belongs to its namespace and name.
     pub(super) owner: Option<Owner>,
     /// The fence of the last request taken, with the highest epoch.
@@ -63,7 +63,7 @@ pub(super) struct Remembered {
 /// One change of the memory, which is applied as a whole or not at all.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Change {
+pub(super) struct MemoryChange {
     /// The new owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<Owner>,
@@ -99,7 +99,7 @@ pub(super) struct Note {
     pub(super) value: Value,
 }
 
-impl Memory {
+impl AgentMemory {
     /// Returns all actions, in the order in which their last attempts were recorded.
     pub(super) fn actions(&self) -> &[Arc<Remembered>] {
         &self.actions
@@ -122,8 +122,8 @@ impl Memory {
     }
 
     /// Applies a change.
-    pub(super) fn apply(&mut self, change: Change) {
-        let Change {
+    pub(super) fn apply(&mut self, change: MemoryChange) {
+        let MemoryChange {
             owner,
             fence,
             superseded,
@@ -166,7 +166,7 @@ impl Memory {
     }
 
     /// Returns the change that takes an attempt of a request, at this time of the agent's clock.
-    pub(super) fn taken(&self, action: Remembered, now: Timestamp) -> Change {
+    pub(super) fn taken(&self, action: Remembered, now: Timestamp) -> MemoryChange {
         let (owner, superseded) = match &self.owner {
             // Keep the owner as it was first recorded.
             Some(owner) if owner.uid == action.owner.uid => (owner.clone(), Vec::new()),
@@ -178,13 +178,13 @@ impl Memory {
                 (owner, uids.collect())
             }
         };
-        Change {
+        MemoryChange {
             owner: Some(owner),
             fence: Some(action.fence),
             superseded,
             forgotten: self.forgettable(&action.owner, action.fence),
             action: Some(action),
-            ..Change::default()
+            ..MemoryChange::default()
         }
     }
 
@@ -206,17 +206,17 @@ impl Memory {
     }
 
     /// Returns the changes that build this memory from an empty one.
-    pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
-        let first = Change {
+    pub(super) fn changes(&self) -> impl Iterator<Item = MemoryChange> {
+        let first = MemoryChange {
             owner: self.owner.clone(),
             fence: Some(self.fence),
             withdrawn: self.withdrawn.iter().cloned().collect(),
             superseded: self.superseded.iter().cloned().collect(),
-            ..Change::default()
+            ..MemoryChange::default()
         };
-        let actions = self.actions.iter().map(|action| Change {
+        let actions = self.actions.iter().map(|action| MemoryChange {
             action: Some((**action).clone()),
-            ..Change::default()
+            ..MemoryChange::default()
         });
         std::iter::once(first).chain(actions)
     }

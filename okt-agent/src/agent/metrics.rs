@@ -16,9 +16,9 @@ use crate::wire::{Phase, Seen};
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
-    requests: Family<Request, Counter>,
+    requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
-    actions: Family<Action, Counter>,
+    actions: Family<ActionLabels, Counter>,
     action_seconds: Histogram,
     running: Gauge,
     observations: Family<Observe, Counter>,
@@ -29,14 +29,14 @@ pub(super) struct Metrics {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     method: &'static str,
     path: &'static str,
     status: u16,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-struct Action {
+struct ActionLabels {
     state: String,
     phase: String,
 }
@@ -139,7 +139,7 @@ impl Metrics {
         status: u16,
         took: Option<Duration>,
     ) {
-        let request = Request {
+        let request = RequestLabels {
             method,
             path,
             status,
@@ -152,7 +152,7 @@ impl Metrics {
 
     /// Counts an ended attempt.
     pub(super) fn ended(&self, state: &str, phase: Phase, took: Duration) {
-        let action = Action {
+        let action = ActionLabels {
             state: state.to_owned(),
             phase: format!("{phase:?}"),
         };

@@ -11,7 +11,7 @@ use super::attempt::panic_text;
 use super::board::Board;
 use super::metrics::Metrics;
 use super::output::cut;
-use super::settings::Settings;
+use super::settings::AgentSettings;
 use crate::wire::{Seen, Sighting, TEXT_LIMIT};
 use crate::work::Work;
 
@@ -22,12 +22,12 @@ const EVENTS: usize = 16;
 pub(super) async fn observe_on<W: Work>(
     work: Arc<W>,
     board: watch::Sender<Board>,
-    settings: Arc<Settings>,
+    settings: Arc<AgentSettings>,
     metrics: Arc<Metrics>,
 ) {
     let mut news = board.subscribe();
     loop {
-        let begun = Begun {
+        let begun = BegunObservation {
             observations: board.borrow().observations,
             instant: Instant::now(),
             timestamp: Timestamp::now(),
@@ -54,7 +54,7 @@ pub(super) async fn observe_on<W: Work>(
                 tokio::pin!(ending);
                 if timeout(settings.observe_timeout, &mut ending).await.is_err() {
                     let why = "the observation before does not end";
-                    let now = Begun { observations: board.borrow().observations, ..begun };
+                    let now = BegunObservation { observations: board.borrow().observations, ..begun };
                     now.tell(&board, &metrics, Sighting::unreachable(why));
                     ending.await;
                 }
@@ -70,13 +70,13 @@ pub(super) async fn observe_on<W: Work>(
 
 /// When an observation began.
 #[derive(Clone, Copy)]
-struct Begun {
+struct BegunObservation {
     observations: u64,
     instant: Instant,
     timestamp: Timestamp,
 }
 
-impl Begun {
+impl BegunObservation {
     /// Publishes the observation, unless an action has ended since it began.
     fn tell(self, board: &watch::Sender<Board>, metrics: &Metrics, mut sighting: Sighting) {
         sighting.observed_at = Some(self.timestamp);

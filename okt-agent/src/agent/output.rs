@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The kept output of one attempt.
 #[derive(Clone, Debug)]
-pub(super) struct Output {
+pub(super) struct KeptOutput {
     limit: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Piece {
     pub(super) gap: u64,
 }
 
-impl Output {
+impl KeptOutput {
     /// Creates an empty output that keeps `limit` bytes of the beginning and `limit` bytes of the end.
     pub(super) fn new(limit: usize) -> Self {
         Self {
@@ -95,9 +95,9 @@ pub(super) fn cut(mut text: String, limit: usize) -> String {
 mod tests {
     //! Which parts of the output are kept.
 
-    use super::{Output, cut};
+    use super::{KeptOutput, cut};
 
-    fn piece(output: &Output, from: u64) -> (u64, String, u64) {
+    fn piece(output: &KeptOutput, from: u64) -> (u64, String, u64) {
         let piece = output.piece(from);
         (
             piece.from,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let mut output = Output::new(4);
+        let mut output = KeptOutput::new(4);
         output.print(b"ab");
         assert_eq!(piece(&output, 0), (0, "ab".into(), 0));
         output.print(b"cdef");

@@ -2,7 +2,7 @@
 //!
 //! They use no I/O and no clock. The actor carries out a verdict.
 
-use super::memory::{Memory, REMEMBERED_LIMIT, Remembered, fingerprint};
+use super::memory::{AgentMemory, REMEMBERED_LIMIT, Remembered, fingerprint};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, EPOCH_LIMIT, Fence, ObjectRef, Phase, Problem,
     Seen,
@@ -12,7 +12,7 @@ use crate::work::Offer;
 /// The input of the rules besides the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleInput<'a> {
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a AgentMemory,
     pub(super) offers: &'a [Offer],
     /// The namespace and name that the agent's settings bind it to.
     pub(super) object: Option<&'a ObjectRef>,
@@ -23,7 +23,7 @@ pub(super) struct RuleInput<'a> {
 
 /// The verdict on a request for work.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum RuleVerdict {
     /// Refuse it.
     Refuse(Problem),
     /// Answer with the known report.
@@ -59,7 +59,7 @@ pub(super) enum Acknowledged {
 }
 
 /// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
-pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequest) -> Verdict {
+pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequest) -> RuleVerdict {
     let RuleInput {
         memory,
         offers,
@@ -68,11 +68,11 @@ pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequ
         stopping,
         seen,
     } = standing;
-    let refuse = |code, detail: String| Verdict::Refuse(Problem::new(code, detail));
+    let refuse = |code, detail: String| RuleVerdict::Refuse(Problem::new(code, detail));
 
     // 1 and 2: an implausible epoch, or an operator that has lost the leadership.
     if let Err(fenced) = epoch(memory, request.fence.epoch) {
-        return Verdict::Refuse(fenced);
+        return RuleVerdict::Refuse(fenced);
     }
 
     // 3 and 4: an id always names the same work, which begins again only after its end was acknowledged.
@@ -87,13 +87,13 @@ pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequ
             Phase::Failed | Phase::Unknown | Phase::Cancelled => known.report.acknowledged,
         };
         if !again {
-            return Verdict::Tell;
+            return RuleVerdict::Tell;
         }
     }
 
     // 5 and 6: another object, a deleted object, or a stale view of the object.
     if let Err(problem) = belongs(memory, object, request) {
-        return Verdict::Refuse(problem);
+        return RuleVerdict::Refuse(problem);
     }
 
     // 7 and 8: operator and agent do not fit together.
@@ -117,7 +117,7 @@ pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequ
         let detail = format!("{} ({}) is under way", running.id, running.state);
         let mut problem = Problem::new(Code::Busy, detail);
         problem.running = Some(running.id.clone());
-        return Verdict::Refuse(problem);
+        return RuleVerdict::Refuse(problem);
     }
     if !request.from.is_empty() {
         let fits = match seen {
@@ -141,16 +141,16 @@ pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequ
         return refuse(Code::CannotRecord, detail);
     }
     if memory.is_withdrawn(id) {
-        return Verdict::Withdrawn;
+        return RuleVerdict::Withdrawn;
     }
-    Verdict::Begin {
+    RuleVerdict::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
     }
 }
 
 /// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale.
 fn belongs(
-    memory: &Memory,
+    memory: &AgentMemory,
     object: Option<&ObjectRef>,
     request: &ActionRequest,
 ) -> Result<(), Problem> {
@@ -211,7 +211,7 @@ fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static st
 }
 
 /// Decides about a request to cancel.
-pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancelled {
+pub(super) fn cancelled(memory: &AgentMemory, id: &ActionId, of_epoch: u64) -> Cancelled {
     if let Err(fenced) = epoch(memory, of_epoch) {
         return Cancelled::Refuse(fenced);
     }
@@ -224,7 +224,7 @@ pub(super) fn cancelled(memory: &Memory, id: &ActionId, of_epoch: u64) -> Cancel
 
 /// Decides about an acknowledgement.
 pub(super) fn acknowledged(
-    memory: &Memory,
+    memory: &AgentMemory,
     id: &ActionId,
     acknowledgement: Acknowledgement,
 ) -> Acknowledged {
@@ -258,7 +258,7 @@ pub(super) fn no_such_action(id: &ActionId) -> Problem {
 }
 
 /// Refuses an epoch that is below the highest one taken, or above the limit.
-fn epoch(memory: &Memory, epoch: u64) -> Result<(), Problem> {
+fn epoch(memory: &AgentMemory, epoch: u64) -> Result<(), Problem> {
     let highest = memory.fence.epoch;
     if epoch < highest {
         let detail = format!("a request of the epoch {highest} was taken, this one is of {epoch}");

@@ -22,10 +22,10 @@ use tower::ServiceExt;
 
 use super::connections::{ConnectionGuard, Connections};
 use super::error::ServeError;
-use super::listen::{Address, Listen, Listener};
+use super::listen::{ListenPlace, Listen, Listener};
 use super::metrics::Metrics;
-use super::service::{self, Access};
-use super::settings::Settings;
+use super::service::{self, ServiceAccess};
+use super::settings::AgentSettings;
 use super::tls::Tls;
 use super::token::TokenHash;
 use super::{Agent, Started};
@@ -77,8 +77,8 @@ impl<W: Work> Agent<W> {
         let mut opened = Vec::new();
         for listen in listens {
             let tls = match &listen.0 {
-                Address::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
-                Address::Unix { .. } => None,
+                ListenPlace::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
+                ListenPlace::Unix { .. } => None,
             };
             let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
             if listen.is_exposed() && token.is_none() && !asks_clients {
@@ -109,8 +109,8 @@ impl<W: Work> Bound<W> {
     /// Returns the TCP addresses of the listeners.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listens.iter().filter_map(|listen| match &listen.0 {
-            Address::Tcp { address, .. } => Some(*address),
-            Address::Unix { .. } => None,
+            ListenPlace::Tcp { address, .. } => Some(*address),
+            ListenPlace::Unix { .. } => None,
         })
     }
 
@@ -139,9 +139,9 @@ impl<W: Work> Bound<W> {
             tracing::info!(place = %listen, tls = tls.is_some(), "listens");
             let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());
             let access = match (&listener, &token) {
-                (Listener::Tcp(_), Some(token)) => Access::Token(Arc::clone(token)),
-                (Listener::Tcp(_), None) if !asks_clients => Access::ThisMachine,
-                (Listener::Tcp(_) | Listener::Unix(..), _) => Access::Open,
+                (Listener::Tcp(_), Some(token)) => ServiceAccess::Token(Arc::clone(token)),
+                (Listener::Tcp(_), None) if !asks_clients => ServiceAccess::ThisMachine,
+                (Listener::Tcp(_) | Listener::Unix(..), _) => ServiceAccess::Open,
             };
             let service = Arc::clone(&started.service);
             let listener_service = ListenerService {
@@ -211,13 +211,13 @@ async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
 struct ListenerService {
     router: Router,
     tls: Option<Arc<Tls>>,
-    settings: Arc<Settings>,
+    settings: Arc<AgentSettings>,
     metrics: Arc<Metrics>,
     closing: CancellationToken,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+trait AgentStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> AgentStream for S {}
 
 impl ListenerService {
     async fn serve(self, listener: Listener, connections: Arc<Connections>) {
@@ -245,7 +245,7 @@ impl ListenerService {
         while open.join_next().await.is_some() {}
     }
 
-    async fn connection(self, stream: Box<dyn Stream>, seat: Arc<ConnectionGuard>) {
+    async fn connection(self, stream: Box<dyn AgentStream>, seat: Arc<ConnectionGuard>) {
         let closed = seat.closed.clone();
         let answered = async {
             match self.tls.clone() {
@@ -266,7 +266,7 @@ impl ListenerService {
         }
     }
 
-    async fn answer(&self, stream: impl Stream + 'static, seat: Arc<ConnectionGuard>) {
+    async fn answer(&self, stream: impl AgentStream + 'static, seat: Arc<ConnectionGuard>) {
         let limit = self.settings.request_limit;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limit));
@@ -306,7 +306,7 @@ impl ListenerService {
     }
 }
 
-async fn accept(listener: &Listener) -> io::Result<Box<dyn Stream>> {
+async fn accept(listener: &Listener) -> io::Result<Box<dyn AgentStream>> {
     match listener {
         Listener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;

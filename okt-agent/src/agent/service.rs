@@ -26,7 +26,7 @@ use super::body::{BodyPermits, Place};
 use super::command::{ActorRequest, Reply};
 use super::metrics::Metrics;
 use super::rules;
-use super::settings::Settings;
+use super::settings::AgentSettings;
 use super::token::TokenHash;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
@@ -36,7 +36,7 @@ use crate::wire::{
 /// The state that the handlers use.
 #[derive(Debug)]
 pub(super) struct ServiceState {
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<AgentSettings>,
     pub(super) boot_id: String,
     /// The offered states, sorted by name.
     pub(super) states: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct ServiceState {
 
 /// Who may use a listener.
 #[derive(Clone, Debug)]
-pub(super) enum Access {
+pub(super) enum ServiceAccess {
     /// Everyone who can connect.
     Open,
     /// Requests that name this machine as their host. A foreign name could lead a browser on the machine to the agent.
@@ -83,7 +83,7 @@ pub(super) fn paths() -> Vec<(&'static str, MethodRouter<Arc<ServiceState>>)> {
 }
 
 /// Returns the service of one listener.
-pub(super) fn router(service: Arc<ServiceState>, access: Access) -> Router {
+pub(super) fn router(service: Arc<ServiceState>, access: ServiceAccess) -> Router {
     let mut router = Router::new();
     for (path, methods) in paths() {
         router = router.route(path, methods);
@@ -97,7 +97,7 @@ pub(super) fn router(service: Arc<ServiceState>, access: Access) -> Router {
 
 /// Checks who may use the listener, and counts the request.
 async fn listener(
-    State((service, access)): State<(Arc<ServiceState>, Access)>,
+    State((service, access)): State<(Arc<ServiceState>, ServiceAccess)>,
     path: Option<MatchedPath>,
     request: Request,
     next: Next,
@@ -117,16 +117,16 @@ async fn listener(
         .unwrap_or("other");
     let health = matches!(path, "/livez" | "/readyz");
     let refused = match &access {
-        Access::Token(token) if !health && !token.admits(request.headers()) => {
+        ServiceAccess::Token(token) if !health && !token.admits(request.headers()) => {
             let detail = "a bearer token is needed, and the one that was given is not it";
             Some(Problem::new(Code::Unauthorized, detail))
         }
-        Access::ThisMachine if !request::is_for_this_machine(&request) => {
+        ServiceAccess::ThisMachine if !request::is_for_this_machine(&request) => {
             let detail =
                 "without a token only requests to localhost, 127.0.0.1 or [::1] are answered";
             Some(Problem::new(Code::ForeignHost, detail))
         }
-        Access::Open | Access::ThisMachine | Access::Token(_) => None,
+        ServiceAccess::Open | ServiceAccess::ThisMachine | ServiceAccess::Token(_) => None,
     };
     let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
     let answer = match refused {

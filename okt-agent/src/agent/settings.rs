@@ -6,7 +6,7 @@ use crate::wire::{AgentInfo, ObjectRef};
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct AgentSettings {
     pub(super) agent: AgentInfo,
     /// The namespace and name that the agent belongs to; `None` takes those of the first owner.
     pub(super) object: Option<ObjectRef>,
@@ -21,7 +21,7 @@ pub(super) struct Settings {
     pub(super) request_limit: Duration,
 }
 
-impl Default for Settings {
+impl Default for AgentSettings {
     fn default() -> Self {
         Self {
             agent: AgentInfo {

@@ -33,14 +33,14 @@ pub struct Clients(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    clients: HashMap<Endpoint, Entry>,
+    clients: HashMap<Endpoint, ClientEntry>,
     transports: HashMap<Trust, (Transport, Instant)>,
     /// The number of clients from which on unused ones are dropped.
     full: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ClientEntry {
     client: Client,
     made: Instant,
     used: Instant,
@@ -76,7 +76,7 @@ impl Clients {
         }
         let client = Client::with(endpoint, kept.transport(endpoint, trust, now)?);
         kept.make_room(now);
-        let entry = Entry {
+        let entry = ClientEntry {
             client: client.clone(),
             made: now,
             used: now,

@@ -220,9 +220,9 @@ impl Endpoint {
 }
 
 /// A connection over any transport.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait EndpointStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> EndpointStream for S {}
 
 impl Endpoint {
     /// Refuses to send a token where others can read it, and to skip a verification that was asked for.
@@ -268,7 +268,7 @@ impl Endpoint {
     }
 
     /// Opens a raw connection. Returns `None` if the endpoint needs TLS.
-    pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn Stream>>> {
+    pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn EndpointStream>>> {
         Some(match &self.address {
             Address::Unix(path) => match UnixStream::connect(path).await {
                 Ok(stream) => Ok(Box::new(stream)),

@@ -70,7 +70,7 @@ pub(super) struct Ask {
 }
 
 /// An answer with any status.
-pub(crate) struct Reply {
+pub(crate) struct AgentReply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -210,7 +210,7 @@ impl Transport {
         ask: &Ask,
         token: Option<HeaderValue>,
         timeout: Duration,
-    ) -> Result<Reply, ClientError> {
+    ) -> Result<AgentReply, ClientError> {
         let within = timeout + ask.longer;
         let exchange = async {
             let answer = self.answer(ask, token).await?;
@@ -223,7 +223,7 @@ impl Transport {
                 },
                 Err(error) => unanswered(&*error),
             })?;
-            Ok(Reply {
+            Ok(AgentReply {
                 status: parts.status,
                 headers: parts.headers,
                 body: body.to_bytes(),

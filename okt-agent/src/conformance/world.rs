@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::subject::{Killed, States, Subject};
-use crate::client::{Accepted, Client, ClientError, Endpoint, Reply};
+use crate::client::{Accepted, Client, ClientError, Endpoint, AgentReply};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
 };
@@ -69,7 +69,7 @@ pub(super) struct World<'s> {
 
 /// A piece of work to request.
 #[derive(Clone)]
-pub(super) struct Work {
+pub(super) struct WorldWork {
     pub(super) id: ActionId,
     pub(super) request: ActionRequest,
 }
@@ -126,11 +126,11 @@ impl<'s> World<'s> {
     }
 
     /// Returns new work of a state, in the next transition.
-    pub(super) fn work(&mut self, state: &str) -> Work {
+    pub(super) fn work(&mut self, state: &str) -> WorldWork {
         self.transition += 1;
         let recorded_at = self.recorded_at + Duration::from_secs(self.transition);
         let id = format!("{}.{}", self.owner.uid, self.transition);
-        Work {
+        WorldWork {
             id: id.parse().expect("letters, digits, a dash and a dot"),
             request: ActionRequest {
                 state: state.to_owned(),
@@ -148,27 +148,27 @@ impl<'s> World<'s> {
         }
     }
 
-    pub(super) fn brief(&mut self) -> Work {
+    pub(super) fn brief(&mut self) -> WorldWork {
         let state = self.states.brief.clone();
         self.work(&state)
     }
 
-    pub(super) fn failing(&mut self) -> Work {
+    pub(super) fn failing(&mut self) -> WorldWork {
         let state = self.states.failing.clone();
         self.work(&state)
     }
 
-    pub(super) fn endless(&mut self) -> Work {
+    pub(super) fn endless(&mut self) -> WorldWork {
         let state = self.states.endless.clone();
         self.work(&state)
     }
 
-    pub(super) async fn ask(&self, work: &Work) -> Check<Accepted> {
+    pub(super) async fn ask(&self, work: &WorldWork) -> Check<Accepted> {
         Ok(self.client.ask(&work.id, &work.request, None).await?)
     }
 
     /// Requests work, and expects that this begins an attempt.
-    pub(super) async fn begin(&self, work: &Work) -> Check<ActionReport> {
+    pub(super) async fn begin(&self, work: &WorldWork) -> Check<ActionReport> {
         let asked = self.ask(work).await?;
         expect(asked.began, || {
             "PUT of new work answers 200, not 201".to_owned()
@@ -177,7 +177,7 @@ impl<'s> World<'s> {
     }
 
     /// Requests work and waits for its end, which must have this phase.
-    pub(super) async fn done(&self, work: &Work, phase: Phase) -> Check<ActionReport> {
+    pub(super) async fn done(&self, work: &WorldWork, phase: Phase) -> Check<ActionReport> {
         self.begin(work).await?;
         let report = self.ended(&work.id).await?;
         same("the phase", report.phase, phase)?;
@@ -225,7 +225,7 @@ impl<'s> World<'s> {
         method: Method,
         path: &str,
         body: Option<(Bytes, &'static str)>,
-    ) -> Check<Reply> {
+    ) -> Check<AgentReply> {
         let path = format!("/lifecycle/v1{path}");
         let first = (self.client).raw(method.clone(), path.clone(), body.clone(), true);
         match first.await {
@@ -238,7 +238,7 @@ impl<'s> World<'s> {
     }
 
     /// Requests work with a custom body.
-    pub(super) async fn put(&self, id: &str, body: &Value) -> Check<Reply> {
+    pub(super) async fn put(&self, id: &str, body: &Value) -> Check<AgentReply> {
         let body = Bytes::from(body.to_string());
         let path = format!("/actions/{id}");
         self.send(Method::PUT, &path, Some((body, "application/json")))
@@ -246,14 +246,14 @@ impl<'s> World<'s> {
     }
 
     /// Requests work, and expects this refusal.
-    pub(super) async fn refused(&mut self, work: &Work, code: Code) -> Check<Problem> {
+    pub(super) async fn refused(&mut self, work: &WorldWork, code: Code) -> Check<Problem> {
         let body = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
         let reply = self.put(work.id.as_str(), &body).await?;
         self.is_refusal(&reply, code)
     }
 
     /// Expects that an answer is this refusal. Faults of its document are kept for [`problem_documents`].
-    pub(super) fn is_refusal(&mut self, reply: &Reply, code: Code) -> Check<Problem> {
+    pub(super) fn is_refusal(&mut self, reply: &AgentReply, code: Code) -> Check<Problem> {
         let status = reply.status.as_u16();
         let (expected, mender, retry) = code.meaning();
         let problem = serde_json::from_slice::<Problem>(&reply.body);

@@ -36,7 +36,7 @@ impl Graph<'_> {
     /// ```
     #[must_use]
     pub fn json(&self) -> String {
-        let mut text = Object::new();
+        let mut text = JsonObject::new();
         text.raw("format", &Self::JSON_FORMAT.to_string());
         text.text("name", self.name);
         text.text("doc", self.doc);
@@ -48,7 +48,7 @@ impl Graph<'_> {
             },
         );
         let states = self.iter().map(|(_, state)| {
-            let mut object = Object::new();
+            let mut object = JsonObject::new();
             object.text("name", state.name);
             object.text("doc", state.doc);
             object.list("roles", roles(state).into_iter().map(quoted));
@@ -56,7 +56,7 @@ impl Graph<'_> {
             object.list(
                 "triggers",
                 state.triggers.iter().map(|trigger| {
-                    let mut object = Object::new();
+                    let mut object = JsonObject::new();
                     object.text("to", self.name_of(trigger.to));
                     if let Some(words) = cause(trigger.cause) {
                         object.text("cause", &words);
@@ -79,7 +79,7 @@ impl Graph<'_> {
             object.list(
                 "conditions",
                 state.conditions.iter().map(|condition| {
-                    let mut object = Object::new();
+                    let mut object = JsonObject::new();
                     object.text("type", condition.name);
                     object.text("status", condition.status.as_str());
                     object.text("reason", condition.reason);
@@ -90,7 +90,7 @@ impl Graph<'_> {
             object.list(
                 "noRoutes",
                 state.no_routes.iter().map(|claim| {
-                    let mut object = Object::new();
+                    let mut object = JsonObject::new();
                     object.text("to", self.name_of(claim.to));
                     object.text("reason", claim.reason);
                     object.end()
@@ -104,9 +104,9 @@ impl Graph<'_> {
 }
 
 /// A JSON object that is written field by field.
-struct Object(String);
+struct JsonObject(String);
 
-impl Object {
+impl JsonObject {
     fn new() -> Self {
         Self(String::from("{"))
     }

@@ -4,7 +4,7 @@ use super::Machine;
 use super::object::{TaskId, Version};
 use super::requeue::Requeue;
 use super::time::Time;
-use super::work::Stage;
+use super::work::WorkStage;
 use super::writes::Writes;
 use crate::facts::ActionResult;
 
@@ -20,7 +20,7 @@ impl Machine {
         self.writes.end_trouble();
         self.writes.last.reported = false;
         // Another operator may have begun work that has not begun here.
-        self.work.run.take_if(|run| run.stage == Stage::New);
+        self.work.run.take_if(|run| run.stage == WorkStage::New);
         self.findings.is_reopened = self.findings.is_begun;
     }
 

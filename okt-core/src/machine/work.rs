@@ -19,9 +19,9 @@ const OUTDATED: Duration = Duration::from_secs(1);
 
 /// The work of one object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct StateWork {
     /// The work on record; none if this process knows nothing of it.
-    pub(super) run: Option<ActionRun>,
+    pub(super) run: Option<WorkRun>,
     /// A task whose work is no longer on record, and that is not cancelled yet.
     pub(super) orphan: Option<TaskId>,
     /// A cancelled task, or one of a former object of the same name, has not ended; the next one begins only then.
@@ -34,7 +34,7 @@ pub(super) struct Work {
 
 /// A run of the action of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ActionRun {
+pub(super) struct WorkRun {
     /// Its id in the record.
     pub(super) id: WorkId,
     /// The attempt that runs or comes next, from 1.
@@ -45,12 +45,12 @@ pub(super) struct ActionRun {
     pub(super) started_under: i64,
     /// Whether a reconcile request named the object since the attempt began.
     pub(super) is_named: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: WorkStage,
 }
 
 /// The stage of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Stage {
+pub(super) enum WorkStage {
     /// This process has recorded it, and it has not begun.
     New,
     /// The task runs.
@@ -65,7 +65,7 @@ pub(super) enum Stage {
     Ended(ActionResult),
 }
 
-impl ActionRun {
+impl WorkRun {
     /// Returns the work on record, if there is any.
     fn on_record(object: &Object) -> Option<Self> {
         let action = object.recorded.at()?.action;
@@ -75,12 +75,12 @@ impl ActionRun {
             failures: 0,
             started_under: 0,
             is_named: false,
-            stage: Stage::New,
+            stage: WorkStage::New,
         })
     }
 }
 
-impl Work {
+impl StateWork {
     /// Returns whether there is nothing to remember.
     pub(super) fn is_empty(&self) -> bool {
         let Self {
@@ -100,11 +100,11 @@ impl Work {
             return Task::Absent;
         };
         match run.stage {
-            Stage::New => Task::New,
-            Stage::Running(_) => Task::Running,
-            Stage::Waiting { due, asked } if now >= due || (asked && run.is_named) => Task::Due,
-            Stage::Waiting { .. } => Task::Waiting,
-            Stage::Ended(result) => Task::Ended(result),
+            WorkStage::New => Task::New,
+            WorkStage::Running(_) => Task::Running,
+            WorkStage::Waiting { due, asked } if now >= due || (asked && run.is_named) => Task::Due,
+            WorkStage::Waiting { .. } => Task::Waiting,
+            WorkStage::Ended(result) => Task::Ended(result),
         }
     }
 
@@ -128,7 +128,7 @@ impl Work {
 
     /// Returns whether the task has ended and its result is not recorded.
     pub(super) fn has_ended(&self) -> bool {
-        (self.run).is_some_and(|run| matches!(run.stage, Stage::Ended(_)))
+        (self.run).is_some_and(|run| matches!(run.stage, WorkStage::Ended(_)))
     }
 
     /// Changes the work as decided, after the decision is recorded.
@@ -136,26 +136,26 @@ impl Work {
         match (to, &mut self.run) {
             (WorkChange::None | WorkChange::New, run) => {
                 // A task that does the work before is to be cancelled.
-                if let Some(Stage::Running(task)) = run.map(|run| run.stage) {
+                if let Some(WorkStage::Running(task)) = run.map(|run| run.stage) {
                     self.orphan = Some(task);
                 }
-                *run = ActionRun::on_record(object).filter(|_| to == WorkChange::New);
+                *run = WorkRun::on_record(object).filter(|_| to == WorkChange::New);
             }
             (WorkChange::Retry, Some(run)) => {
                 run.failures = run.failures.saturating_add(1);
                 let wait = backoff.wait(run.failures.max(run.attempt), object.seed);
                 run.attempt = run.attempt.saturating_add(1);
                 let (due, asked) = (now.after(wait), false);
-                run.stage = Stage::Waiting { due, asked };
+                run.stage = WorkStage::Waiting { due, asked };
             }
             (WorkChange::Wait, Some(run)) => {
-                if let Stage::Ended(ActionResult::Wait(wait)) = run.stage {
+                if let WorkStage::Ended(ActionResult::Wait(wait)) = run.stage {
                     // A reconcile request that came while the handler ran may be the one that it now waits for.
                     let is_named = core::mem::take(&mut run.is_named);
                     let wait = if is_named { Duration::ZERO } else { wait };
                     run.failures = 0;
                     let (due, asked) = (now.after(wait.max(SHORTEST_WAIT)), true);
-                    run.stage = Stage::Waiting { due, asked };
+                    run.stage = WorkStage::Waiting { due, asked };
                 }
             }
             (WorkChange::Keep | WorkChange::Retry | WorkChange::Wait, _) => {}
@@ -166,11 +166,11 @@ impl Work {
     pub(super) fn end(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         // It has ended before it was cancelled.
         self.orphan.take_if(|orphan| *orphan == task);
-        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == Stage::Running(task)) else {
+        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == WorkStage::Running(task)) else {
             return false;
         };
         match result {
-            Some(result) => run.stage = Stage::Ended(result),
+            Some(result) => run.stage = WorkStage::Ended(result),
             None => self.run = None,
         }
         result.is_some()
@@ -199,7 +199,7 @@ impl Work {
             StartResult::Started => {
                 run.is_named = false;
                 run.started_under = object.generation;
-                run.stage = Stage::Running(task);
+                run.stage = WorkStage::Running(task);
                 None
             }
             StartResult::Outdated(_) => return Some(Waits::Permit(Some(OUTDATED))),
@@ -210,7 +210,7 @@ impl Work {
             }
             StartResult::NoPermit(wait) => Some(Waits::Permit(wait)),
         };
-        // Work that was in flight before this process began is remembered only once it runs.
+        // StateWork that was in flight before this process began is remembered only once it runs.
         if !resumed || result == StartResult::Started {
             self.run = Some(run);
         }
@@ -222,22 +222,22 @@ impl Work {
         if let Some(run) = self.next_run(object) {
             self.last_task.0 = self.last_task.0.wrapping_add(1);
             (start.task, start.work, start.attempt) = (self.last_task, run.id, run.attempt);
-            start.continues = matches!(run.stage, Stage::Waiting { asked: true, .. });
+            start.continues = matches!(run.stage, WorkStage::Waiting { asked: true, .. });
         }
     }
 
     /// Completes the effect that cancels the work on record.
     pub(super) fn cancel(&self, cancel: &mut Cancel) {
         match self.run.map(|run| run.stage) {
-            Some(Stage::Running(task)) => cancel.task = Some(task),
-            Some(Stage::Waiting { asked, .. }) => cancel.waited = asked,
-            Some(Stage::New | Stage::Ended(_)) | None => {}
+            Some(WorkStage::Running(task)) => cancel.task = Some(task),
+            Some(WorkStage::Waiting { asked, .. }) => cancel.waited = asked,
+            Some(WorkStage::New | WorkStage::Ended(_)) | None => {}
         }
     }
 
     /// Returns whether a task runs or is being cancelled, or a stopping operator waits for the object.
     pub(super) fn is_under_way(&self) -> bool {
-        let is_running = |run: &ActionRun| matches!(run.stage, Stage::Running(_));
+        let is_running = |run: &WorkRun| matches!(run.stage, WorkStage::Running(_));
         self.is_under_way
             || self.is_ending
             || self.orphan.is_some()
@@ -247,13 +247,13 @@ impl Work {
     /// Returns how long the next attempt waits.
     pub(super) fn due(&self, now: Time) -> Option<Duration> {
         match self.run?.stage {
-            Stage::Waiting { due, .. } => Some(due.left(now)),
-            Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
+            WorkStage::Waiting { due, .. } => Some(due.left(now)),
+            WorkStage::New | WorkStage::Running(_) | WorkStage::Ended(_) => None,
         }
     }
 
     /// Returns the work that is to start: the one that is known, or else the one on record.
-    fn next_run(&self, object: &Object) -> Option<ActionRun> {
-        self.run.or_else(|| ActionRun::on_record(object))
+    fn next_run(&self, object: &Object) -> Option<WorkRun> {
+        self.run.or_else(|| WorkRun::on_record(object))
     }
 }

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::work::{ActionRun, Stage};
+use super::work::{WorkRun, WorkStage};
 use super::{Draft, Facts, Machine, ResourceStatus, RunEnd, Setup, TaskId, Time, Version, Waits};
 use crate::facts::{ActionResult, Observed};
 
@@ -128,7 +128,7 @@ impl Machine {
                 work.run = before.work.run;
             }
             Bug::NewWorkKeptByFormerLeader if work.run.is_none() => {
-                let is_new = |run: &ActionRun| run.stage == Stage::New;
+                let is_new = |run: &WorkRun| run.stage == WorkStage::New;
                 work.run = before.work.run.filter(is_new);
             }
             Bug::OrphanForgotten => work.orphan = None,
@@ -168,7 +168,7 @@ impl Machine {
     /// Takes an answer for whatever work runs.
     pub(crate) fn take_any_answer(&mut self) {
         if let Some(run) = &mut self.work.run {
-            run.stage = Stage::Ended(ActionResult::Next);
+            run.stage = WorkStage::Ended(ActionResult::Next);
         }
     }
 
@@ -210,8 +210,8 @@ impl Machine {
         writes.trouble.times = writes.trouble.times.min(6);
         let run = work.run.as_mut();
         let due = run.and_then(|run| match &mut run.stage {
-            Stage::Waiting { due, .. } => Some(due),
-            Stage::New | Stage::Running(_) | Stage::Ended(_) => None,
+            WorkStage::Waiting { due, .. } => Some(due),
+            WorkStage::New | WorkStage::Running(_) | WorkStage::Ended(_) => None,
         });
         let mut times = [
             due,
@@ -242,7 +242,7 @@ impl Machine {
         }
         work.last_task = TaskId::default();
         if let Some(run) = &mut work.run
-            && let Stage::Running(task) = &mut run.stage
+            && let WorkStage::Running(task) = &mut run.stage
         {
             *task = TaskId::default();
         }

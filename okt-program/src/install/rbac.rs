@@ -11,7 +11,7 @@ use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use okt_runtime::__program::{Kind, is_label};
+use okt_runtime::__program::{ResourceKind, is_label};
 use okt_runtime::Application;
 use okt_runtime::OperatorError;
 use okt_runtime::Watches;
@@ -180,7 +180,7 @@ pub fn rbac<A: Application>(
         plural: &plural,
     };
     let watches = A::watches(Watches::default());
-    let others = |of: fn(&Kind) -> bool| beside(&watches, of);
+    let others = |of: fn(&ResourceKind) -> bool| beside(&watches, of);
     let operator = format!("{}:operator", names.crd);
     let mut rbac = Rbac::default();
     let mut cluster = vec![names.definition()];
@@ -266,12 +266,12 @@ pub fn metrics_roles(program: &str, account: &ServiceAccount) -> Rbac {
 }
 
 /// Returns the rules for the other kinds of an operator that `of` selects, one for each kind.
-fn beside<K>(watches: &Watches<K>, of: fn(&Kind) -> bool) -> Vec<PolicyRule> {
+fn beside<K>(watches: &Watches<K>, of: fn(&ResourceKind) -> bool) -> Vec<PolicyRule> {
     const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
     const REFERRED: [&str; 2] = ["list", "watch"];
     let referred = watches.referred.iter().map(|it| &it.kind);
     let mapped = watches.mapped.iter().map(|it| &it.kind);
-    let mut only_referred: Vec<&Kind> = Vec::new();
+    let mut only_referred: Vec<&ResourceKind> = Vec::new();
     for kind in referred.chain(mapped) {
         if !watches.owned.contains(kind) && !only_referred.contains(&kind) {
             only_referred.push(kind);

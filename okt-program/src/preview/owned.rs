@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A change of an owned resource.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Change {
+pub(super) struct OwnedChange {
     /// The kind, the namespace and the name (e.g. `ConfigMap demo/settings`).
     pub(super) resource: String,
     /// The owner; none for what the program does when it starts.
@@ -110,7 +110,7 @@ impl<'a, A: Application> Owned<'a, A> {
         &self,
         object: A::Resource,
         owner: &str,
-    ) -> (Vec<Change>, Vec<String>) {
+    ) -> (Vec<OwnedChange>, Vec<String>) {
         let object = Arc::new(object);
         self.cluster.note_references(&*object);
         self.cluster.note_recorded(&object);
@@ -218,7 +218,7 @@ fn recorded_by<K: LifecycleObject>(object: &K) -> &[String] {
 }
 
 /// Returns the change that a write would be; none if it would change nothing that a user sees.
-pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<Change> {
+pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<OwnedChange> {
     let (what, after) = match (&tried.method, &tried.before) {
         (&Method::DELETE, _) => (What::Deleted, None),
         (_, None) => (What::Created, Some(&tried.after)),
@@ -226,7 +226,7 @@ pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<Change> {
     };
     let before = tried.before.as_ref();
     let difference = difference(before, after)?;
-    Some(Change {
+    Some(OwnedChange {
         resource: named(after.or(before)?),
         owner: owner.map(str::to_owned),
         what,

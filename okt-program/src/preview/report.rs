@@ -2,7 +2,7 @@
 
 use okt_view::plain;
 
-use super::owned::{Change, What};
+use super::owned::{OwnedChange, What};
 use super::{Finding, Preview};
 
 /// How many objects, and how many differences, are shown of one sort; `--all` shows all.
@@ -92,7 +92,7 @@ fn findings(text: &mut String, title: &str, findings: &[Finding], shown: usize) 
     text.push('\n');
 }
 
-fn changes(text: &mut String, changes: &[Change], shown: usize) {
+fn changes(text: &mut String, changes: &[OwnedChange], shown: usize) {
     if changes.is_empty() {
         return;
     }

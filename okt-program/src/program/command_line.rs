@@ -22,18 +22,18 @@ use crate::install::rbac::ServiceAccount;
 #[command(arg_required_else_help = true)]
 pub(super) struct CommandLine {
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: OperatorCommand,
 }
 
 #[derive(Subcommand)]
-pub(super) enum Command {
-    /// Run the operator until SIGTERM or Ctrl-C.
+pub(super) enum OperatorCommand {
+    /// RunOptions the operator until SIGTERM or Ctrl-C.
     ///
     /// The cluster is that of $KUBECONFIG or ~/.kube/config, or the one of the pod.
     ///
     /// Each option is also read from the environment, e.g. `--lease-namespace` from `OKT_LEASE_NAMESPACE`, and from the
     /// file of `--config`. The command line comes first, then the environment, then the file.
-    Run(Box<Run>),
+    Run(Box<RunOptions>),
     /// Say what this release would do to the objects of the cluster, and change nothing.
     ///
     /// It compares the custom resource definition, finds objects that have no place in the graph and those that would
@@ -73,8 +73,8 @@ pub(super) enum Command {
     /// Print the graph of each lifecycle and pass.
     Graph {
         /// The format.
-        #[arg(long, value_enum, default_value_t = Format::Mermaid)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = PrintFormat::Mermaid)]
+        format: PrintFormat,
     },
     /// Print what monitors the operator, made from its graph: a Grafana dashboard, or Prometheus rules.
     ///
@@ -128,7 +128,7 @@ pub(super) enum Monitor {
 
 /// A format of graphs.
 #[derive(Clone, Copy, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum PrintFormat {
     /// For Markdown on GitHub and GitLab.
     Mermaid,
     /// For Graphviz.
@@ -146,7 +146,7 @@ pub(super) struct Manifests {
     /// As given to `run`; may be given several times. These namespaces must exist.
     #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub(super) namespace: Vec<String>,
-    /// Run as this service account, in its namespace, which must exist [default: both are created, and named after the
+    /// RunOptions as this service account, in its namespace, which must exist [default: both are created, and named after the
     /// program]
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(super) service_account: Option<ServiceAccount>,
@@ -251,7 +251,7 @@ impl From<Events> for EventPolicy {
 
 /// The options of `run`.
 #[derive(Args)]
-pub(super) struct Run {
+pub(super) struct RunOptions {
     /// Read options from this YAML file, e.g. `shards: auto`.
     #[arg(long, value_name = "FILE", env = "OKT_CONFIG")]
     pub(super) config: Option<PathBuf>,
@@ -408,7 +408,7 @@ fn lease_duration(text: &str) -> Result<Duration, &'static str> {
 }
 
 #[cfg(feature = "secure-metrics")]
-impl Run {
+impl RunOptions {
     /// Returns whether the metrics are to be served over TLS.
     pub(super) fn secure_metrics(&self) -> Result<bool, &'static str> {
         if !self.metrics_secure && self.metrics_cert_path.is_some() {

@@ -127,10 +127,10 @@ mod tests {
     use clap::{CommandFactory, FromArgMatches};
 
     use super::*;
-    use crate::program::command_line::{Command as Sub, CommandLine, Run};
+    use crate::program::command_line::{CommandLine, OperatorCommand as Sub, RunOptions};
     use okt_sharding::membership::Shards;
 
-    fn run(file: &str, arguments: &[&str]) -> Result<Run, String> {
+    fn run(file: &str, arguments: &[&str]) -> Result<RunOptions, String> {
         let mut config = tempfile::NamedTempFile::new().expect("a file");
         config.write_all(file.as_bytes()).expect("it is written");
         let mut all: Vec<OsString> = vec![

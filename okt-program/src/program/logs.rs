@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use super::command_line::{LOG, LogFormat, Run, filter};
+use super::command_line::{LOG, LogFormat, RunOptions, filter};
 use super::config;
 
 /// How often the file is read.
@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_secs(5);
 /// Starts to log and to take spans, unless the program has already set up logging. Follows the option `log` in the file,
 /// if there is one, until the result is dropped.
 pub(super) fn start(
-    asked: &Run,
+    asked: &RunOptions,
     file: Option<PathBuf>,
     #[cfg(feature = "otel")] traces: Option<&Traces>,
 ) -> Option<AbortOnDropHandle<()>> {

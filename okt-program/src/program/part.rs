@@ -31,7 +31,7 @@ use crate::preview::{Preview, Record, preview};
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
 
 /// One operator of a program.
-pub(super) struct Part<Options> {
+pub(super) struct ProgramPart<Options> {
     pub(super) crd_name: fn() -> &'static str,
     /// The group and the kind.
     pub(super) kind: fn() -> (String, String),
@@ -42,12 +42,12 @@ pub(super) struct Part<Options> {
     /// The kind as the map shows it; none if it serves no version.
     #[cfg(feature = "map")]
     pub(super) shown: fn() -> Option<Kind>,
-    pub(super) begin: Box<dyn FnOnce(Task<Options>) -> Running>,
+    pub(super) begin: Box<dyn FnOnce(PartTask<Options>) -> Running>,
 }
 
 /// What an operator is created for.
-pub(super) enum Task<Options> {
-    Run(Box<Surroundings<Options>>),
+pub(super) enum PartTask<Options> {
+    Run(Box<ProgramContext<Options>>),
     Preview(Box<Previewed<Options>>),
 }
 
@@ -66,12 +66,12 @@ pub(super) struct Previewed<Options> {
 }
 
 /// The context in which a program runs each of its operators.
-pub(super) struct Surroundings<Options> {
+pub(super) struct ProgramContext<Options> {
     pub(super) client: Client,
     /// The address of the API server, for messages.
     pub(super) address: String,
     pub(super) namespaces: Vec<String>,
-    pub(super) limits: Limits,
+    pub(super) limits: OperatorLimits,
     pub(super) monitoring: Monitoring,
     #[cfg(feature = "cloudevents")]
     pub(super) cloud_events: Option<CloudEvents>,
@@ -82,7 +82,7 @@ pub(super) struct Surroundings<Options> {
 
 /// The limits from the command line.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct OperatorLimits {
     pub(super) concurrency: Option<u16>,
     pub(super) actions: Option<usize>,
     pub(super) questions: Option<usize>,
@@ -93,7 +93,7 @@ pub(super) struct Limits {
 /// Creates one operator and runs it, or previews it.
 pub(super) async fn begin<O, C, F, E, Options>(
     connect: C,
-    task: Task<Options>,
+    task: PartTask<Options>,
 ) -> Result<(), String>
 where
     O: IntoOperator,
@@ -102,8 +102,8 @@ where
     E: Error,
 {
     match task {
-        Task::Run(surroundings) => run(connect, *surroundings).await,
-        Task::Preview(previewed) => {
+        PartTask::Run(surroundings) => run(connect, *surroundings).await,
+        PartTask::Preview(previewed) => {
             let Previewed {
                 client,
                 record,
@@ -127,7 +127,7 @@ where
 /// Runs one operator.
 async fn run<O, C, F, E, Options>(
     connect: C,
-    surroundings: Surroundings<Options>,
+    surroundings: ProgramContext<Options>,
 ) -> Result<(), String>
 where
     O: IntoOperator,
@@ -135,7 +135,7 @@ where
     F: Future<Output = Result<O, E>>,
     E: Error,
 {
-    let Surroundings {
+    let ProgramContext {
         client,
         address,
         namespaces,
@@ -179,7 +179,7 @@ fn say_start<A: Application>(_: &Operator<A>, address: &str) {
     tracing::info!(graph, pass, address, "operator starts");
 }
 
-impl Limits {
+impl OperatorLimits {
     /// Sets what the command line gives.
     fn of<A: Application>(self, mut operator: Operator<A>) -> Operator<A> {
         if let Some(concurrency) = self.concurrency {

@@ -8,7 +8,7 @@ use kube::{Client, Config};
 use okt_wire::texts::chain;
 
 use super::command_line::PreviewOptions;
-use super::part::{Part, Previewed, Task};
+use super::part::{ProgramPart, Previewed, PartTask};
 use crate::install::rbac::{ServiceAccount, lease_roles};
 use crate::preview::{Preview, dry_run, text};
 
@@ -20,7 +20,7 @@ const PROBLEMS: u8 = 4;
 
 /// Previews operators one after the other, each in its namespaces; `program` is the name of the program.
 pub(super) async fn preview<Options: Clone>(
-    parts: Vec<(Part<Options>, Vec<String>)>,
+    parts: Vec<(ProgramPart<Options>, Vec<String>)>,
     account: ServiceAccount,
     options: Options,
     program: &str,
@@ -44,7 +44,7 @@ pub(super) async fn preview<Options: Clone>(
             options: options.clone(),
             found: Rc::clone(&found),
         };
-        (part.begin)(Task::Preview(Box::new(previewed))).await?;
+        (part.begin)(PartTask::Preview(Box::new(previewed))).await?;
     }
     Ok(found.take())
 }

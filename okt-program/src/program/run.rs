@@ -31,10 +31,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::command_line::ContentMode;
 #[cfg(feature = "serve")]
 use super::command_line::Listen;
-use super::command_line::Run;
+use super::command_line::RunOptions;
 #[cfg(feature = "logs")]
 use super::logs;
-use super::part::{Limits, Part, Surroundings, Task};
+use super::part::{OperatorLimits, ProgramPart, ProgramContext, PartTask};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
 
@@ -44,8 +44,8 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 /// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
 /// `log_file` decides what is logged.
 pub(super) async fn run<Options: Clone>(
-    parts: Vec<(Part<Options>, Vec<String>)>,
-    asked: &Run,
+    parts: Vec<(ProgramPart<Options>, Vec<String>)>,
+    asked: &RunOptions,
     log_file: Option<PathBuf>,
     options: Options,
     program: String,
@@ -103,7 +103,7 @@ pub(super) async fn run<Options: Clone>(
             let crd = (part.crd_name)();
             tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
         }
-        (part.begin)(Task::Run(Box::new(Surroundings {
+        (part.begin)(PartTask::Run(Box::new(ProgramContext {
             client: client.clone(),
             address: address.clone(),
             namespaces,
@@ -146,8 +146,8 @@ pub(super) async fn run<Options: Clone>(
     ended.map(drop)
 }
 
-fn limits(asked: &Run) -> Limits {
-    Limits {
+fn limits(asked: &RunOptions) -> OperatorLimits {
+    OperatorLimits {
         concurrency: asked.concurrency,
         actions: asked.actions.map(|it| it.get().into()),
         questions: asked.questions.map(|it| it.get().into()),
@@ -159,7 +159,7 @@ fn limits(asked: &Run) -> Limits {
 /// Serves the metrics and the health, until the result is dropped.
 #[cfg(feature = "serve")]
 async fn serve(
-    asked: &Run,
+    asked: &RunOptions,
     #[cfg(feature = "secure-metrics")] client: &Client,
     monitoring: &Monitoring,
 ) -> Result<Vec<AbortOnDropHandle<()>>, String> {
@@ -196,9 +196,9 @@ async fn serve(
 /// Serves the map of the operators' objects, until the result is dropped.
 #[cfg(feature = "map")]
 async fn map<Options>(
-    asked: &Run,
+    asked: &RunOptions,
     client: &Client,
-    parts: &[(Part<Options>, Vec<String>)],
+    parts: &[(ProgramPart<Options>, Vec<String>)],
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let Some(Listen(Some(address))) = asked.map_address else {
         return Ok(None);
@@ -221,7 +221,7 @@ async fn map<Options>(
 
 /// Returns the exporter of traces, if the command line asks for one.
 #[cfg(feature = "otel")]
-fn traces(asked: &Run, client: &Client, program: &str) -> Result<Option<Traces>, String> {
+fn traces(asked: &RunOptions, client: &Client, program: &str) -> Result<Option<Traces>, String> {
     let Some(endpoint) = asked.otlp_endpoint.as_deref().filter(|it| !it.is_empty()) else {
         return Ok(None);
     };
@@ -234,7 +234,7 @@ fn traces(asked: &Run, client: &Client, program: &str) -> Result<Option<Traces>,
 
 /// Returns where transitions are sent, if the command line says so.
 #[cfg(feature = "cloudevents")]
-fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, String> {
+fn cloud_events(asked: &RunOptions, client: &Client) -> Result<Option<CloudEvents>, String> {
     let Some(url) = asked
         .cloudevents_sink
         .as_deref()
@@ -258,7 +258,7 @@ fn cloud_events(asked: &Run, client: &Client) -> Result<Option<CloudEvents>, Str
 /// # Errors
 ///
 /// If the options contradict each other.
-fn shares(asked: &Run) -> Result<bool, String> {
+fn shares(asked: &RunOptions) -> Result<bool, String> {
     let is_of_many = asked.shards != Shards::One;
     if asked.leader_election == Some(false) && is_of_many {
         return Err("--shards needs leader election: leave out --leader-election=false".to_owned());
@@ -271,7 +271,7 @@ fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-fn group(asked: &Run, client: &Client, program: String) -> Result<Group, String> {
+fn group(asked: &RunOptions, client: &Client, program: String) -> Result<Group, String> {
     let name = asked.lease_name.clone().unwrap_or(program);
     if name.is_empty() || name.len() > 40 {
         return Err("cannot name the leases after this program: pass --lease-name NAME".to_owned());
@@ -312,13 +312,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::program::command_line::{Command, CommandLine};
+    use crate::program::command_line::{CommandLine, OperatorCommand};
 
     #[test]
     fn options_about_replicas_make_a_process_one_of_several() {
         let is_one = |options: &[&str]| {
             let line = CommandLine::parse_from([&["it", "run"], options].concat());
-            let Command::Run(run) = line.command else {
+            let OperatorCommand::Run(run) = line.command else {
                 panic!("it is `run`");
             };
             shares(&run)

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tower::BoxError;
 
 use super::forward::Forwarded;
-use super::target::Target;
+use super::target::ReachTarget;
 
 /// The timeout of opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -52,16 +52,16 @@ impl Connector {
     }
 
     /// Returns the forwarding client and the target for a URL whose host is in the cluster.
-    fn forwarding(&self, uri: &Uri) -> Option<(Client, Target)> {
+    fn forwarding(&self, uri: &Uri) -> Option<(Client, ReachTarget)> {
         let client = self.forwards.clone()?;
         let secure = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        Some((client, Target::named(uri.host()?, port)?))
+        Some((client, ReachTarget::named(uri.host()?, port)?))
     }
 }
 
 impl tower::Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<ReachStream>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -73,27 +73,27 @@ impl tower::Service<Uri> for Connector {
         if let Some((client, target)) = self.forwarding(&uri) {
             return Box::pin(async move {
                 let forwarded = Forwarded::open(&client, &target).await?;
-                Ok(TokioIo::new(Stream::Forwarded(forwarded)))
+                Ok(TokioIo::new(ReachStream::Forwarded(forwarded)))
             });
         }
         let connecting = self.tcp.call(uri);
-        Box::pin(async move { Ok(TokioIo::new(Stream::Tcp(connecting.await?.into_inner()))) })
+        Box::pin(async move { Ok(TokioIo::new(ReachStream::Tcp(connecting.await?.into_inner()))) })
     }
 }
 
 /// An open connection.
-pub(super) enum Stream {
+pub(super) enum ReachStream {
     Tcp(TcpStream),
     Forwarded(Forwarded),
 }
 
-impl Connection for Stream {
+impl Connection for ReachStream {
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ReachStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -106,7 +106,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ReachStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -137,12 +137,12 @@ impl Exec {
         let mut output = Output::default();
         let ended = self.converse(&mut process, &mut output).await;
         match ended {
-            Ended::TooLong => Err(ReachError::OutputTooLong {
+            ExecEnd::TooLong => Err(ReachError::OutputTooLong {
                 what: what.to_owned(),
                 limit: self.limit,
             }),
-            Ended::With(status) => outcome(what, *status, output),
-            Ended::Somehow => {
+            ExecEnd::With(status) => outcome(what, *status, output),
+            ExecEnd::Somehow => {
                 // Without a status the connection has ended by itself, so `join` returns at once.
                 let why = match process.join().await {
                     Err(error) => format!("the connection broke: {}", chain(&error)),
@@ -155,7 +155,7 @@ impl Exec {
     }
 
     /// Writes the input and reads the output until the command has ended.
-    async fn converse(&self, process: &mut AttachedProcess, output: &mut Output) -> Ended {
+    async fn converse(&self, process: &mut AttachedProcess, output: &mut Output) -> ExecEnd {
         let input = self.stdin.as_deref().unwrap_or_default();
         let mut writing = pin!(write(process.stdin(), input).fuse());
         let Output { stdout, stderr } = output;
@@ -167,7 +167,7 @@ impl Exec {
         let status = loop {
             futures::select_biased! {
                 too_long = printing => if too_long {
-                    return Ended::TooLong;
+                    return ExecEnd::TooLong;
                 },
                 () = complaining => {}
                 () = writing => {}
@@ -175,23 +175,23 @@ impl Exec {
             }
         };
         let Some(status) = status else {
-            return Ended::Somehow;
+            return ExecEnd::Somehow;
         };
         // The rest of the output is in the pipes, and they end.
         loop {
             futures::select_biased! {
                 too_long = printing => if too_long {
-                    return Ended::TooLong;
+                    return ExecEnd::TooLong;
                 },
                 () = complaining => {}
-                complete => return Ended::With(Box::new(status)),
+                complete => return ExecEnd::With(Box::new(status)),
             }
         }
     }
 }
 
 /// How a connection ended.
-enum Ended {
+enum ExecEnd {
     /// With the status of the command from the node.
     With(Box<Status>),
     /// Without a status.

@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use super::error::ReachError;
-use super::target::{LIMIT, Target};
+use super::target::{LIMIT, ReachTarget};
 
 /// One forwarded connection; dropping it ends it.
 pub(super) struct Forwarded {
@@ -24,13 +24,13 @@ pub(super) struct Forwarded {
 
 impl Forwarded {
     /// Opens a connection to the pod that serves the target now.
-    pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, ReachError> {
+    pub(super) async fn open(client: &Client, target: &ReachTarget) -> Result<Self, ReachError> {
         // Boxed because it is large and becomes part of the future of every handler that connects.
         let opening = Box::pin(Self::open_now(client, target));
         ReachError::within(LIMIT, target.what(), opening).await
     }
 
-    async fn open_now(client: &Client, target: &Target) -> Result<Self, ReachError> {
+    async fn open_now(client: &Client, target: &ReachTarget) -> Result<Self, ReachError> {
         let there = target.pod_port(client).await?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), target.namespace());
         let mut forwarder = match pods.portforward(&there.pod, &[there.port]).await {

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::error::ReachError;
 use super::forward::Forwarded;
-use super::target::Target;
+use super::target::ReachTarget;
 
 /// How long the application may continue to send after the client has stopped sending.
 const GRACE: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ impl Route {
         }
     }
 
-    pub(super) async fn forwarded(client: Client, target: Target) -> Result<Self, ReachError> {
+    pub(super) async fn forwarded(client: Client, target: ReachTarget) -> Result<Self, ReachError> {
         // Open one connection now, so that a missing target or permission is an error of this call.
         drop(Forwarded::open(&client, &target).await?);
         let unbound = |error: io::Error| ReachError::Refused {
@@ -86,7 +86,7 @@ impl fmt::Debug for Route {
 }
 
 /// Forwards each connection; dropping the future ends all of them.
-async fn forward(listener: TcpListener, client: Client, target: Target) {
+async fn forward(listener: TcpListener, client: Client, target: ReachTarget) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {

@@ -15,7 +15,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(15);
 
 /// A port of a Service or a pod in the cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Target {
+pub(super) struct ReachTarget {
     kind: TargetKind,
     namespace: String,
     name: String,
@@ -34,7 +34,7 @@ pub(super) struct PodPort {
     pub(super) port: u16,
 }
 
-impl Target {
+impl ReachTarget {
     pub(super) fn service(
         namespace: String,
         service: String,
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn cluster_host_names_are_recognized_and_others_are_not() {
-        let service = Target::service("team-a".to_owned(), "db".to_owned(), 80).ok();
-        let pod = Target::pod("team-a".to_owned(), "db-0".to_owned(), 80).ok();
+        let service = ReachTarget::service("team-a".to_owned(), "db".to_owned(), 80).ok();
+        let pod = ReachTarget::pod("team-a".to_owned(), "db-0".to_owned(), 80).ok();
         for (host, expected) in [
             ("db.team-a.svc", &service),
             ("DB.team-a.svc.cluster.local.", &service),
@@ -257,7 +257,7 @@ mod tests {
             ("db.svc.example.com", &None),
             ("10.0.0.1", &None),
         ] {
-            assert_eq!(&Target::named(host, 80), expected, "{host}");
+            assert_eq!(&ReachTarget::named(host, 80), expected, "{host}");
         }
     }
 

@@ -23,12 +23,12 @@ use okt_wire::desired::StateName;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Observation<S> {
-    seen: Seen<S>,
+    seen: ObservedState<S>,
     events: Vec<S>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Seen<S> {
+enum ObservedState<S> {
     Unobserved,
     /// There is no application; it counts once it has been so for this time.
     Absent(Duration),
@@ -37,7 +37,7 @@ enum Seen<S> {
 }
 
 impl<S: Lifecycle> Observation<S> {
-    fn of(seen: Seen<S>) -> Self {
+    fn of(seen: ObservedState<S>) -> Self {
         Self {
             seen,
             events: Vec::new(),
@@ -46,12 +46,12 @@ impl<S: Lifecycle> Observation<S> {
 
     /// Reports that the application is in this state.
     pub fn in_state(state: S) -> Self {
-        Self::of(Seen::In(StateName::Known(state)))
+        Self::of(ObservedState::In(StateName::Known(state)))
     }
 
     /// Reports that the application is in the state of this name, which the graph may not have.
     pub fn named(state: &str) -> Self {
-        Self::of(Seen::In(StateName::of(state)))
+        Self::of(ObservedState::In(StateName::of(state)))
     }
 
     /// Reports that there is no application: an object at rest moves to its entry at once.
@@ -84,18 +84,18 @@ impl<S: Lifecycle> Observation<S> {
     /// # assert_ne!(look(0), look(1));
     /// ```
     pub fn absent_for(time: Duration) -> Self {
-        Self::of(Seen::Absent(time))
+        Self::of(ObservedState::Absent(time))
     }
 
     /// Reports that nothing was observed; OKT draws no conclusion from it.
     pub fn unobserved() -> Self {
-        Self::of(Seen::Unobserved)
+        Self::of(ObservedState::Unobserved)
     }
 
     /// Reports that the application did not answer: the object does not move, and after three such observations
     /// conditions become Unknown.
     pub fn unreachable(why: impl Display) -> Self {
-        Self::of(Seen::Unreachable(why.to_string()))
+        Self::of(ObservedState::Unreachable(why.to_string()))
     }
 
     /// Adds an event that moves the object to this state, if an edge leads there from the present one.
@@ -108,16 +108,16 @@ impl<S: Lifecycle> Observation<S> {
     /// Returns the observation for the machine, and as text.
     pub(crate) fn result(&self) -> (ObservationResult, String) {
         match &self.seen {
-            Seen::Unobserved => (ObservationResult::Unobserved { again: true }, String::new()),
-            Seen::Absent(tolerance) => {
+            ObservedState::Unobserved => (ObservationResult::Unobserved { again: true }, String::new()),
+            ObservedState::Absent(tolerance) => {
                 let tolerance = *tolerance;
                 (ObservationResult::Absent { tolerance }, String::new())
             }
-            Seen::In(StateName::Known(state)) => {
+            ObservedState::In(StateName::Known(state)) => {
                 (ObservationResult::In(state.id()), state.name().to_owned())
             }
-            Seen::In(StateName::Unknown(name)) => (ObservationResult::Unforeseen, name.clone()),
-            Seen::Unreachable(why) => (ObservationResult::Unreachable, why.clone()),
+            ObservedState::In(StateName::Unknown(name)) => (ObservationResult::Unforeseen, name.clone()),
+            ObservedState::Unreachable(why) => (ObservationResult::Unreachable, why.clone()),
         }
     }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
 use crate::cache::packed::Packed;
-use crate::cache::queue::{Place, Urgency};
+use crate::cache::queue::{QueuePlace, Urgency};
 
 /// An object that is reconciled again within this time is kept decoded.
 const OFTEN: Duration = Duration::from_secs(5);
@@ -32,11 +32,11 @@ const OFTEN: Duration = Duration::from_secs(5);
 /// An object that may not decode, so that one bad object does not stop the others; clones share it.
 #[derive(Debug)]
 pub(crate) struct Cached<K> {
-    content: Arc<Content<K>>,
+    content: Arc<CachedContent<K>>,
 }
 
 #[derive(Debug)]
-struct Content<K> {
+struct CachedContent<K> {
     /// Only the fields that the queue and a reconciliation need before the object is decoded.
     meta: ObjectMeta,
     glance: Glance,
@@ -143,7 +143,7 @@ struct Use<K> {
     decoded: Option<Arc<K>>,
 }
 
-impl<K> Content<K> {
+impl<K> CachedContent<K> {
     fn new(meta: ObjectMeta, text: Packed, glance: Glance) -> Self {
         let wanted = Mutex::new(Use {
             text,
@@ -163,7 +163,7 @@ impl<K> Content<K> {
     }
 }
 
-impl<K> Clone for Content<K> {
+impl<K> Clone for CachedContent<K> {
     fn clone(&self) -> Self {
         let text = self.wanted().text.clone();
         Self::new(self.meta.clone(), text, self.glance.clone())
@@ -253,7 +253,7 @@ impl<K: LifecycleObject> Cached<K> {
 
 /// A weak reference to a version of an object in the cache.
 pub(crate) struct WeakCached<K> {
-    content: Weak<Content<K>>,
+    content: Weak<CachedContent<K>>,
 }
 
 impl<K: LifecycleObject> WeakCached<K> {
@@ -294,7 +294,7 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
             (text, glance)
         };
         Ok(Self {
-            content: Arc::new(Content::new(essence(meta), text, glance)),
+            content: Arc::new(CachedContent::new(essence(meta), text, glance)),
         })
     }
 }
@@ -358,7 +358,7 @@ fn essence(meta: ObjectMeta) -> ObjectMeta {
 }
 
 /// The place of an object that is being reconciled.
-pub(crate) type PlaceOf<K> = Place<ObjectRef<Cached<K>>>;
+pub(crate) type PlaceOf<K> = QueuePlace<ObjectRef<Cached<K>>>;
 
 /// Returns the name by which an object is queued.
 pub(crate) fn named<K: LifecycleObject>(meta: &ObjectMeta) -> ObjectRef<Cached<K>> {

@@ -14,12 +14,12 @@ use crate::cache::cached::Cached;
 /// The objects of a kind that this process has listed and watches.
 pub(crate) struct Objects<K: LifecycleObject> {
     all: RwLock<HashMap<ObjectRef<Cached<K>>, Cached<K>>>,
-    changes: broadcast::Sender<Change<K>>,
+    changes: broadcast::Sender<ObjectChange<K>>,
 }
 
 /// A change of the objects.
 #[derive(Clone)]
-pub(crate) enum Change<K: LifecycleObject> {
+pub(crate) enum ObjectChange<K: LifecycleObject> {
     /// There is a new version of this object.
     Put(ObjectRef<Cached<K>>),
     /// This object is gone.
@@ -30,7 +30,7 @@ pub(crate) enum Change<K: LifecycleObject> {
 
 impl<K: LifecycleObject> Objects<K> {
     /// Returns no objects; their changes are reported to this channel.
-    pub(crate) fn reporting(changes: broadcast::Sender<Change<K>>) -> Self {
+    pub(crate) fn reporting(changes: broadcast::Sender<ObjectChange<K>>) -> Self {
         Self {
             all: RwLock::default(),
             changes,
@@ -68,7 +68,7 @@ impl<K: LifecycleObject> Objects<K> {
     pub(crate) fn put(&self, object: Cached<K>) -> Option<Cached<K>> {
         let mut objects = self.all.write();
         // While the lock is held, so that changes are reported in their order.
-        self.report(|| Change::Put(object.reference()));
+        self.report(|| ObjectChange::Put(object.reference()));
         objects.insert(object.reference(), object)
     }
 
@@ -82,7 +82,7 @@ impl<K: LifecycleObject> Objects<K> {
         {
             objects.remove(&name);
         }
-        self.report(|| Change::Gone(object.clone()));
+        self.report(|| ObjectChange::Gone(object.clone()));
     }
 
     /// Replaces all objects of these ranges by those of a list.
@@ -95,10 +95,10 @@ impl<K: LifecycleObject> Objects<K> {
         if objects.len() < objects.capacity() / 4 {
             objects.shrink_to_fit();
         }
-        self.report(|| Change::Listed);
+        self.report(|| ObjectChange::Listed);
     }
 
-    fn report(&self, change: impl FnOnce() -> Change<K>) {
+    fn report(&self, change: impl FnOnce() -> ObjectChange<K>) {
         if self.changes.receiver_count() > 0 {
             // A receiver that has gone since then needs no change.
             let _ = self.changes.send(change());

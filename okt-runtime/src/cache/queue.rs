@@ -52,12 +52,12 @@ type Rank = (Instant, u64);
 
 /// The objects that are due, by name, and the places of the running reconciliations.
 pub(crate) struct Queue<N: Clone + Eq + Hash> {
-    line: Mutex<State<N>>,
+    line: Mutex<QueueInner<N>>,
     moved: Notify,
     metrics: Option<Arc<Controller>>,
 }
 
-struct State<N: Clone + Eq + Hash> {
+struct QueueInner<N: Clone + Eq + Hash> {
     places: usize,
     free: usize,
     waiting: BTreeMap<Rank, Waiting<N>>,
@@ -88,7 +88,7 @@ enum Waiting<N: Clone + Eq + Hash> {
 impl<N: Clone + Eq + Hash> Queue<N> {
     /// Creates a queue with `places` places.
     pub(crate) fn new(places: u16, metrics: Option<Arc<Controller>>) -> Arc<Self> {
-        let line = State {
+        let line = QueueInner {
             places: places.into(),
             free: places.into(),
             due_by_urgency: [0; 4],
@@ -141,7 +141,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
     /// first.
     ///
     /// Only one caller may use it. No reconciliation gets its place back unless it is polled.
-    pub(crate) async fn next(self: &Arc<Self>) -> (N, Place<N>) {
+    pub(crate) async fn next(self: &Arc<Self>) -> (N, QueuePlace<N>) {
         loop {
             if let Some(next) = self.serve() {
                 return next;
@@ -150,7 +150,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         }
     }
 
-    fn serve(self: &Arc<Self>) -> Option<(N, Place<N>)> {
+    fn serve(self: &Arc<Self>) -> Option<(N, QueuePlace<N>)> {
         loop {
             let mut line = self.line();
             if line.free == 0 {
@@ -170,7 +170,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
                         let latest = began.checked_add(urgency.patience()).unwrap_or(began);
                         metrics.taken(latest.saturating_duration_since(rank.0));
                     }
-                    let place = Place {
+                    let place = QueuePlace {
                         queue: Arc::clone(self),
                         object: object.clone(),
                         held: AtomicBool::new(true),
@@ -204,12 +204,12 @@ impl<N: Clone + Eq + Hash> Queue<N> {
         self.moved.notify_one();
     }
 
-    fn line(&self) -> MutexGuard<'_, State<N>> {
+    fn line(&self) -> MutexGuard<'_, QueueInner<N>> {
         self.line.lock()
     }
 }
 
-impl<N: Clone + Eq + Hash> State<N> {
+impl<N: Clone + Eq + Hash> QueueInner<N> {
     fn put(&mut self, rank: Rank, waiting: Waiting<N>) {
         if let Waiting::Object(_, urgency) = &waiting {
             let due = &mut self.due_by_urgency[*urgency as usize];
@@ -261,13 +261,13 @@ impl<N: Clone + Eq + Hash> Drop for Granted<N> {
 }
 
 /// The place of one reconciliation; dropping it ends the reconciliation and frees the place.
-pub(crate) struct Place<N: Clone + Eq + Hash> {
+pub(crate) struct QueuePlace<N: Clone + Eq + Hash> {
     queue: Arc<Queue<N>>,
     object: N,
     held: AtomicBool,
 }
 
-impl<N: Clone + Eq + Hash> Place<N> {
+impl<N: Clone + Eq + Hash> QueuePlace<N> {
     /// Awaits `waited` without the place, then waits for a place again.
     pub(crate) async fn aside<T>(&self, waited: impl Future<Output = T>) -> T {
         self.held.store(false, Ordering::Release);
@@ -282,7 +282,7 @@ impl<N: Clone + Eq + Hash> Place<N> {
     }
 }
 
-impl<N: Clone + Eq + Hash> Drop for Place<N> {
+impl<N: Clone + Eq + Hash> Drop for QueuePlace<N> {
     fn drop(&mut self) {
         if self.held.load(Ordering::Acquire) {
             self.queue.leave();
@@ -298,7 +298,7 @@ impl<N: Clone + Eq + Hash> Drop for Place<N> {
 mod tests {
     use super::*;
 
-    async fn next(queue: &Arc<Queue<u32>>) -> (u32, Place<u32>) {
+    async fn next(queue: &Arc<Queue<u32>>) -> (u32, QueuePlace<u32>) {
         tokio::time::timeout(Duration::from_secs(1), queue.next())
             .await
             .expect("an object is due and a place is free")

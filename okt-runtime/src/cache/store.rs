@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::cached::{Cached, reference};
-use crate::cache::objects::{Change, Objects};
+use crate::cache::objects::{ObjectChange, Objects};
 
 /// How many changes a reader of events may be behind before it gets a list instead.
 const BEHIND: usize = 256;
@@ -36,8 +36,8 @@ const BEHIND: usize = 256;
 /// The cache holds objects as compressed text, and every read decodes: keep a decoded object instead of reading it in a
 /// loop. Once the operator has ended, the cache stays as it was.
 pub struct Store<K: LifecycleObject> {
-    parts: watch::Receiver<Vec<Part<K>>>,
-    changes: broadcast::Sender<Change<K>>,
+    parts: watch::Receiver<Vec<StorePart<K>>>,
+    changes: broadcast::Sender<ObjectChange<K>>,
 }
 
 /// The operator has ended before its cache was filled; only another operator helps.
@@ -47,19 +47,19 @@ pub struct Store<K: LifecycleObject> {
 pub struct OperatorEnded;
 
 /// The objects of one namespace, or of all.
-pub(crate) struct Part<K: LifecycleObject> {
+pub(crate) struct StorePart<K: LifecycleObject> {
     pub(crate) objects: Arc<Objects<K>>,
     /// Cancelled when all of them were listed.
     pub(crate) listed: CancellationToken,
 }
 
 /// The operator's end of a store; dropping it ends the store.
-pub(crate) struct Stored<K: LifecycleObject> {
-    parts: watch::Sender<Vec<Part<K>>>,
-    changes: broadcast::Sender<Change<K>>,
+pub(crate) struct StoredObjects<K: LifecycleObject> {
+    parts: watch::Sender<Vec<StorePart<K>>>,
+    changes: broadcast::Sender<ObjectChange<K>>,
 }
 
-impl<K: LifecycleObject> Default for Stored<K> {
+impl<K: LifecycleObject> Default for StoredObjects<K> {
     fn default() -> Self {
         Self {
             parts: watch::Sender::new(Vec::new()),
@@ -68,7 +68,7 @@ impl<K: LifecycleObject> Default for Stored<K> {
     }
 }
 
-impl<K: LifecycleObject> Stored<K> {
+impl<K: LifecycleObject> StoredObjects<K> {
     /// Returns a handle.
     pub(crate) fn handle(&self) -> Store<K> {
         Store {
@@ -83,7 +83,7 @@ impl<K: LifecycleObject> Stored<K> {
     }
 
     /// Shows these caches to the handles.
-    pub(crate) fn show(&self, parts: Vec<Part<K>>) {
+    pub(crate) fn show(&self, parts: Vec<StorePart<K>>) {
         self.parts.send_replace(parts);
     }
 }
@@ -170,7 +170,7 @@ impl<K: LifecycleObject> Store<K> {
     /// - A reader that is more than 256 changes behind gets a new list of the cache, as after a broken watch.
     /// - An object that does not decode is an error; the stream goes on.
     pub fn events(&self) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + use<K> {
-        let reader = Reader {
+        let reader = StoreReader {
             store: self.clone(),
             changes: self.changes.subscribe(),
             pending: VecDeque::new(),
@@ -215,15 +215,15 @@ impl<K: LifecycleObject> fmt::Debug for Store<K> {
 }
 
 /// A reader of events.
-struct Reader<K: LifecycleObject> {
+struct StoreReader<K: LifecycleObject> {
     store: Store<K>,
-    changes: broadcast::Receiver<Change<K>>,
+    changes: broadcast::Receiver<ObjectChange<K>>,
     /// The rest of a list; objects are decoded when it is their turn.
     pending: VecDeque<watcher::Event<Cached<K>>>,
     is_listed: bool,
 }
 
-impl<K: LifecycleObject> Reader<K> {
+impl<K: LifecycleObject> StoreReader<K> {
     /// Returns the next event; none once the operator has ended.
     async fn next(&mut self) -> Option<watcher::Result<watcher::Event<K>>> {
         if !self.is_listed {
@@ -241,18 +241,18 @@ impl<K: LifecycleObject> Reader<K> {
                 () = ended(&mut self.store.parts) => return None,
             };
             match change {
-                Ok(Change::Put(name)) => {
+                Ok(ObjectChange::Put(name)) => {
                     // If it is gone by now, that is a change of its own.
                     let event = self.store.cached(&name).map(watcher::Event::Apply);
                     self.pending.extend(event);
                 }
-                Ok(Change::Gone(object)) => {
+                Ok(ObjectChange::Gone(object)) => {
                     let is_same = |now: Cached<K>| now.meta().uid == object.meta().uid;
                     if !self.store.cached(&object.reference()).is_some_and(is_same) {
                         self.pending.push_back(watcher::Event::Delete(object));
                     }
                 }
-                Ok(Change::Listed) | Err(_) => self.list(),
+                Ok(ObjectChange::Listed) | Err(_) => self.list(),
             }
         }
     }
@@ -270,7 +270,7 @@ impl<K: LifecycleObject> Reader<K> {
 }
 
 /// Waits until the operator has ended.
-async fn ended<K: LifecycleObject>(parts: &mut watch::Receiver<Vec<Part<K>>>) {
+async fn ended<K: LifecycleObject>(parts: &mut watch::Receiver<Vec<StorePart<K>>>) {
     while parts.changed().await.is_ok() {}
 }
 

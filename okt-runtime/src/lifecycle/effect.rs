@@ -53,11 +53,11 @@ pub enum Effect<K: LifecycleObject> {
 pub struct Write<K: LifecycleObject> {
     pub(super) name: String,
     pub(super) version: Option<String>,
-    pub(super) content: Content<K>,
+    pub(super) content: WriteContent<K>,
 }
 
 #[derive(Debug)]
-pub(super) enum Content<K: LifecycleObject> {
+pub(super) enum WriteContent<K: LifecycleObject> {
     /// The finalizers.
     Finalizers(Value),
     /// The status, to be applied.
@@ -71,7 +71,7 @@ pub(super) enum Content<K: LifecycleObject> {
 }
 
 impl<K: LifecycleObject> Write<K> {
-    pub(super) fn of(meta: &ObjectMeta, content: Content<K>) -> Self {
+    pub(super) fn of(meta: &ObjectMeta, content: WriteContent<K>) -> Self {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             version: meta.resource_version.clone(),
@@ -96,9 +96,9 @@ impl<K: LifecycleObject> Write<K> {
         };
         let (name, body) = (&*self.name, Body(self));
         match self.content {
-            Content::Finalizers(_) => api.patch(name, &merge, &Patch::Merge(body)).await,
-            Content::Removal(_) => api.patch_status(name, &merge, &Patch::Merge(body)).await,
-            Content::Status { .. } => {
+            WriteContent::Finalizers(_) => api.patch(name, &merge, &Patch::Merge(body)).await,
+            WriteContent::Removal(_) => api.patch_status(name, &merge, &Patch::Merge(body)).await,
+            WriteContent::Status { .. } => {
                 let apply = PatchParams::apply(field_manager).force();
                 api.patch_status(name, &apply, &Patch::Apply(body)).await
             }
@@ -109,24 +109,24 @@ impl<K: LifecycleObject> Write<K> {
     /// and for one that only removes what others left in the status.
     pub fn status(&self) -> Option<&Status<K::State, K::Extra>> {
         match &self.content {
-            Content::Status { status, .. } => Some(status),
-            Content::Finalizers(_) | Content::Removal(_) => None,
+            WriteContent::Status { status, .. } => Some(status),
+            WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,
         }
     }
 
     /// Returns the decision that led to this status.
     pub fn verdict(&self) -> Option<Verdict> {
         match self.content {
-            Content::Status { verdict, .. } => Some(verdict),
-            Content::Finalizers(_) | Content::Removal(_) => None,
+            WriteContent::Status { verdict, .. } => Some(verdict),
+            WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,
         }
     }
 
     /// Returns the record that this status stores.
     pub fn record(&self) -> Option<&Recorded> {
         match &self.content {
-            Content::Status { record, .. } => Some(record),
-            Content::Finalizers(_) | Content::Removal(_) => None,
+            WriteContent::Status { record, .. } => Some(record),
+            WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,
         }
     }
 }
@@ -138,11 +138,11 @@ struct Body<'a, K: LifecycleObject>(&'a Write<K>);
 impl<K: LifecycleObject> Serialize for Body<'_, K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0.content {
-            Content::Status { status, .. } => {
+            WriteContent::Status { status, .. } => {
                 let version = self.0.version.as_deref();
                 StatusPatch::of::<K>(version, &**status).serialize(serializer)
             }
-            Content::Finalizers(patch) | Content::Removal(patch) => patch.serialize(serializer),
+            WriteContent::Finalizers(patch) | WriteContent::Removal(patch) => patch.serialize(serializer),
         }
     }
 }

@@ -45,14 +45,14 @@ const MANY: usize = 1024;
 /// # }
 /// ```
 pub struct Memory<K: LifecycleObject> {
-    pub(super) settings: Settings,
+    pub(super) settings: LifecycleSettings,
     objects: Arc<Mutex<Objects>>,
     of: PhantomData<fn(K)>,
 }
 
 /// The settings of all reconciliations.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct LifecycleSettings {
     pub(super) backoff: Backoff,
     pub(super) clock: Clock,
     pub(super) observe_every: Duration,
@@ -61,12 +61,12 @@ pub(super) struct Settings {
 }
 
 struct Objects {
-    all: HashMap<String, Object>,
+    all: HashMap<String, KnownObject>,
     /// At this number of objects those that were not reconciled for long are forgotten.
     full: usize,
 }
 
-struct Object {
+struct KnownObject {
     used: Instant,
     remembered: Box<Remembered>,
 }
@@ -81,7 +81,7 @@ impl<K: LifecycleObject> Memory<K> {
     /// Creates an empty memory.
     pub fn new() -> Self {
         Self {
-            settings: Settings {
+            settings: LifecycleSettings {
                 backoff: Backoff::default(),
                 clock: Clock::wall(),
                 observe_every: OBSERVE_EVERY,
@@ -156,7 +156,7 @@ impl Drop for Taken {
             (objects.all).retain(|_, object| now.duration_since(object.used) < KEPT);
             objects.full = MANY.max(objects.all.len().saturating_mul(2));
         }
-        let object = Object {
+        let object = KnownObject {
             used: now,
             remembered,
         };

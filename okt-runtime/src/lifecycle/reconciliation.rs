@@ -19,8 +19,8 @@ use okt_wire::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::effect::{Content, Effect, Work, Write};
-use super::memory::{Memory, Settings, Taken};
+use super::effect::{WriteContent, Effect, Work, Write};
+use super::memory::{Memory, LifecycleSettings, Taken};
 use crate::author::observation::Observation;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
@@ -28,7 +28,7 @@ use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::observe::Sighting;
 use crate::reconcile::reading;
 use crate::reconcile::render::failed;
-use crate::reconcile::report::{NotRecorded, Report, confirm};
+use crate::reconcile::report::{NotRecorded, StatusReport, confirm};
 use crate::resources::OwnedStatus;
 
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
@@ -56,7 +56,7 @@ pub struct Reconciliation<K: LifecycleObject> {
     object: Arc<K>,
     revision: Revision,
     memory: Taken,
-    settings: Settings,
+    settings: LifecycleSettings,
     setup: Setup<'static>,
     /// The effect whose result is not reported yet.
     asked: Option<Asked>,
@@ -209,18 +209,18 @@ impl<K: LifecycleObject> Reconciliation<K> {
     fn perform(&mut self, asked: Asked) -> Option<Effect<K>> {
         let (meta, now) = (self.object.meta(), moment());
         let effect = match &asked {
-            Asked::AddFinalizer(_) => self.write(Content::Finalizers(finalizer::addition(meta))),
-            Asked::DropFinalizer(_) => self.write(Content::Finalizers(finalizer::removal(meta))),
+            Asked::AddFinalizer(_) => self.write(WriteContent::Finalizers(finalizer::addition(meta))),
+            Asked::DropFinalizer(_) => self.write(WriteContent::Finalizers(finalizer::removal(meta))),
             Asked::Observe(_) if self.sighting.is_none() => Effect::Observe,
             Asked::TakeOver(_) => {
                 let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();
-                self.write(Content::Removal(patch))
+                self.write(WriteContent::Removal(patch))
             }
             Asked::RemoveLeftovers(_) => {
                 let patch = self.leftovers.clone().unwrap_or_default();
-                self.write(Content::Removal(patch))
+                self.write(WriteContent::Removal(patch))
             }
-            Asked::Commit(commit) => self.write(Content::Status {
+            Asked::Commit(commit) => self.write(WriteContent::Status {
                 status: Box::new(self.rendered.clone().unwrap_or_default()),
                 record: commit.draft.record,
                 verdict: commit.draft.step,
@@ -364,7 +364,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         let stored = self.object.status_of();
         let extra = self.extra.clone();
         let extra = extra.or_else(|| Some(stored?.extra.clone()));
-        let report = Report {
+        let report = StatusReport {
             object: &*self.object,
             now: self.settings.clock.now(),
             draft,
@@ -385,7 +385,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         report.status()
     }
 
-    fn write(&self, content: Content<K>) -> Effect<K> {
+    fn write(&self, content: WriteContent<K>) -> Effect<K> {
         Effect::Write(Write::of(self.object.meta(), content))
     }
 

@@ -26,7 +26,7 @@ use crate::crd::readiness::Readiness;
 use crate::operator::error::OperatorError;
 use crate::operator::part::OperatorPart;
 use crate::operator::requeues::Requeues;
-use crate::operator::settings::Settings;
+use crate::operator::settings::OperatorSettings;
 use crate::operator::wakes::Wakes;
 use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
@@ -42,7 +42,7 @@ pub(crate) async fn drive<A: Application>(
     shared: Arc<Shared<A>>,
     objects: Arc<Objects<A::Resource>>,
     requests: mpsc::UnboundedReceiver<QueueRequest<A::Resource>>,
-    settings: Settings<A::Resource>,
+    settings: OperatorSettings<A::Resource>,
 ) -> Result<(), OperatorError> {
     let metrics = settings.metrics.as_ref();
     let controller = metrics.map(|metrics| Arc::clone(&metrics.controller));

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::operator::news::Property;
 
 /// The settings of one drive: its namespace, and how it is watched.
-pub(crate) struct Settings<K> {
+pub(crate) struct OperatorSettings<K> {
     pub(crate) namespace: Option<String>,
     pub(crate) concurrency: u16,
     pub(crate) watch: watcher::Config,

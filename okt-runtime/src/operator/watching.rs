@@ -30,7 +30,7 @@ use crate::cache::queue::{Queue, Urgency};
 use crate::operator::error::OperatorError;
 use crate::operator::news::{Property, is_news};
 use crate::operator::requeues::Requeues;
-use crate::operator::settings::Settings;
+use crate::operator::settings::OperatorSettings;
 use crate::reconcile::memory::Disappeared;
 use crate::reconcile::shared::Shared;
 use crate::resources::name_of;
@@ -59,7 +59,7 @@ pub(super) struct Watching<A: Application> {
     was_listed: bool,
     /// The selectors that it refused.
     refused: Option<OperatorError>,
-    parts: Vec<Part<A::Resource>>,
+    parts: Vec<WatchedPart<A::Resource>>,
     /// When one watch replaces several.
     merges: Option<Instant>,
     last_error: LastError,
@@ -67,7 +67,7 @@ pub(super) struct Watching<A: Application> {
 }
 
 /// A watch of some ranges.
-struct Part<K> {
+struct WatchedPart<K> {
     /// The ranges whose events count.
     ranges: Ranges,
     /// The ranges that were requested.
@@ -96,7 +96,7 @@ impl<A: Application> Watching<A> {
         objects: &Arc<Objects<A::Resource>>,
         queue: &Arc<QueueOf<A>>,
         requeues: &Arc<Requeues<A::Resource>>,
-        settings: &Settings<A::Resource>,
+        settings: &OperatorSettings<A::Resource>,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -152,7 +152,7 @@ impl<A: Application> Watching<A> {
             let part = self.part(gained);
             self.parts.push(part);
         }
-        let is_exact = |part: &Part<A::Resource>| part.ranges == part.requested;
+        let is_exact = |part: &WatchedPart<A::Resource>| part.ranges == part.requested;
         let is_one = self.parts.len() <= 1 && self.parts.iter().all(is_exact);
         self.merges = (!is_one).then(|| after(REST));
     }
@@ -176,7 +176,7 @@ impl<A: Application> Watching<A> {
     }
 
     /// Begins to watch ranges.
-    fn part(&self, ranges: Ranges) -> Part<A::Resource> {
+    fn part(&self, ranges: Ranges) -> WatchedPart<A::Resource> {
         let has_selector = ranges != Ranges::ALL && !self.filtering.is_refused;
         let kind = A::Resource::kind(&());
         let client = self.shared.connection.for_watch(&kind);
@@ -187,7 +187,7 @@ impl<A: Application> Watching<A> {
         };
         let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
         let events = retried(watcher(api, self.config.clone()));
-        Part {
+        WatchedPart {
             ranges,
             requested: ranges,
             has_selector,
@@ -361,7 +361,7 @@ impl<A: Application> Watching<A> {
 }
 
 /// Returns the next event of any watch.
-async fn next<K>(parts: &mut [Part<K>]) -> (usize, watcher::Result<watcher::Event<Cached<K>>>) {
+async fn next<K>(parts: &mut [WatchedPart<K>]) -> (usize, watcher::Result<watcher::Event<Cached<K>>>) {
     std::future::poll_fn(|cx| {
         for (index, part) in parts.iter_mut().enumerate() {
             if let Poll::Ready(Some(event)) = poll(part, cx) {
@@ -374,7 +374,7 @@ async fn next<K>(parts: &mut [Part<K>]) -> (usize, watcher::Result<watcher::Even
 }
 
 fn poll<K>(
-    part: &mut Part<K>,
+    part: &mut WatchedPart<K>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<watcher::Result<watcher::Event<Cached<K>>>>> {
     // Objects of other ranges are not decoded.

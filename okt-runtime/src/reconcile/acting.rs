@@ -24,12 +24,12 @@ pub(crate) struct Elapsed {
 
 /// The first deadlines of a state: by a time in the state, and over several states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Limits {
+struct DeadlineLimits {
     in_state: Option<Duration>,
     in_deadline: Option<Duration>,
 }
 
-impl Limits {
+impl DeadlineLimits {
     fn of(state: &State<'_>) -> Option<Self> {
         let after = state
             .triggers
@@ -59,7 +59,7 @@ impl Limits {
 
 /// Returns whether a state has a deadline.
 pub(crate) fn has_deadline(state: &State<'_>) -> bool {
-    Limits::of(state).is_some()
+    DeadlineLimits::of(state).is_some()
 }
 
 /// Returns the time that deadlines count. `begun` is when this process began to act on the object, if that time counts and
@@ -74,7 +74,7 @@ pub(crate) fn elapsed<S: Lifecycle>(
         in_state: position.since.map_or(Duration::ZERO, |it| since(it, now)),
         in_deadline: (position.deadline_since).map_or(Duration::ZERO, |it| since(it, now)),
     };
-    let (Some(begun), Some(limits)) = (begun, Limits::at(position)) else {
+    let (Some(begun), Some(limits)) = (begun, DeadlineLimits::at(position)) else {
         return wall(now);
     };
     let Some(acting) = &position.acting else {
@@ -97,7 +97,7 @@ pub(crate) fn elapsed<S: Lifecycle>(
 }
 
 /// Returns the time when a process begins to act: no deadline comes before it has looked at what is there.
-fn looking(elapsed: Elapsed, limits: Limits) -> Elapsed {
+fn looking(elapsed: Elapsed, limits: DeadlineLimits) -> Elapsed {
     let before = |elapsed: Duration, limit: Option<Duration>| match limit {
         Some(limit) => elapsed.min(limit.saturating_sub(LOOK.min(limit / 4))),
         None => elapsed,
@@ -129,7 +129,7 @@ impl Elapsed {
 
 /// Returns whether so much time has passed since the status was written that it should be recorded.
 pub(crate) fn is_due<S: Lifecycle>(old: &Position<S>, next: &Position<S>) -> bool {
-    let (Some(now), Some(limits)) = (&next.acting, Limits::at(next)) else {
+    let (Some(now), Some(limits)) = (&next.acting, DeadlineLimits::at(next)) else {
         return false;
     };
     let Some(before) = &old.acting else {

@@ -22,15 +22,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use crate::reconcile::acting::has_deadline;
-use crate::reconcile::work::{ActionRun, Work};
+use crate::reconcile::work::{ActionRun, ObjectWork};
 use crate::resources::OwnedMemory;
 
 /// The memory of one operator's objects, by uid; objects of which nothing is known are left out.
 #[derive(Default)]
-pub(crate) struct Memory(Mutex<HashMap<String, Entry>>);
+pub(crate) struct ObjectMemory(Mutex<HashMap<String, MemoryEntry>>);
 
 /// An object in the memory; one at rest takes next to nothing.
-enum Entry {
+enum MemoryEntry {
     /// It is at rest.
     Settled(LastWrite),
     /// It is not at rest.
@@ -46,7 +46,7 @@ pub(crate) enum Disappeared {
     Left,
 }
 
-impl Entry {
+impl MemoryEntry {
     /// Ends the work of an object that is forgotten.
     fn end(self, disappeared: Disappeared) {
         if let Self::Known(known) = self {
@@ -74,17 +74,17 @@ impl Entry {
     }
 }
 
-impl Memory {
+impl ObjectMemory {
     /// Returns what is known of an object.
     pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
         let mut objects = self.objects();
         let seen = match objects.get_mut(uid) {
-            Some(Entry::Known(known)) => return Arc::clone(known),
-            Some(Entry::Settled(seen)) => std::mem::take(seen),
+            Some(MemoryEntry::Known(known)) => return Arc::clone(known),
+            Some(MemoryEntry::Settled(seen)) => std::mem::take(seen),
             None => LastWrite::default(),
         };
         let known = Arc::new(Known::having(seen));
-        objects.insert(uid.to_owned(), Entry::Known(Arc::clone(&known)));
+        objects.insert(uid.to_owned(), MemoryEntry::Known(Arc::clone(&known)));
         known
     }
 
@@ -94,8 +94,8 @@ impl Memory {
         let version = read::version(meta);
         match self.objects().get(meta.uid.as_deref().unwrap_or_default()) {
             None => false,
-            Some(Entry::Settled(seen)) => seen.is_at_least(version),
-            Some(Entry::Known(known)) => {
+            Some(MemoryEntry::Settled(seen)) => seen.is_at_least(version),
+            Some(MemoryEntry::Known(known)) => {
                 let remembered = known.remembered.try_lock();
                 remembered.map_or(true, |it| it.machine.last_write().is_at_least(version))
             }
@@ -106,7 +106,7 @@ impl Memory {
     pub(crate) fn end_reconciliation(&self, uid: &str, known: &Arc<Known>) {
         let mut objects = self.objects();
         // Another thread may hold it too, and be about to set a flag.
-        let ours = |entry: &Entry| {
+        let ours = |entry: &MemoryEntry| {
             (entry.known())
                 .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
         };
@@ -120,12 +120,12 @@ impl Memory {
             return;
         };
         match seen.version {
-            Some(_) => objects.insert(uid.to_owned(), Entry::Settled(seen)),
+            Some(_) => objects.insert(uid.to_owned(), MemoryEntry::Settled(seen)),
             None => objects.remove(uid),
         };
     }
 
-    fn objects(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn objects(&self) -> MutexGuard<'_, HashMap<String, MemoryEntry>> {
         self.0.lock()
     }
 
@@ -144,8 +144,8 @@ impl Memory {
             .filter(|(uid, _)| ranges.contains(Range::of(uid)));
         for (_, entry) in opened {
             match entry {
-                Entry::Settled(seen) => seen.reported = false,
-                Entry::Known(known) => known.reopened.store(true, Ordering::Release),
+                MemoryEntry::Settled(seen) => seen.reported = false,
+                MemoryEntry::Known(known) => known.reopened.store(true, Ordering::Release),
             }
         }
     }
@@ -154,8 +154,8 @@ impl Memory {
     pub(crate) fn rewind(&self) {
         for entry in self.objects().values_mut() {
             match entry {
-                Entry::Settled(seen) => *seen = LastWrite::default(),
-                Entry::Known(known) => known.rewound.store(true, Ordering::Release),
+                MemoryEntry::Settled(seen) => *seen = LastWrite::default(),
+                MemoryEntry::Known(known) => known.rewound.store(true, Ordering::Release),
             }
         }
     }
@@ -223,7 +223,7 @@ pub(crate) struct Remembered {
     /// Everything that decisions depend on.
     pub(crate) machine: Machine,
     /// The task and the texts of the work of the state on record.
-    pub(crate) work: Work,
+    pub(crate) work: ObjectWork,
     /// The attempts on the owned resources.
     pub(crate) owned: OwnedMemory,
     /// Why the last pass run keeps work from beginning, and the conditions of its states.
@@ -382,7 +382,7 @@ mod tests {
 
     use super::*;
 
-    fn reconcile(memory: &Memory, change: impl FnOnce(&mut Remembered)) {
+    fn reconcile(memory: &ObjectMemory, change: impl FnOnce(&mut Remembered)) {
         let known = memory.of("uid");
         let mut remembered = known.remembered.try_lock().expect("no other one");
         known.catch_up(&mut remembered);
@@ -391,9 +391,9 @@ mod tests {
         memory.end_reconciliation("uid", &known);
     }
 
-    fn is_slim(memory: &Memory) -> bool {
+    fn is_slim(memory: &ObjectMemory) -> bool {
         let objects = memory.objects();
-        objects.get("uid").and_then(Entry::known).is_none()
+        objects.get("uid").and_then(MemoryEntry::known).is_none()
     }
 
     fn wrote(number: u64) -> impl FnOnce(&mut Remembered) {
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn only_the_last_write_is_kept_for_an_object_at_rest() {
-        let memory = Memory::default();
+        let memory = ObjectMemory::default();
         reconcile(&memory, |_| {});
         assert!(memory.objects().is_empty());
         reconcile(&memory, wrote(7));
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_version_is_the_operators_own_up_to_its_last_write() {
-        let memory = Memory::default();
+        let memory = ObjectMemory::default();
         let is_own = |uid: &str, version: &str| {
             memory.is_own(&ObjectMeta {
                 uid: Some(uid.to_owned()),
@@ -451,7 +451,7 @@ mod tests {
             |it: &mut Remembered| it.work.ending = Some(CancellationToken::new()),
             |it: &mut Remembered| it.refused_events.push(StateId(1)),
         ] {
-            let memory = Memory::default();
+            let memory = ObjectMemory::default();
             reconcile(&memory, change);
             assert!(!is_slim(&memory));
         }
@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_an_object_that_is_gone() {
-        let memory = Memory::default();
+        let memory = ObjectMemory::default();
         reconcile(&memory, |it| it.machine.name());
         let known = memory.of("uid");
         memory.forget("uid", Disappeared::Gone);
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn the_pass_of_an_object_at_rest_runs_again_once_every_object_may_be_written() {
-        let memory = Memory::default();
+        let memory = ObjectMemory::default();
         reconcile(&memory, wrote(7));
         reconcile(&memory, |it| assert!(it.machine.last_write().reported));
         assert!(is_slim(&memory));
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_request_at_the_end_of_a_reconciliation_is_not_lost() {
-        let memory = Memory::default();
+        let memory = ObjectMemory::default();
         let known = memory.of("uid");
         // Another thread has looked it up and is about to name the object.
         let naming = memory.of("uid");

@@ -30,9 +30,9 @@ pub(crate) enum Purpose {
 }
 
 /// The permits of the attempts of one operator.
-pub(crate) struct Permits(Mutex<State>);
+pub(crate) struct Permits(Mutex<PermitState>);
 
-struct State {
+struct PermitState {
     limit: usize,
     running: usize,
     /// The objects that wait, in order.
@@ -58,7 +58,7 @@ pub(crate) struct Permit(Arc<Permits>);
 
 impl Permits {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
+        Arc::new(Self(Mutex::new(PermitState {
             limit: limit.max(1),
             running: 0,
             waiting: BTreeMap::new(),
@@ -92,7 +92,7 @@ impl Permits {
                 return Err(Some(left));
             }
         }
-        let is_next = |state: &State| {
+        let is_next = |state: &PermitState| {
             let first = state.waiting.keys().next();
             first.is_none_or(|first| match state.ranks.get(uid) {
                 Some(own) => own <= first,
@@ -134,7 +134,7 @@ impl Permits {
         drop(permit);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PermitState> {
         self.0.lock()
     }
 
@@ -161,7 +161,7 @@ impl Permits {
     }
 }
 
-impl State {
+impl PermitState {
     fn has_room(&self, purpose: Purpose) -> bool {
         let reserved = match purpose {
             Purpose::Leaving => 0,

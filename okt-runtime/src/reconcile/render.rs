@@ -22,7 +22,7 @@ use crate::author::pass::FinishedRun;
 use crate::author::progress::Progress;
 use crate::reconcile::change::{SUMMARY, change, is_own};
 use crate::reconcile::memory::Remembered;
-use crate::reconcile::report::{Report, dated};
+use crate::reconcile::report::{StatusReport, dated};
 use crate::resources::OwnedStatus;
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -71,7 +71,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let of_pass = self.conditions_of_pass(draft);
         let operator = self.shared.operator(self.uid());
         let facts = (self.memory.machine).facts(&self.setup, operator, moment());
-        let report = Report {
+        let report = StatusReport {
             object: &*self.object,
             now: self.shared.clock.now(),
             draft,

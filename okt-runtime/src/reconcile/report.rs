@@ -38,7 +38,7 @@ use crate::resources::OwnedStatus;
 pub const FIELD_MANAGER: &str = "okt";
 
 /// The findings and the decision of a reconciliation, to be reported.
-pub(crate) struct Report<'a, K: LifecycleObject> {
+pub(crate) struct StatusReport<'a, K: LifecycleObject> {
     pub(crate) object: &'a K,
     pub(crate) now: Timestamp,
 
@@ -69,7 +69,7 @@ pub(crate) struct Report<'a, K: LifecycleObject> {
     pub(crate) graph: &'a str,
 }
 
-impl<K: LifecycleObject> Report<'_, K> {
+impl<K: LifecycleObject> StatusReport<'_, K> {
     fn old(&self) -> Option<&Position<K::State>> {
         self.object.status_of()?.lifecycle.as_ref()
     }

@@ -22,7 +22,7 @@ use crate::author::context::Context;
 use crate::cache::cached::Cached;
 use crate::cache::history::History;
 use crate::crd::readiness::Readiness;
-use crate::reconcile::memory::Memory;
+use crate::reconcile::memory::ObjectMemory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
 use crate::resources::Cluster;
@@ -35,7 +35,7 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) cluster: Arc<Cluster<A::Resource>>,
     /// The pass that runs in every reconciliation.
     pub(crate) pass: Option<PassGraph<A>>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: ObjectMemory,
     pub(crate) history: History,
     pub(crate) tasks: Tasks,
     pub(crate) questions: Arc<CallPermits>,

@@ -16,7 +16,7 @@ const REPORTED: usize = 16;
 
 /// The task and the texts of the work of one object.
 #[derive(Default)]
-pub(crate) struct Work {
+pub(crate) struct ObjectWork {
     /// The task that runs.
     pub(crate) task: Option<(TaskId, Running)>,
     /// Cancelled when the task before has ended; the next one begins only then.
@@ -54,7 +54,7 @@ impl ActionRun {
     }
 }
 
-impl Work {
+impl ObjectWork {
     /// Returns whether nothing runs. The texts mean nothing without the work that the machine knows.
     pub(crate) fn is_empty(&self) -> bool {
         self.task.is_none() && self.ending.is_none()

@@ -22,7 +22,7 @@ use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::managers::{owns_at, put_at, settled};
 use super::names::Key;
-use super::plan::{Plan, Presence, plan};
+use super::plan::{ResourcePlan, Presence, plan};
 use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};
@@ -332,25 +332,25 @@ impl<K: LifecycleObject> Applying<'_, K> {
             let presence = self.presence(declared, applied, there.as_deref());
             let wait = self.attempts.wait(key, &self.pace).map(|(wait, _)| wait);
             match (plan(presence, creates, is_recorded, wait), &there) {
-                (Plan::Check, Some(there)) if declared.ready => {
+                (ResourcePlan::Check, Some(there)) if declared.ready => {
                     let object = there.value().map_err(|why| unreadable(&what, &why))?;
                     self.check(index, declared, key, &object);
                     return Ok(());
                 }
-                (Plan::Check | Plan::LeaveAlone, _) => {
+                (ResourcePlan::Check | ResourcePlan::LeaveAlone, _) => {
                     self.report.made.insert(index);
                     return Ok(());
                 }
-                (Plan::AwaitDeletion, _) => break format!("{what} is being deleted"),
-                (Plan::Record, _) => {
+                (ResourcePlan::AwaitDeletion, _) => break format!("{what} is being deleted"),
+                (ResourcePlan::Record, _) => {
                     self.report.due_in(Duration::ZERO);
                     break format!("{what} is recorded in the status before it is created");
                 }
-                (Plan::Wait(wait), _) => {
+                (ResourcePlan::Wait(wait), _) => {
                     self.report.due_in(wait);
                     break format!("{what} was changed again; it is applied again after a backoff");
                 }
-                (Plan::Apply, existing) => {
+                (ResourcePlan::Apply, existing) => {
                     if presence == Presence::Changed {
                         tracing::info!(
                             resource = what,

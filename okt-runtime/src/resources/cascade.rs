@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use okt_core::{Graph, Mark};
 use parking_lot::Mutex;
 
-use super::declared::{Declared, Owner, Resources};
+use super::declared::{Declared, DeclaredOwner, Resources};
 
 /// The kinds of workloads that go before their owner when that is deleted in the foreground, as Argo CD does by default.
 #[derive(Debug, Default)]
@@ -58,6 +58,6 @@ fn workload(declared: &Declared) -> Option<&str> {
     ];
     let object = declared.object.as_ref().ok()?;
     let (version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
-    let is_exposed = declared.owner != Owner::None && WORKLOADS.contains(&(version, kind));
+    let is_exposed = declared.owner != DeclaredOwner::None && WORKLOADS.contains(&(version, kind));
     is_exposed.then_some(kind)
 }

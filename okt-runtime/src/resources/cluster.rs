@@ -25,7 +25,7 @@ use super::cascade::Exposed;
 use super::index::{Index, Side, Unlisted, key_of};
 use super::inventory::Finished;
 use super::kept::{Bare, Kept};
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::names::{Key, Misnamed, Name, placed};
 use super::ready::{Lack, is_judged_by_conditions, lack};
 use super::stamp::Identity;
@@ -156,7 +156,7 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Asks the API server whether the objects of an owned kind have a status.
     ///
     /// Without an answer, an object that has none counts as ready.
-    async fn learn_status(&self, connection: &Connection, number: usize, kind: &Kind) {
+    async fn learn_status(&self, connection: &Connection, number: usize, kind: &ResourceKind) {
         if self.is_bare(number) || !is_judged_by_conditions(kind) {
             return;
         }
@@ -225,7 +225,7 @@ impl<K: LifecycleObject> Cluster<K> {
     pub fn placed(
         &self,
         object: &K,
-        kind: &Kind,
+        kind: &ResourceKind,
         namespace: Option<&str>,
         name: &str,
     ) -> Option<Name> {
@@ -340,7 +340,7 @@ impl<K: LifecycleObject> Cluster<K> {
     fn events(
         &self,
         connection: &Connection,
-        kind: &Kind,
+        kind: &ResourceKind,
         config: watcher::Config,
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
@@ -355,7 +355,7 @@ impl<K: LifecycleObject> Cluster<K> {
         }
     }
 
-    fn api<T>(&self, client: &Client, kind: &Kind) -> Api<T>
+    fn api<T>(&self, client: &Client, kind: &ResourceKind) -> Api<T>
     where
         T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
@@ -396,7 +396,7 @@ impl<K: LifecycleObject> Cluster<K> {
         &self,
         connection: &Connection,
         side: Side,
-        kind: &Kind,
+        kind: &ResourceKind,
         ranges: Ranges,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
         match side {
@@ -419,7 +419,7 @@ impl<K: LifecycleObject> Cluster<K> {
         &self,
         connection: &Connection,
         gate: &Gate,
-        (side, kind): (Side, &Kind),
+        (side, kind): (Side, &ResourceKind),
         wake: &impl Fn(Name),
     ) {
         let mut wanted = match side {

@@ -7,7 +7,7 @@ use kube::runtime::reflector::ObjectRef;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::names::Name;
 
 /// The resources that should exist in the cluster for an object in a state.
@@ -107,7 +107,7 @@ impl Resources {
     /// Returns whether the operator has to delete some of the resources itself: unowned ones, or ones with a wave.
     pub(crate) fn leaves_something(&self) -> bool {
         let mut declared = self.declared.iter();
-        declared.any(|declared| declared.owner == Owner::None || declared.wave.is_some())
+        declared.any(|declared| declared.owner == DeclaredOwner::None || declared.wave.is_some())
     }
 
     /// Adds other resources.
@@ -136,7 +136,7 @@ pub struct Declared {
     pub(crate) object: Result<Value, String>,
     /// The template file that it comes from, if any.
     pub(crate) file: Option<String>,
-    pub(crate) owner: Owner,
+    pub(crate) owner: DeclaredOwner,
     pub(crate) once: bool,
     pub(crate) ready: bool,
     /// The condition by which it is ready: its name, or `Name=Status`.
@@ -157,7 +157,7 @@ pub struct Declared {
 
 /// The kind of owner reference that an object gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owner {
+pub(crate) enum DeclaredOwner {
     /// A reference that marks the owner as the controller.
     Controller,
     /// A reference to one of several owners.
@@ -181,7 +181,7 @@ impl Declared {
         Self {
             object: Ok(object),
             file: None,
-            owner: Owner::Controller,
+            owner: DeclaredOwner::Controller,
             once: false,
             ready: false,
             ready_when: None,
@@ -202,7 +202,7 @@ impl Declared {
     }
 
     /// Returns whether what the object does is done when it has finished, also if it is gone then.
-    pub(super) fn is_done_once(&self, kind: &Kind, body: &Value) -> bool {
+    pub(super) fn is_done_once(&self, kind: &ResourceKind, body: &Value) -> bool {
         let vanishes = || body["spec"].get("ttlSecondsAfterFinished").is_some();
         kind.has_fixed_spec() && (self.once || vanishes())
     }
@@ -284,7 +284,7 @@ impl Declared {
     /// Gives the object an owner reference that does not mark the owner as controller: other owners are possible.
     #[must_use]
     pub fn plainly_owned(mut self) -> Self {
-        self.owner = Owner::Plain;
+        self.owner = DeclaredOwner::Plain;
         self
     }
 
@@ -294,7 +294,7 @@ impl Declared {
     /// Kubernetes allows no owner reference there.
     #[must_use]
     pub fn unowned(mut self) -> Self {
-        self.owner = Owner::None;
+        self.owner = DeclaredOwner::None;
         self
     }
 

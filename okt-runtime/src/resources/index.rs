@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::names::{Key, Name};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -16,7 +16,7 @@ use kube::Resource;
 /// them in two cases: an owner reference has the uid and the object is in the namespace of its owner (who may write
 /// there may also write the owner), or the status of the owner records the object.
 pub(crate) struct Index {
-    kinds: Vec<Kind>,
+    kinds: Vec<ResourceKind>,
     /// Whether the owners live in namespaces.
     namespaced: bool,
     /// Owned objects, by the owner's uid in their label.
@@ -62,7 +62,7 @@ pub(crate) enum Side {
 
 impl Index {
     /// Returns an empty index for these owned kinds.
-    pub(crate) fn new(kinds: Vec<Kind>, namespaced: bool) -> Self {
+    pub(crate) fn new(kinds: Vec<ResourceKind>, namespaced: bool) -> Self {
         Self {
             kinds,
             namespaced,

@@ -22,7 +22,7 @@ use okt_wire::read::hex;
 use sha2::{Digest, Sha256};
 
 use super::kept::Kept;
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::names::Key;
 use super::ready::End;
 
@@ -41,17 +41,17 @@ pub(super) type Identity = String;
 /// The recorded objects of an owner.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inventory {
-    entries: BTreeMap<Identity, Entry>,
+    entries: BTreeMap<Identity, InventoryEntry>,
     /// The kinds of owned objects, by group and plural: a later release may not declare them any more.
-    kinds: BTreeMap<(String, String), Kind>,
+    kinds: BTreeMap<(String, String), ResourceKind>,
     /// Entries of an earlier release.
     hashes: BTreeSet<String>,
 }
 
 /// A recorded object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
-    pub(super) kind: Kind,
+pub(crate) struct InventoryEntry {
+    pub(super) kind: ResourceKind,
     pub(super) namespace: Option<String>,
     pub(super) name: String,
     /// Its uid, once it was created: anyone who may write the object can change all else.
@@ -111,7 +111,7 @@ impl Inventory {
         }
         let unproved = |inventory: Self| {
             let entries = inventory.entries.into_iter();
-            let entries = entries.map(|(identity, entry)| (identity, Entry { uid: None, ..entry }));
+            let entries = entries.map(|(identity, entry)| (identity, InventoryEntry { uid: None, ..entry }));
             (entries.collect::<BTreeMap<_, _>>(), inventory.hashes)
         };
         if unproved(stored) == unproved(next) {
@@ -123,7 +123,7 @@ impl Inventory {
 
     /// Returns the entries as texts.
     pub(super) fn texts(&self) -> BTreeSet<String> {
-        let named = self.entries.values().map(Entry::to_string);
+        let named = self.entries.values().map(InventoryEntry::to_string);
         let kinds = self
             .kinds
             .values()
@@ -139,14 +139,14 @@ impl Inventory {
         self.entries.len().saturating_add(self.hashes.len())
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &InventoryEntry> {
         self.entries.values()
     }
 
     /// Returns the entries of earlier releases that are of none of these objects.
     pub(super) fn hashes_of_others<'a>(
         &self,
-        known: impl Iterator<Item = (&'a Kind, &'a Key)>,
+        known: impl Iterator<Item = (&'a ResourceKind, &'a Key)>,
     ) -> BTreeSet<String> {
         let mut others = self.hashes.clone();
         if !others.is_empty() {
@@ -157,22 +157,22 @@ impl Inventory {
         others
     }
 
-    pub(super) fn put(&mut self, entry: Entry) {
+    pub(super) fn put(&mut self, entry: InventoryEntry) {
         self.entries.insert(entry.identity(), entry);
     }
 
-    pub(super) fn put_kind(&mut self, kind: Kind) {
+    pub(super) fn put_kind(&mut self, kind: ResourceKind) {
         let api = &kind.api;
         let key = (api.group.clone(), api.plural.clone());
         self.kinds.insert(key, kind);
     }
 
     /// Returns whether an object of a kind is recorded.
-    pub(super) fn has_any_of(&self, kind: &Kind) -> bool {
+    pub(super) fn has_any_of(&self, kind: &ResourceKind) -> bool {
         self.entries.values().any(|entry| entry.kind.is_same(kind))
     }
 
-    pub(super) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &ResourceKind> {
         self.kinds.values()
     }
 
@@ -180,11 +180,11 @@ impl Inventory {
         self.hashes.extend(hashes);
     }
 
-    pub(super) fn remove(&mut self, kind: &Kind, key: &Key) -> Option<Entry> {
+    pub(super) fn remove(&mut self, kind: &ResourceKind, key: &Key) -> Option<InventoryEntry> {
         (self.entries).remove(&identity(kind, key.1.as_deref(), &key.2))
     }
 
-    pub(super) fn has_entry(&self, entry: &Entry) -> bool {
+    pub(super) fn has_entry(&self, entry: &InventoryEntry) -> bool {
         self.entries.contains_key(&entry.identity())
     }
 
@@ -193,19 +193,19 @@ impl Inventory {
         self.texts().iter().map(String::len).sum()
     }
 
-    pub(super) fn get(&self, kind: &Kind, key: &Key) -> Option<&Entry> {
+    pub(super) fn get(&self, kind: &ResourceKind, key: &Key) -> Option<&InventoryEntry> {
         (self.entries).get(&identity(kind, key.1.as_deref(), &key.2))
     }
 
     /// Returns whether it has an entry for an object, also one of an earlier release.
-    pub(super) fn has(&self, kind: &Kind, key: &Key) -> bool {
+    pub(super) fn has(&self, kind: &ResourceKind, key: &Key) -> bool {
         self.get(kind, key).is_some()
             || (!self.hashes.is_empty() && self.hashes.contains(&hash(kind, key)))
     }
 
     /// Returns whether an object belongs to the owner although no owner reference shows it: one beside the owner has to be
     /// recorded as unowned.
-    pub(super) fn proves(&self, kind: &Kind, key: &Key, is_beside: bool) -> bool {
+    pub(super) fn proves(&self, kind: &ResourceKind, key: &Key, is_beside: bool) -> bool {
         match self.get(kind, key) {
             Some(entry) => entry.is_unowned || !is_beside,
             None => self.has(kind, key),
@@ -218,9 +218,9 @@ impl Inventory {
     }
 }
 
-impl Entry {
+impl InventoryEntry {
     /// Returns the entry of an object that is not known to exist.
-    pub(super) fn of(kind: &Kind, key: &Key) -> Self {
+    pub(super) fn of(kind: &ResourceKind, key: &Key) -> Self {
         Self {
             kind: kind.clone(),
             namespace: key.1.clone(),
@@ -239,8 +239,8 @@ impl Entry {
 
 /// What a text of a status names.
 enum Parsed {
-    Object(Entry),
-    Kind(Kind),
+    Object(InventoryEntry),
+    Kind(ResourceKind),
 }
 
 impl Parsed {
@@ -264,7 +264,7 @@ impl Parsed {
             "" => version.to_owned(),
             group => format!("{group}/{version}"),
         };
-        let kind = Kind {
+        let kind = ResourceKind {
             api: ApiResource {
                 group: group.to_owned(),
                 version: version.to_owned(),
@@ -278,7 +278,7 @@ impl Parsed {
         let Some(name) = name else {
             return Some(Self::Kind(kind));
         };
-        let mut entry = Entry {
+        let mut entry = InventoryEntry {
             kind,
             namespace: namespace.map(str::to_owned),
             name: name.to_owned(),
@@ -299,7 +299,7 @@ impl Parsed {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for InventoryEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uid = self.uid.as_deref().unwrap_or_default();
         let kinds = Kept::url_path(&self.kind.api, self.namespace.as_deref());
@@ -329,13 +329,13 @@ impl Finished {
     }
 }
 
-fn identity(kind: &Kind, namespace: Option<&str>, name: &str) -> Identity {
+fn identity(kind: &ResourceKind, namespace: Option<&str>, name: &str) -> Identity {
     let namespace = namespace.unwrap_or_default();
     format!("{}/{}/{namespace}/{name}", kind.api.group, kind.api.plural)
 }
 
 /// Returns the entry that an earlier release wrote for an object.
-fn hash(kind: &Kind, key: &Key) -> String {
+fn hash(kind: &ResourceKind, key: &Key) -> String {
     let (_, namespace, name) = key;
     let namespace = namespace.as_deref().unwrap_or_default();
     let text = format!("{}/{}/{namespace}/{name}", kind.api.group, kind.api.kind);
@@ -356,11 +356,11 @@ mod tests {
     #[test]
     fn an_entry_is_read_as_it_was_written() {
         let (map, job, namespace) = (
-            Kind::of::<ConfigMap>(),
-            Kind::of::<Job>(),
-            Kind::of::<Namespace>(),
+            ResourceKind::of::<ConfigMap>(),
+            ResourceKind::of::<Job>(),
+            ResourceKind::of::<Namespace>(),
         );
-        let mut done = Entry::of(&job, &key(Some("demo"), "migration"));
+        let mut done = InventoryEntry::of(&job, &key(Some("demo"), "migration"));
         done.uid = Some("5c1e".to_owned());
         done.is_kept = true;
         done.finished = Some(Finished {
@@ -369,11 +369,11 @@ mod tests {
         });
         let written = [
             (
-                Entry::of(&map, &key(Some("demo"), "settings")),
+                InventoryEntry::of(&map, &key(Some("demo"), "settings")),
                 "/api/v1/namespaces/demo/configmaps/settings",
             ),
             (
-                Entry::of(&namespace, &key(None, "demo")),
+                InventoryEntry::of(&namespace, &key(None, "demo")),
                 "/api/v1/namespaces/demo",
             ),
             (
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_object_is_known_by_its_entry_in_any_version_and_by_the_hash_of_an_earlier_release() {
-        let job = Kind::of::<Job>();
+        let job = ResourceKind::of::<Job>();
         let migration = key(Some("demo"), "migration");
         let old = "/apis/batch/v1beta1/namespaces/demo/jobs/migration".to_owned();
         for recorded in [old, hash(&job, &migration)] {

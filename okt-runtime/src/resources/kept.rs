@@ -19,7 +19,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::drift::{covers, owned_fields};
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::ready::{End, ended};
 use super::stamp::{MANAGER_PREFIX, PRUNE_ALLOWED};
 use crate::cache::packed::Packed;
@@ -135,7 +135,7 @@ impl Kept {
     }
 
     /// Returns whether the object may be pruned.
-    pub(crate) fn may_go(&self, kind: &Kind) -> bool {
+    pub(crate) fn may_go(&self, kind: &ResourceKind) -> bool {
         self.is_prunable || !kind.holds_data()
     }
 
@@ -167,7 +167,7 @@ impl Kept {
     /// Returns how the object has ended; none if it has not, or is of a kind that does not.
     ///
     /// The result is computed once, because a cached version never changes.
-    pub(super) fn end(&self, kind: &Kind) -> Option<End> {
+    pub(super) fn end(&self, kind: &ResourceKind) -> Option<End> {
         *self
             .end
             .get_or_init(|| ended(kind, &self.value().ok()?["status"]))
@@ -193,7 +193,7 @@ fn ours(managers: &str) -> Option<String> {
 /// Returns whether an entry of the managed fields comes from an apply of OKT.
 fn is_ours(entry: &str) -> bool {
     #[derive(Deserialize)]
-    struct Entry {
+    struct ManagerEntry {
         #[serde(default)]
         manager: String,
         #[serde(default)]
@@ -201,7 +201,7 @@ fn is_ours(entry: &str) -> bool {
         #[serde(default)]
         subresource: String,
     }
-    serde_json::from_str::<Entry>(entry).is_ok_and(|entry| {
+    serde_json::from_str::<ManagerEntry>(entry).is_ok_and(|entry| {
         entry.manager.starts_with(MANAGER_PREFIX)
             && entry.operation == "Apply"
             && entry.subresource.is_empty()

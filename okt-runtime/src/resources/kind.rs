@@ -10,14 +10,14 @@ use kube::discovery::Scope;
 
 /// The API resource of a kind and its scope.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Kind {
+pub struct ResourceKind {
     /// Its group, version, kind and plural.
     pub api: ApiResource,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
 }
 
-impl Kind {
+impl ResourceKind {
     pub(crate) fn of<T: Resource<DynamicType = (), Scope: 'static>>() -> Self {
         Self {
             api: ApiResource::erase::<T>(&()),
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.api.kind)
     }

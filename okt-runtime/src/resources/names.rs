@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use parking_lot::Mutex;
 
-use super::kind::Kind;
+use super::kind::ResourceKind;
 
 /// The namespace and name of an object.
 pub(crate) type Name = (Option<String>, String);
@@ -15,8 +15,8 @@ pub(crate) type Key = (usize, Option<String>, String);
 
 /// Where an object is in the cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) kind: &'a Kind,
+pub(super) struct ResourcePlace<'a> {
+    pub(super) kind: &'a ResourceKind,
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
 }
@@ -31,7 +31,7 @@ const SHOWN: usize = 80;
 ///
 /// Returns none if no such object can exist: the name is invalid, or a namespaced kind has no valid namespace.
 pub(crate) fn placed(
-    kind: &Kind,
+    kind: &ResourceKind,
     own: Option<&str>,
     namespace: Option<&str>,
     name: &str,
@@ -69,7 +69,7 @@ enum Logged {
 
 impl Misnamed {
     /// Logs that an object refers to an invalid name; an empty text is not an error.
-    pub(crate) fn log(&self, who: &Name, kind: &Kind, namespace: Option<&str>, name: &str) {
+    pub(crate) fn log(&self, who: &Name, kind: &ResourceKind, namespace: Option<&str>, name: &str) {
         if name.is_empty() {
             return;
         }
@@ -90,7 +90,7 @@ impl Misnamed {
         }
     }
 
-    fn note(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Logged {
+    fn note(&self, kind: &ResourceKind, namespace: Option<&str>, name: &str) -> Logged {
         let mut hasher = DefaultHasher::new();
         (kind, namespace, name).hash(&mut hasher);
         let mut noted = self.0.lock();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_text_names_an_object_beside_its_own_or_nothing() {
-        let (secret, node) = (Kind::of::<Secret>(), Kind::of::<Node>());
+        let (secret, node) = (ResourceKind::of::<Secret>(), ResourceKind::of::<Node>());
         let beside = |text: &str| placed(&secret, Some("own"), None, text);
         let name = |text: &str| Some((Some("own".to_owned()), text.to_owned()));
         for text in ["a", "a.b-c", "system:node", "2001:db8::1", "x.y"] {
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_invalid_name_is_logged_once_and_the_log_is_limited() {
         let misnamed = Misnamed::default();
-        let kind = Kind::of::<Secret>();
+        let kind = ResourceKind::of::<Secret>();
         let note = |text: &str| misnamed.note(&kind, None, text);
         assert_eq!((note("a/b"), note("a/b")), (Logged::Now, Logged::No));
         let flood: Vec<_> = (0..2 * LOGGED).map(|it| note(&format!("a/{it}"))).collect();

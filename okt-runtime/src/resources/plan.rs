@@ -18,7 +18,7 @@ pub(super) enum Presence {
 
 /// What to do about a declared object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Plan {
+pub(super) enum ResourcePlan {
     /// Check that it is ready, if it has to be.
     Check,
     /// Leave it as it is.
@@ -42,15 +42,15 @@ pub(super) fn plan(
     creates: bool,
     is_recorded: bool,
     wait: Option<Duration>,
-) -> Plan {
+) -> ResourcePlan {
     match presence {
-        Presence::Deleting => Plan::AwaitDeletion,
-        Presence::AsDeclared => Plan::Check,
+        Presence::Deleting => ResourcePlan::AwaitDeletion,
+        Presence::AsDeclared => ResourcePlan::Check,
         // A user who deletes the owner may want its resources left as they are.
-        Presence::Absent | Presence::Changed if !creates => Plan::LeaveAlone,
-        Presence::Absent if !is_recorded => Plan::Record,
+        Presence::Absent | Presence::Changed if !creates => ResourcePlan::LeaveAlone,
+        Presence::Absent if !is_recorded => ResourcePlan::Record,
         Presence::Absent | Presence::Changed | Presence::Outdated => {
-            wait.map_or(Plan::Apply, Plan::Wait)
+            wait.map_or(ResourcePlan::Apply, ResourcePlan::Wait)
         }
     }
 }
@@ -63,11 +63,11 @@ mod tests {
 
     #[test]
     fn an_object_is_recorded_then_created_and_applied_again_after_a_backoff() {
-        assert_eq!(plan(Presence::Absent, true, false, None), Plan::Record);
-        assert_eq!(plan(Presence::Absent, true, true, None), Plan::Apply);
+        assert_eq!(plan(Presence::Absent, true, false, None), ResourcePlan::Record);
+        assert_eq!(plan(Presence::Absent, true, true, None), ResourcePlan::Apply);
         for presence in [Presence::Absent, Presence::Changed, Presence::Outdated] {
-            assert_eq!(plan(presence, true, true, None), Plan::Apply);
-            let waits = Plan::Wait(Duration::from_secs(1));
+            assert_eq!(plan(presence, true, true, None), ResourcePlan::Apply);
+            let waits = ResourcePlan::Wait(Duration::from_secs(1));
             assert_eq!(plan(presence, true, true, WAIT), waits);
         }
     }
@@ -77,18 +77,18 @@ mod tests {
      {
         for (is_recorded, wait) in [(true, None), (false, WAIT)] {
             let plan = |presence| plan(presence, false, is_recorded, wait);
-            assert_eq!(plan(Presence::Absent), Plan::LeaveAlone);
-            assert_eq!(plan(Presence::Changed), Plan::LeaveAlone);
-            assert_eq!(plan(Presence::AsDeclared), Plan::Check);
+            assert_eq!(plan(Presence::Absent), ResourcePlan::LeaveAlone);
+            assert_eq!(plan(Presence::Changed), ResourcePlan::LeaveAlone);
+            assert_eq!(plan(Presence::AsDeclared), ResourcePlan::Check);
         }
-        assert_eq!(plan(Presence::Outdated, false, true, None), Plan::Apply);
+        assert_eq!(plan(Presence::Outdated, false, true, None), ResourcePlan::Apply);
     }
 
     #[test]
     fn nothing_is_written_over_an_object_that_is_being_deleted() {
         for creates in [true, false] {
             let plan = plan(Presence::Deleting, creates, true, None);
-            assert_eq!(plan, Plan::AwaitDeletion);
+            assert_eq!(plan, ResourcePlan::AwaitDeletion);
         }
     }
 }

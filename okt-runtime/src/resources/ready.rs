@@ -7,7 +7,7 @@
 use okt_wire::keys::READY_WHEN_ANNOTATION;
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
+use super::kind::ResourceKind;
 
 /// Why an object is not ready, in a few words.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ const UNSEEN: &str = "its controller has not observed it yet";
 ///
 /// The kind is a parameter because objects from a list lack it. `has_status` says whether the kind has the status
 /// subresource, if that is known.
-pub(super) fn lack(kind: &Kind, has_status: bool, object: &Value) -> Option<Lack> {
+pub(super) fn lack(kind: &ResourceKind, has_status: bool, object: &Value) -> Option<Lack> {
     if object["metadata"].get("deletionTimestamp").is_some() {
         return Some(Lack::Pending("is being deleted".to_owned()));
     }
@@ -65,7 +65,7 @@ pub(super) fn lack(kind: &Kind, has_status: bool, object: &Value) -> Option<Lack
 }
 
 /// Returns whether only the conditions of a kind's objects show whether they are ready, if they have any.
-pub(super) fn is_judged_by_conditions(kind: &Kind) -> bool {
+pub(super) fn is_judged_by_conditions(kind: &ResourceKind) -> bool {
     // Their other kinds have rules of their own, or nothing to wait for.
     const BUILT_IN: [&str; 5] = [
         "",
@@ -110,7 +110,7 @@ fn failed(group: &str, kind: &str, object: &Value) -> Option<String> {
 }
 
 /// Returns how a Job or a Pod has ended, by its status; none if it has not, or for other kinds.
-pub(super) fn ended(kind: &Kind, status: &Value) -> Option<End> {
+pub(super) fn ended(kind: &ResourceKind, status: &Value) -> Option<End> {
     let conditions = status["conditions"].as_array();
     let is = |name: &str| {
         let mut conditions = conditions.into_iter().flatten();
@@ -145,13 +145,13 @@ fn pending(group: &str, kind: &str, has_status: bool, object: &Value) -> Option<
 }
 
 /// A condition of an object; one that is about an earlier generation of the object is unknown.
-struct Condition<'a> {
+struct ReadyCondition<'a> {
     status: &'a str,
     /// Its reason and its message as one text.
     said: String,
 }
 
-fn condition<'a>(object: &'a Value, name: &str) -> Option<Condition<'a>> {
+fn condition<'a>(object: &'a Value, name: &str) -> Option<ReadyCondition<'a>> {
     let all = object["status"]["conditions"].as_array()?;
     let it = all.iter().find(|it| it["type"] == name)?;
     let generation = |value: &Value, name: &str| value[name].as_i64();
@@ -165,12 +165,12 @@ fn condition<'a>(object: &'a Value, name: &str) -> Option<Condition<'a>> {
         Some(_) | None => reason.to_owned(),
     };
     Some(if is_old {
-        Condition {
+        ReadyCondition {
             status: "Unknown",
             said: UNSEEN.to_owned(),
         }
     } else {
-        Condition {
+        ReadyCondition {
             status: it["status"].as_str().unwrap_or_default(),
             said,
         }
@@ -297,7 +297,7 @@ fn definition(object: &Value) -> Option<String> {
 fn pod(object: &Value) -> Option<String> {
     let phase = object["status"]["phase"].as_str();
     match (phase, condition(object, "Ready")) {
-        (Some("Succeeded"), _) | (_, Some(Condition { status: "True", .. })) => None,
+        (Some("Succeeded"), _) | (_, Some(ReadyCondition { status: "True", .. })) => None,
         (_, Some(condition)) => Some(condition.said),
         (phase, None) => Some(format!("it is {}", phase.unwrap_or("not scheduled yet"))),
     }

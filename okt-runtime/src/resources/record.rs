@@ -10,9 +10,9 @@ use okt_wire::keys::OWNER_KIND_LABEL;
 use okt_wire::object::LifecycleObject;
 use serde_json::Value;
 
-use super::declared::{Declared, Owner};
+use super::declared::{Declared, DeclaredOwner};
 use super::drift::owned_fields;
-use super::inventory::{Entry, Inventory};
+use super::inventory::{InventoryEntry, Inventory};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
@@ -27,7 +27,7 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Returns whether the status has to record a declared object.
     pub(super) fn has_to_record(&self, declared: &Declared, key: &Key) -> bool {
-        declared.owner == Owner::None || !self.is_beside(key)
+        declared.owner == DeclaredOwner::None || !self.is_beside(key)
     }
 
     /// Returns whether an object of the cache proves its owner by an owner reference.
@@ -124,7 +124,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Returns whether an object is the one that an entry names.
-    pub(super) fn is_recorded_as(&self, entry: &Entry, found: &Kept, object: &Value) -> bool {
+    pub(super) fn is_recorded_as(&self, entry: &InventoryEntry, found: &Kept, object: &Value) -> bool {
         match &entry.uid {
             Some(uid) => found.meta().uid.as_ref() == Some(uid),
             None => self.is_made_for(found, object),

@@ -20,8 +20,8 @@ use serde_json::Value;
 use super::cluster::Cluster;
 use super::declared::Resources;
 use super::kept::Kept;
-use super::kind::Kind;
-use super::names::{Key, Place, is_label, is_name};
+use super::kind::ResourceKind;
+use super::names::{Key, ResourcePlace, is_label, is_name};
 
 /// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
@@ -61,12 +61,12 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.object.meta().uid.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn kind(&self, key: &Key) -> &Kind {
+    pub(crate) fn kind(&self, key: &Key) -> &ResourceKind {
         &self.cluster.watches.owned[key.0]
     }
 
-    pub(super) fn place<'k>(&'k self, key: &'k Key) -> Place<'k> {
-        Place {
+    pub(super) fn place<'k>(&'k self, key: &'k Key) -> ResourcePlace<'k> {
+        ResourcePlace {
             kind: self.kind(key),
             namespace: key.1.as_deref(),
             name: &key.2,
@@ -94,7 +94,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Deletes an object. `policy` says what happens to its dependents, and `why` is for the log.
     pub(super) async fn delete(
         &self,
-        place: Place<'_>,
+        place: ResourcePlace<'_>,
         there: &Kept,
         policy: &PropagationPolicy,
         why: &str,
@@ -144,15 +144,15 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Reads an object.
-    pub(super) async fn read(&self, place: Place<'_>) -> Result<Option<Kept>, Failure> {
+    pub(super) async fn read(&self, place: ResourcePlace<'_>) -> Result<Option<Kept>, Failure> {
         let found = answer(self.api(place).get_opt(place.name)).await;
         found.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Reads the objects of a kind that bear the uid of the owner, beside the owner; none if the kind is not served.
-    pub(super) async fn read_owned(&self, kind: &Kind) -> Result<Vec<Kept>, Failure> {
+    pub(super) async fn read_owned(&self, kind: &ResourceKind) -> Result<Vec<Kept>, Failure> {
         let namespace = self.object.meta().namespace.as_deref();
-        let place = Place {
+        let place = ResourcePlace {
             kind,
             namespace,
             name: "",
@@ -167,7 +167,7 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Returns whether there is an object of the owner's kind with this name, as [`named`] writes it, and this uid.
     pub(super) async fn is_there(&self, name: &str, uid: &str) -> Result<bool, Failure> {
-        let kind = Kind {
+        let kind = ResourceKind {
             api: ApiResource::erase::<K>(&()),
             namespaced: self.object.meta().namespace.is_some(),
         };
@@ -176,7 +176,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             None => (None, name),
         };
         // A text that others wrote is no name.
-        let place = Place {
+        let place = ResourcePlace {
             kind: &kind,
             namespace,
             name,
@@ -240,7 +240,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Sends a delete request; ignores the body of the response, which is the object or a status.
     async fn send_deletion(
         &self,
-        place: Place<'_>,
+        place: ResourcePlace<'_>,
         params: &DeleteParams,
     ) -> Result<(), kube::Error> {
         let api = self.api(place);
@@ -249,7 +249,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.client.request_text(request).await.map(drop)
     }
 
-    fn api(&self, place: Place<'_>) -> Api<Kept> {
+    fn api(&self, place: ResourcePlace<'_>) -> Api<Kept> {
         let api = &place.kind.api;
         match place.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
@@ -258,7 +258,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Converts the error of a request about an object into a failure.
-    fn failure_of(&self, place: Place<'_>, error: &kube::Error) -> Failure {
+    fn failure_of(&self, place: ResourcePlace<'_>, error: &kube::Error) -> Failure {
         failure_of(&self.describe_place(place), place.kind.is_secret(), error)
     }
 
@@ -267,8 +267,8 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.describe_place(self.place(key))
     }
 
-    pub(super) fn describe_place(&self, place: Place<'_>) -> String {
-        let Place {
+    pub(super) fn describe_place(&self, place: ResourcePlace<'_>) -> String {
+        let ResourcePlace {
             kind,
             namespace,
             name,

@@ -14,8 +14,8 @@ use okt_wire::read::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::declared::{Declared, Owner};
-use super::kind::Kind;
+use super::declared::{Declared, DeclaredOwner};
+use super::kind::ResourceKind;
 use super::managers::take_at;
 use super::names::Key;
 use super::plain::{clean, encode, entry, field};
@@ -91,7 +91,7 @@ pub(crate) struct Applied {
 /// The owner of declared objects, and the scope of the operator.
 pub(crate) struct Stamper<'a, K> {
     pub(crate) object: &'a K,
-    pub(crate) kinds: &'a [Kind],
+    pub(crate) kinds: &'a [ResourceKind],
     pub(crate) identity: &'a Identity,
     /// The only watched namespace, if the operator is limited to one.
     pub(crate) namespace: Option<&'a str>,
@@ -175,7 +175,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if let Some(content) = &content {
             notes.insert(CONTENT_ANNOTATION.into(), content.clone().into());
         }
-        if declared.owner == Owner::None {
+        if declared.owner == DeclaredOwner::None {
             notes.insert(UNOWNED_ANNOTATION.into(), "true".into());
         }
         if let Some(reference) = reference {
@@ -198,7 +198,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
 
     fn namespace_of(
         &self,
-        kind: &Kind,
+        kind: &ResourceKind,
         declared: &str,
         name: &str,
     ) -> Result<Option<String>, Failure> {
@@ -235,12 +235,12 @@ impl<K: LifecycleObject> Stamper<'_, K> {
     /// would delete the object as an orphan.
     fn reference(
         &self,
-        owner: Owner,
+        owner: DeclaredOwner,
         namespace: Option<&str>,
         what: &str,
     ) -> Result<Option<Value>, Failure> {
         let own = self.object.meta().namespace.as_deref();
-        if owner == Owner::None {
+        if owner == DeclaredOwner::None {
             return Ok(None);
         }
         if own.is_some() && own != namespace {
@@ -263,7 +263,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             "name": self.object.meta().name,
             "uid": self.object.meta().uid,
         });
-        if owner == Owner::Controller {
+        if owner == DeclaredOwner::Controller {
             reference["controller"] = true.into();
             reference["blockOwnerDeletion"] = true.into();
         }

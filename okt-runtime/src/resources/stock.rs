@@ -14,10 +14,10 @@ use super::apply::{Applying, Wanted};
 use super::cluster::name_of;
 use super::declared::Resources;
 use super::going::Owned;
-use super::inventory::{Entry, Finished, Inventory};
+use super::inventory::{InventoryEntry, Finished, Inventory};
 use super::kept::Kept;
-use super::kind::Kind;
-use super::names::{Key, Place};
+use super::kind::ResourceKind;
+use super::names::{Key, ResourcePlace};
 use super::site::{Site, unreadable};
 
 /// How long objects wait that the status has no room for.
@@ -61,12 +61,12 @@ impl<K: LifecycleObject> Applying<'_, K> {
             let finished = self.end_of(key, Some(there), wanted);
             let is_kept = kept.contains(key);
             if !self.is_shown(key, there) || is_kept || finished.is_some() {
-                stock.put(Entry {
+                stock.put(InventoryEntry {
                     uid: there.meta().uid.clone(),
                     is_unowned: self.is_unowned(key, Some(there), wanted),
                     is_kept,
                     finished,
-                    ..Entry::of(self.kind(key), key)
+                    ..InventoryEntry::of(self.kind(key), key)
                 });
             }
         }
@@ -76,11 +76,11 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 continue;
             }
             let recorded = self.inventory.get(kind, key);
-            let entry = Entry {
+            let entry = InventoryEntry {
                 uid: recorded.and_then(|entry| entry.uid.clone()),
                 is_unowned: self.is_unowned(key, None, wanted),
                 finished: self.end_of(key, owned.get(key).map(AsRef::as_ref), wanted),
-                ..Entry::of(kind, key)
+                ..InventoryEntry::of(kind, key)
             };
             if wanted.recorded.contains(key) || entry.finished.is_some() {
                 stock.put(entry);
@@ -112,7 +112,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Deletes the owned objects of kinds that an earlier release declared and this one does not. If `is_whole` is not
     /// set, the kinds stay on record.
     async fn settle_kinds(&mut self, stock: &mut Inventory, is_whole: bool) {
-        let recorded: Vec<Kind> = self.inventory.kinds().cloned().collect();
+        let recorded: Vec<ResourceKind> = self.inventory.kinds().cloned().collect();
         for kind in recorded {
             let mut declared = self.cluster.watches.owned.iter();
             let is_left = match declared.position(|it| it.is_same(&kind)) {
@@ -129,7 +129,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Returns whether nothing is left to do about a kind that this release does not declare.
-    async fn settle_kind(&mut self, kind: &Kind) -> bool {
+    async fn settle_kind(&mut self, kind: &ResourceKind) -> bool {
         let text = kind.api.plural.clone();
         if self.was_looked_up(&text) {
             return false;
@@ -173,7 +173,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// # Errors
     ///
     /// If a request fails; a retry may help.
-    async fn try_to_settle_kind(&mut self, kind: &Kind) -> Result<bool, Failure> {
+    async fn try_to_settle_kind(&mut self, kind: &ResourceKind) -> Result<bool, Failure> {
         let mut left = false;
         let found = self.read_owned(kind).await.map_err(undeclared)?;
         // Anyone can write a label, and a copy of an object has it, too.
@@ -196,7 +196,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             let (namespace, name) = name_of(&there);
             left = true;
             if !there.is_deleting() && Some(there.wave.unwrap_or(0)) == highest {
-                let place = Place {
+                let place = ResourcePlace {
                     kind,
                     namespace: namespace.as_deref(),
                     name: &name,
@@ -265,7 +265,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Returns the recorded objects that the cache does not show.
-    fn unseen(&self, owned: &Owned) -> Vec<Entry> {
+    fn unseen(&self, owned: &Owned) -> Vec<InventoryEntry> {
         let entries = self.inventory.entries();
         let unseen = entries.filter(|entry| self.is_unseen(entry, owned));
         unseen.cloned().collect()
@@ -292,7 +292,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     /// Looks a recorded object up by its name, and deletes it if it is still that of the owner.
-    async fn settle(&mut self, entry: &Entry, kept: &BTreeSet<Key>) -> Unseen {
+    async fn settle(&mut self, entry: &InventoryEntry, kept: &BTreeSet<Key>) -> Unseen {
         if entry
             .uid
             .as_ref()
@@ -334,7 +334,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// # Errors
     ///
     /// If a request fails; a retry may help.
-    async fn try_to_settle(&mut self, entry: &Entry) -> Result<Unseen, Failure> {
+    async fn try_to_settle(&mut self, entry: &InventoryEntry) -> Result<Unseen, Failure> {
         let place = self.place_of(entry);
         let what = self.describe_place(place);
         let found = self
@@ -364,7 +364,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         Ok(Unseen::Goes)
     }
 
-    fn unreached(&self, entry: &Entry, failure: Failure) -> Failure {
+    fn unreached(&self, entry: &InventoryEntry, failure: Failure) -> Failure {
         match self.key_of(entry) {
             Some(_) => failure,
             None => undeclared(failure),
@@ -388,7 +388,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         entries.any(|entry| self.is_unseen(entry, &owned))
     }
 
-    fn is_unseen(&self, entry: &Entry, owned: &Owned) -> bool {
+    fn is_unseen(&self, entry: &InventoryEntry, owned: &Owned) -> bool {
         let key = self.key_of(entry);
         key.is_none_or(|key| !owned.contains_key(&key))
     }
@@ -409,9 +409,9 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Returns where a recorded object is; its kind is the declared one, if this release declares it.
-    fn place_of<'k>(&'k self, entry: &'k Entry) -> Place<'k> {
+    fn place_of<'k>(&'k self, entry: &'k InventoryEntry) -> ResourcePlace<'k> {
         let mut kinds = self.cluster.watches.owned.iter();
-        Place {
+        ResourcePlace {
             kind: (kinds.find(|kind| kind.is_same(&entry.kind))).unwrap_or(&entry.kind),
             namespace: entry.namespace.as_deref(),
             name: &entry.name,
@@ -419,7 +419,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Returns the key of a recorded object; none if this release does not declare its kind.
-    pub(super) fn key_of(&self, entry: &Entry) -> Option<Key> {
+    pub(super) fn key_of(&self, entry: &InventoryEntry) -> Option<Key> {
         let kinds = &self.cluster.watches.owned;
         let number = kinds.iter().position(|kind| kind.is_same(&entry.kind))?;
         Some((number, entry.namespace.clone(), entry.name.clone()))

@@ -15,7 +15,7 @@ use okt_wire::texts::panic_text;
 use serde::de::DeserializeOwned;
 
 use super::kept::{Kept, decoded};
-use super::kind::Kind;
+use super::kind::ResourceKind;
 use super::names::Name;
 
 /// The kinds that your application owns, refers to or watches.
@@ -34,7 +34,7 @@ use super::names::Name;
 /// ```
 pub struct Watches<K> {
     #[doc(hidden)]
-    pub owned: Vec<Kind>,
+    pub owned: Vec<ResourceKind>,
     /// The indexes in `owned` of the kinds whose metadata alone is watched.
     pub(crate) bare: BTreeSet<usize>,
     #[doc(hidden)]
@@ -74,7 +74,7 @@ impl<K> Names<K> {
 
 /// A kind whose objects are referred to.
 pub struct Referred<K> {
-    pub kind: Kind,
+    pub kind: ResourceKind,
     pub(crate) config: Config,
     pub(crate) names: Names<K>,
     /// Whether the content of the objects is part of the revision.
@@ -86,7 +86,7 @@ type Concerned = dyn Fn(&Kept) -> Vec<Name> + Send + Sync;
 
 /// A watched kind whose changes enqueue objects.
 pub struct Mapped {
-    pub kind: Kind,
+    pub kind: ResourceKind,
     pub(crate) config: Config,
     concerned: Arc<Concerned>,
 }
@@ -122,7 +122,7 @@ impl<K> Watches<K> {
     /// If you declare a kind in several versions, the first one counts.
     #[must_use]
     pub fn owns<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
-        self.with_owned(Kind::of::<T>(), false)
+        self.with_owned(ResourceKind::of::<T>(), false)
     }
 
     /// Does the same as [`owns`](Self::owns), but caches only the metadata: for large objects whose content you do
@@ -132,16 +132,16 @@ impl<K> Watches<K> {
     /// [`owned`](crate::Context::owned) returns none of them, and OKT cannot check whether one is ready.
     #[must_use]
     pub fn owns_meta<T: Resource<DynamicType = (), Scope: 'static>>(self) -> Self {
-        self.with_owned(Kind::of::<T>(), true)
+        self.with_owned(ResourceKind::of::<T>(), true)
     }
 
     /// Does the same as [`owns`](Self::owns) for a kind without a Rust type.
     #[must_use]
     pub fn owns_dynamic(self, api: ApiResource, scope: &Scope) -> Self {
-        self.with_owned(Kind::dynamic(api, scope), false)
+        self.with_owned(ResourceKind::dynamic(api, scope), false)
     }
 
-    fn with_owned(mut self, kind: Kind, is_bare: bool) -> Self {
+    fn with_owned(mut self, kind: ResourceKind, is_bare: bool) -> Self {
         // If a kind were watched twice, or in two versions, each of its objects would count as two, one undeclared.
         match self.owned.iter().position(|it| it.is_same(&kind)) {
             Some(_) if is_bare => {}
@@ -182,7 +182,7 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.with_referred(Kind::of::<T>(), config, Names::Beside(Box::new(names)))
+        self.with_referred(ResourceKind::of::<T>(), config, Names::Beside(Box::new(names)))
     }
 
     /// Declares references to objects of this kind in any namespace that match the selectors of `config`.
@@ -219,7 +219,7 @@ impl<K> Watches<K> {
             let names = names(object).into_iter();
             names.map(|it| (it.namespace, it.name)).collect()
         };
-        self.with_referred(Kind::of::<T>(), config, Names::Across(Box::new(names)))
+        self.with_referred(ResourceKind::of::<T>(), config, Names::Across(Box::new(names)))
     }
 
     /// Does the same as [`refers_among`](Self::refers_among) for a kind without a Rust type.
@@ -232,10 +232,10 @@ impl<K> Watches<K> {
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
         let names = Names::Beside(Box::new(names));
-        self.with_referred(Kind::dynamic(api, scope), config, names)
+        self.with_referred(ResourceKind::dynamic(api, scope), config, names)
     }
 
-    fn with_referred(mut self, kind: Kind, config: Config, names: Names<K>) -> Self {
+    fn with_referred(mut self, kind: ResourceKind, config: Config, names: Names<K>) -> Self {
         self.referred.push(Referred {
             kind,
             config,
@@ -325,7 +325,7 @@ impl<K: LifecycleObject> Watches<K> {
     where
         T: Resource<DynamicType = (), Scope: 'static> + DeserializeOwned,
     {
-        let kind = Kind::of::<T>();
+        let kind = ResourceKind::of::<T>();
         let named = kind.clone();
         let concerned = move |kept: &Kept| {
             let object = decoded::<T>(&kind.api, &kept.text());

@@ -15,8 +15,8 @@ const MOST: usize = 16 * 1024;
 
 /// The last action of each object.
 #[derive(Debug)]
-pub(super) struct Open {
-    actions: HashMap<String, Begun>,
+pub(super) struct OpenRequests {
+    actions: HashMap<String, BegunRequest>,
     /// At this number of actions unwanted ones are removed.
     many: usize,
     /// The number of actions ever begun.
@@ -24,13 +24,13 @@ pub(super) struct Open {
 }
 
 #[derive(Debug)]
-struct Begun {
+struct BegunRequest {
     action: String,
     unwanted: CancellationToken,
     number: u64,
 }
 
-impl Default for Open {
+impl Default for OpenRequests {
     fn default() -> Self {
         Self {
             actions: HashMap::new(),
@@ -40,7 +40,7 @@ impl Default for Open {
     }
 }
 
-impl Open {
+impl OpenRequests {
     /// Notes that an action is begun. Returns whether it was begun before and its end never taken.
     ///
     /// `unwanted` is cancelled once the action is no longer wanted, or its object is gone: its end is then never taken.
@@ -51,7 +51,7 @@ impl Open {
         unwanted: CancellationToken,
     ) -> bool {
         self.count += 1;
-        let begun = Begun {
+        let begun = BegunRequest {
             action: action.to_owned(),
             unwanted,
             number: self.count,
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_action_is_open_until_its_end_is_taken() {
-        let mut open = Open::default();
+        let mut open = OpenRequests::default();
         let wanted = CancellationToken::new();
         assert!(!open.begin("a".to_owned(), "a.1", wanted.clone()));
         assert!(open.begin("a".to_owned(), "a.1", wanted.clone()));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn objects_that_are_gone_are_forgotten_and_others_are_not() {
-        let mut open = Open::default();
+        let mut open = OpenRequests::default();
         let wanted = CancellationToken::new();
         for number in 0..100 {
             open.begin(format!("kept-{number}"), "1", wanted.clone());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn above_the_maximum_the_oldest_are_forgotten() {
-        let mut open = Open::default();
+        let mut open = OpenRequests::default();
         let wanted = CancellationToken::new();
         for number in 0..3 * MOST {
             open.begin(number.to_string(), "1", wanted.clone());

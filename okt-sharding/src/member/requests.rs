@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Member, Missed, Own, Peer, Sent};
-use crate::plan::{Group, give, plan};
-use crate::protocol::{Now, Purpose, Request, Said};
+use super::{Member, Missed, Own, Peer, SentRequest};
+use crate::plan::{PlannedGroup, give, plan};
+use crate::protocol::{Now, Purpose, LeaseRequest, Said};
 use crate::ranges::{Range, Ranges};
-use crate::table::{Name, Table};
+use crate::table::{Name, RangeTable};
 
 /// The delay per rank before a member deletes a silent one, and before it writes a plan: one member writes.
 const DELETE_RANK: Duration = Duration::from_millis(300);
@@ -52,7 +52,7 @@ impl Member {
     ///
     /// Call [`held`](Self::held) before the next call: ranges that drained are closed in one call, and given away in a
     /// later one, so that nothing begins in between.
-    pub(crate) fn requests(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Vec<Request> {
+    pub(crate) fn requests(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Vec<LeaseRequest> {
         if matches!(self.own, Own::Left | Own::Lost) || self.listed.is_none() {
             return Vec::new();
         }
@@ -74,7 +74,7 @@ impl Member {
             }
             self.sent.insert(
                 purpose,
-                Sent {
+                SentRequest {
                     at: now,
                     request: request.clone(),
                     waits: true,
@@ -95,27 +95,27 @@ impl Member {
     }
 
     /// Joins, renews, leaves.
-    fn for_own(&self, now: Now) -> Option<Request> {
+    fn for_own(&self, now: Now) -> Option<LeaseRequest> {
         if !self.may_send(Purpose::Own, now) {
             return None;
         }
         match &self.own {
             Own::None if self.says.stopping => None,
             // A lease that is made without an answer is nobody's: it must not get ranges.
-            Own::None => Some(Request::Join(Said {
+            Own::None => Some(LeaseRequest::Join(Said {
                 ready: false,
                 ..self.says.clone()
             })),
             Own::Joined { uid, said, .. } => {
                 let is_leaving = said.stopping && !self.may_still_hold();
                 if is_leaving {
-                    return Some(Request::Leave { uid: uid.clone() });
+                    return Some(LeaseRequest::Leave { uid: uid.clone() });
                 }
                 let last = self.sent.get(&Purpose::Own).map(|sent| sent.at.least);
                 let is_due =
                     last.is_none_or(|last| now.least.saturating_sub(last) >= self.timing.renew);
                 let failed = self.sent.get(&Purpose::Own).is_some_and(|sent| sent.failed);
-                (is_due || failed || *said != self.says).then(|| Request::Renew {
+                (is_due || failed || *said != self.says).then(|| LeaseRequest::Renew {
                     uid: uid.clone(),
                     said: self.says.clone(),
                 })
@@ -137,13 +137,13 @@ impl Member {
     }
 
     /// Founds the table, gives ranges away, and plans.
-    fn for_table(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Option<Request> {
+    fn for_table(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Option<LeaseRequest> {
         if !matches!(self.own, Own::Joined { .. }) || !self.may_send(Purpose::Table, now) {
             return None;
         }
         let Some(seen) = &self.table else {
             let waits = PLAN_RANK.saturating_mul(self.rank(now));
-            return (!self.says.stopping && self.has_waited(waits, now)).then_some(Request::Found);
+            return (!self.says.stopping && self.has_waited(waits, now)).then_some(LeaseRequest::Found);
         };
         let (uid, version) = (seen.uid.clone(), seen.version.clone());
         let table = seen.table.clone()?;
@@ -156,7 +156,7 @@ impl Member {
         self.planned = None;
         let holders = planned.rows.iter().filter_map(|row| row.holder.clone());
         let holders: BTreeSet<Name> = holders.collect();
-        Some(Request::Write {
+        Some(LeaseRequest::Write {
             uid,
             version,
             table: planned,
@@ -172,7 +172,7 @@ impl Member {
 
     /// Closes the ranges that are at rest and go to another member; returns the table with those given away that were
     /// closed before.
-    fn given_away(&mut self, table: &Table, busy: impl FnOnce() -> Ranges, now: Now) -> Table {
+    fn given_away(&mut self, table: &RangeTable, busy: impl FnOnce() -> Ranges, now: Now) -> RangeTable {
         let held = table.held_by(&self.name);
         let all_go = matches!(&self.own, Own::Joined { said, .. } if said.stopping);
         let goes = if all_go {
@@ -215,7 +215,7 @@ impl Member {
         give(
             &mut given,
             ready,
-            &Group {
+            &PlannedGroup {
                 eligible,
                 limit: self.limit(),
             },
@@ -239,13 +239,13 @@ impl Member {
     }
 
     /// Returns the table with free ranges given to members, and with ranges marked to move.
-    fn plan(&mut self, table: &Table, now: Now) -> Option<Table> {
+    fn plan(&mut self, table: &RangeTable, now: Now) -> Option<RangeTable> {
         if !self.is_trusted(now) || self.says.stopping || !self.may_hand_out(table, now) {
             self.planned = None;
             return None;
         }
         let eligible = self.eligible(now);
-        let group = Group {
+        let group = PlannedGroup {
             eligible,
             limit: self.limit(),
         };
@@ -260,7 +260,7 @@ impl Member {
     }
 
     /// Returns whether ranges of this table may be given to members: at once, but for a table that was just made (C11).
-    fn may_hand_out(&self, table: &Table, now: Now) -> bool {
+    fn may_hand_out(&self, table: &RangeTable, now: Now) -> bool {
         let Some(seen) = &self.table else {
             return false;
         };
@@ -277,7 +277,7 @@ impl Member {
     }
 
     /// Deletes the lease of a silent member.
-    fn for_other(&self, now: Now) -> Option<Request> {
+    fn for_other(&self, now: Now) -> Option<LeaseRequest> {
         if !self.may_send(Purpose::Other, now) {
             return None;
         }
@@ -287,7 +287,7 @@ impl Member {
             let silence = now.least.saturating_sub(peer.changed);
             silence >= expiry.saturating_add(waits) && self.may_judge(expiry, now)
         })?;
-        Some(Request::Delete {
+        Some(LeaseRequest::Delete {
             name: name.clone(),
             uid: peer.uid.clone(),
             version: peer.version.clone(),

@@ -7,9 +7,9 @@ use std::time::Duration;
 use okt_fuzz::Dice;
 
 use crate::member::Member;
-use crate::protocol::{Held, Lease, Now, Outcome, Purpose, Request, Said, Seen, Timing};
+use crate::protocol::{Held, Lease, Now, RequestOutcome, Purpose, LeaseRequest, Said, SeenLease, Timing};
 use crate::ranges::{Range, Ranges};
-use crate::table::Table;
+use crate::table::RangeTable;
 
 /// The step of the simulation.
 const STEP: Duration = Duration::from_millis(50);
@@ -64,7 +64,7 @@ pub(super) struct World {
     /// The lengths of leases that members are started with, in seconds.
     pub(super) lengths: &'static [u64],
     /// Everything that happened at the server, for watches.
-    log: Vec<Seen>,
+    log: Vec<SeenLease>,
     nodes: Vec<Node>,
     born: u32,
     moves: usize,
@@ -94,8 +94,8 @@ struct Node {
     /// The ranges with work under way.
     busy: Ranges,
     /// Requests on their way to the server, and answers on their way back.
-    sent: Vec<(Duration, Request, Duration)>,
-    answers: Vec<(Duration, Purpose, Outcome)>,
+    sent: Vec<(Duration, LeaseRequest, Duration)>,
+    answers: Vec<(Duration, Purpose, RequestOutcome)>,
     /// When the client gives up waiting.
     waiting: BTreeMap<Purpose, Duration>,
 }
@@ -415,58 +415,58 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, name: &str, request: Request) -> Outcome {
+    fn carry_out(&mut self, name: &str, request: LeaseRequest) -> RequestOutcome {
         let joined = format!("{:012}", self.now.as_millis());
         match request {
-            Request::Join(said) => {
+            LeaseRequest::Join(said) => {
                 if self.leases.contains_key(name) {
-                    return Outcome::Changed;
+                    return RequestOutcome::Changed;
                 }
                 let uid = format!("uid-{}", self.next_version());
                 self.put_member(name, uid, joined, said)
             }
-            Request::Renew { uid, said } => match self.leases.get(name).cloned() {
-                None => Outcome::Missing,
+            LeaseRequest::Renew { uid, said } => match self.leases.get(name).cloned() {
+                None => RequestOutcome::Missing,
                 Some(Lease::Member {
                     uid: own, joined, ..
                 }) if own == uid => self.put_member(name, uid, joined, said),
-                Some(_) => Outcome::Changed,
+                Some(_) => RequestOutcome::Changed,
             },
-            Request::Leave { uid } => match self.leases.get(name) {
-                None => Outcome::Missing,
+            LeaseRequest::Leave { uid } => match self.leases.get(name) {
+                None => RequestOutcome::Missing,
                 Some(Lease::Member { uid: own, .. }) if *own == uid => {
                     self.delete(name);
-                    Outcome::Done(None)
+                    RequestOutcome::Done(None)
                 }
-                Some(_) => Outcome::Changed,
+                Some(_) => RequestOutcome::Changed,
             },
-            Request::Delete { name, uid, version } => match self.leases.get(&name) {
-                None => Outcome::Missing,
+            LeaseRequest::Delete { name, uid, version } => match self.leases.get(&name) {
+                None => RequestOutcome::Missing,
                 Some(Lease::Member {
                     uid: own,
                     version: at,
                     ..
                 }) if *own == uid && *at == version => {
                     self.delete(&name);
-                    Outcome::Done(None)
+                    RequestOutcome::Done(None)
                 }
-                Some(_) => Outcome::Changed,
+                Some(_) => RequestOutcome::Changed,
             },
-            Request::Found => {
+            LeaseRequest::Found => {
                 if self.leases.contains_key(TABLE) {
-                    return Outcome::Changed;
+                    return RequestOutcome::Changed;
                 }
                 let uid = format!("uid-{}", self.next_version());
                 let since_1970 = Duration::from_hours(500_000) + self.now;
-                self.put_table(uid, Table::new(since_1970))
+                self.put_table(uid, RangeTable::new(since_1970))
             }
-            Request::Write {
+            LeaseRequest::Write {
                 uid,
                 version,
                 table,
                 ..
             } => match self.leases.get(TABLE) {
-                None => Outcome::Missing,
+                None => RequestOutcome::Missing,
                 Some(Lease::Table {
                     uid: own,
                     version: at,
@@ -487,12 +487,12 @@ impl World {
                     self.writes += 1;
                     self.put_table(uid, table)
                 }
-                Some(_) => Outcome::Changed,
+                Some(_) => RequestOutcome::Changed,
             },
         }
     }
 
-    fn put_member(&mut self, name: &str, uid: String, joined: String, said: Said) -> Outcome {
+    fn put_member(&mut self, name: &str, uid: String, joined: String, said: Said) -> RequestOutcome {
         let (name, version) = (name.to_owned(), self.next_version());
         let length = self.length(&name);
         self.put(Lease::Member {
@@ -506,7 +506,7 @@ impl World {
         })
     }
 
-    fn put_table(&mut self, uid: String, table: Table) -> Outcome {
+    fn put_table(&mut self, uid: String, table: RangeTable) -> RequestOutcome {
         let version = self.next_version();
         self.put(Lease::Table {
             uid,
@@ -521,20 +521,20 @@ impl World {
         node.map_or(Duration::ZERO, |node| node.length)
     }
 
-    fn put(&mut self, lease: Lease) -> Outcome {
+    fn put(&mut self, lease: Lease) -> RequestOutcome {
         let name = match &lease {
             Lease::Member { name, .. } => name.clone(),
             Lease::Table { .. } => TABLE.to_owned(),
         };
-        self.log.push(Seen::Applied(lease.clone()));
+        self.log.push(SeenLease::Applied(lease.clone()));
         self.leases.insert(name, lease.clone());
-        Outcome::Done(Some(lease))
+        RequestOutcome::Done(Some(lease))
     }
 
     fn delete(&mut self, name: &str) {
         if let Some(lease) = self.leases.remove(name) {
             self.next_version();
-            self.log.push(Seen::Deleted(lease));
+            self.log.push(SeenLease::Deleted(lease));
         }
     }
 
@@ -555,8 +555,8 @@ impl World {
             node.listed = true;
             node.cursor = end;
             let leases = self.leases.values().cloned().collect();
-            node.member.see(Seen::Listing, local);
-            node.member.see(Seen::List(leases), local);
+            node.member.see(SeenLease::Listing, local);
+            node.member.see(SeenLease::List(leases), local);
             node.wake = now;
         } else if is_reached {
             for seen in &self.log[node.cursor..end] {
@@ -585,7 +585,7 @@ impl World {
             .collect();
         for (purpose, _) in overdue {
             node.answers.retain(|(_, it, _)| *it != purpose);
-            node.member.answer(purpose, Outcome::Unknown, local);
+            node.member.answer(purpose, RequestOutcome::Unknown, local);
             node.wake = now;
         }
         if node.member.is_over() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::complaints::{Complaints, nearest};
 use super::fields::Field;
-use super::{DEFAULT_PATH, Surroundings};
+use super::{DEFAULT_PATH, CommandEnvironment};
 use crate::users;
 
 /// Checks that the program of a command exists and is executable.
@@ -67,7 +67,7 @@ fn alike(name: &str, directories: &[PathBuf]) -> Option<String> {
 pub(super) fn surroundings(
     complaints: &mut Complaints,
     fields: [Option<&Field<'_>>; 3],
-    around: &Surroundings,
+    around: &CommandEnvironment,
 ) {
     let [user, group, directory] = fields;
     if let Some(field) = user.or(group) {

@@ -22,7 +22,7 @@ use serde_saphyr::Location;
 use super::complaints::{Complaints, ConfigError};
 use super::fields::{Field, Fields};
 use super::tree::{Node, Position};
-use super::{Config, Limits, ListenConfig, Machine, Surroundings, TlsConfig, machine};
+use super::{Config, AgentLimits, ListenConfig, Machine, CommandEnvironment, TlsConfig, machine};
 
 /// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
@@ -78,7 +78,7 @@ impl Config {
     ///
     /// See [`Config::read`].
     pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
-        let mut reader = Reader {
+        let mut reader = ConfigReader {
             complaints: Complaints::default(),
             machine,
         };
@@ -103,12 +103,12 @@ impl Config {
     }
 }
 
-struct Reader {
+struct ConfigReader {
     complaints: Complaints,
     machine: Machine,
 }
 
-impl Reader {
+impl ConfigReader {
     fn config(&mut self, whole: &Field<'_>) -> Option<Config> {
         let mut fields = whole.fields(&mut self.complaints)?;
         let listen = self.listen(&mut fields);
@@ -251,7 +251,7 @@ impl Reader {
         })
     }
 
-    fn limits(&mut self, field: &Field<'_>) -> Option<Limits> {
+    fn limits(&mut self, field: &Field<'_>) -> Option<AgentLimits> {
         let mut fields = field.fields(&mut self.complaints)?;
         let mut number = |reader: &mut Self, name, from, to| {
             let number = fields
@@ -265,7 +265,7 @@ impl Reader {
             .take("stopping")
             .and_then(|it| it.time(&mut self.complaints));
         fields.end(&mut self.complaints);
-        Some(Limits {
+        Some(AgentLimits {
             connections,
             output,
             stopping,
@@ -296,7 +296,7 @@ impl Reader {
             .collect()
     }
 
-    fn surroundings(&mut self, fields: &mut Fields<'_>) -> Surroundings {
+    fn surroundings(&mut self, fields: &mut Fields<'_>) -> CommandEnvironment {
         let [user, group] = ["user", "group"].map(|name| fields.take(name));
         let environment = fields.take("environment");
         let directory = fields.take("directory");
@@ -314,7 +314,7 @@ impl Reader {
                 });
         let environment = environment.collect();
         let mut text = |field: Option<&Field<'_>>| field?.text(&mut self.complaints);
-        let around = Surroundings {
+        let around = CommandEnvironment {
             user: text(user.as_ref()),
             group: text(group.as_ref()),
             environment,
@@ -329,7 +329,7 @@ impl Reader {
         around
     }
 
-    fn command(&mut self, field: &Field<'_>, around: &Surroundings) -> Option<Vec<String>> {
+    fn command(&mut self, field: &Field<'_>, around: &CommandEnvironment) -> Option<Vec<String>> {
         let command = field.command(&mut self.complaints)?;
         let program = command.first()?;
         if program.is_empty() || program.contains('/') && !program.starts_with('/') {

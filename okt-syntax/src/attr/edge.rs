@@ -7,13 +7,13 @@ use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Deadline, NoRoute, Target, Trigger, spot};
-use crate::items::{self, Content, Item};
-use crate::report::{Report, Spot};
+use super::{Attributes, Deadline, NoRoute, EdgeTarget, Trigger, spot};
+use crate::items::{self, ItemContent, Item};
+use crate::report::{ErrorReport, Spot};
 
 impl Attributes {
     /// Reads `#[child(Running)]`.
-    pub(super) fn child(&mut self, report: &mut Report, attr: &Attribute) {
+    pub(super) fn child(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         let (targets, rest) = targets(report, attr, &[]);
         for item in rest {
             item.unknown(report, &[]);
@@ -23,7 +23,7 @@ impl Attributes {
     }
 
     /// Reads `#[trigger(Failed, after = "30m", on_error(attempts = 3))]`: one trigger for each cause.
-    pub(super) fn trigger(&mut self, report: &mut Report, attr: &Attribute) {
+    pub(super) fn trigger(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
         let (targets, rest) = targets(report, attr, &CAUSES);
         for target in one_per_attribute(report, "trigger", targets) {
@@ -75,7 +75,7 @@ impl Attributes {
     }
 
     /// Reads `#[no_route(Running, Servicing, reason = "..")]`.
-    pub(super) fn no_route(&mut self, report: &mut Report, attr: &Attribute) {
+    pub(super) fn no_route(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         let own = spot(report, attr);
         let (targets, rest) = targets(report, attr, &["reason"]);
         let mut reason = None;
@@ -114,7 +114,7 @@ const DEADLINE: &str = "write `#[deadline(Failed, after = \"1h\", over(Start, Wa
 
 impl Deadline {
     /// Reads `#[deadline(Failed, after = "1h", over(Start, Warming))]`.
-    pub(crate) fn read(report: &mut Report, attr: &Attribute) -> Option<Self> {
+    pub(crate) fn read(report: &mut ErrorReport, attr: &Attribute) -> Option<Self> {
         const OPTIONS: [&str; 2] = ["after", "over"];
         let own = spot(report, attr);
         let (targets, rest) = targets(report, attr, &OPTIONS);
@@ -159,8 +159,8 @@ impl Deadline {
 }
 
 /// Returns the states of `over(Start, Warming)`.
-fn states_of(report: &mut Report, item: &Item) -> Vec<Target> {
-    let Content::List { items, .. } = &item.content else {
+fn states_of(report: &mut ErrorReport, item: &Item) -> Vec<EdgeTarget> {
+    let ItemContent::List { items, .. } = &item.content else {
         report.error(
             Rule::Option,
             item.spot,
@@ -181,9 +181,9 @@ fn states_of(report: &mut Report, item: &Item) -> Vec<Target> {
 }
 
 /// Returns the states that an attribute names, and its other items; at least one target, so that an edge stays an edge.
-fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Target>, Vec<Item>) {
+fn targets(report: &mut ErrorReport, attr: &Attribute, options: &[&str]) -> (Vec<EdgeTarget>, Vec<Item>) {
     let own = spot(report, attr);
-    let nameless = Target {
+    let nameless = EdgeTarget {
         ident: None,
         spot: own,
         to: StateId::UNKNOWN,
@@ -226,9 +226,9 @@ fn targets(report: &mut Report, attr: &Attribute, options: &[&str]) -> (Vec<Targ
 /// Returns the state that an item names; none if the item is an option.
 ///
 /// A word in lower case may be either: in some places it can only be a state, and so can a raw identifier anywhere.
-fn target(report: &mut Report, item: &Item, is_state: bool, options: &[&str]) -> Option<Target> {
+fn target(report: &mut ErrorReport, item: &Item, is_state: bool, options: &[&str]) -> Option<EdgeTarget> {
     let ident = match &item.content {
-        Content::Name(path) => {
+        ItemContent::Name(path) => {
             let last = path.segments.last()?.ident.clone();
             let name = items::name(&last);
             let is_raw = last != name;
@@ -246,7 +246,7 @@ fn target(report: &mut Report, item: &Item, is_state: bool, options: &[&str]) ->
             }
             Some(last)
         }
-        Content::Literal(Lit::Str(text)) => {
+        ItemContent::Literal(Lit::Str(text)) => {
             let ident = text.parse::<Ident>().ok();
             let name = ident.as_ref().map_or("Running".to_string(), items::name);
             report.error(
@@ -257,9 +257,9 @@ fn target(report: &mut Report, item: &Item, is_state: bool, options: &[&str]) ->
             );
             ident
         }
-        Content::Literal(_) | Content::Value { .. } | Content::List { .. } => return None,
+        ItemContent::Literal(_) | ItemContent::Value { .. } | ItemContent::List { .. } => return None,
     };
-    Some(Target {
+    Some(EdgeTarget {
         ident,
         spot: item.spot,
         to: StateId::UNKNOWN,
@@ -267,7 +267,7 @@ fn target(report: &mut Report, item: &Item, is_state: bool, options: &[&str]) ->
 }
 
 /// Reports further targets of one attribute, so that each edge is one line of a diff; they stay edges.
-fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> Vec<Target> {
+fn one_per_attribute(report: &mut ErrorReport, word: &str, targets: Vec<EdgeTarget>) -> Vec<EdgeTarget> {
     for target in targets.iter().skip(1) {
         let name = target.ident.as_ref().map_or("..".to_string(), items::name);
         report.error(
@@ -281,7 +281,7 @@ fn one_per_attribute(report: &mut Report, word: &str, targets: Vec<Target>) -> V
 }
 
 /// Reads the time of `after = "30m"`; returns a harmless time if it is unreadable.
-fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
+fn after(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> Duration {
     const HARMLESS: Duration = Duration::from_secs(1);
     let Some((text, spot)) = item.text(report, "after") else {
         return HARMLESS;
@@ -309,12 +309,12 @@ fn after(report: &mut Report, item: &Item, value: &mut Spot) -> Duration {
 }
 
 /// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.
-fn attempts(report: &mut Report, item: &Item, value: &mut Spot) -> u32 {
+fn attempts(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> u32 {
     const HARMLESS: u32 = 1;
-    if matches!(item.content, Content::Name(_)) {
+    if matches!(item.content, ItemContent::Name(_)) {
         return 1;
     }
-    let Content::List { items, .. } = &item.content else {
+    let ItemContent::List { items, .. } = &item.content else {
         report.error(
             Rule::Option,
             item.spot,

@@ -11,7 +11,7 @@ use proc_macro2::Ident;
 use syn::Attribute;
 
 use crate::items;
-use crate::report::{Report, Spot};
+use crate::report::{ErrorReport, Spot};
 use crate::serde;
 
 /// The attributes of a variant.
@@ -22,15 +22,15 @@ pub(crate) struct Attributes {
     pub(crate) rename: Option<String>,
     pub(crate) marks: Vec<(Mark, Spot)>,
     pub(crate) triggers: Vec<Trigger>,
-    pub(crate) children: Vec<Target>,
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) children: Vec<EdgeTarget>,
+    pub(crate) conditions: Vec<ConditionAttribute>,
     pub(crate) no_routes: Vec<NoRoute>,
     pub(crate) was: Vec<Was>,
 }
 
 /// A state that an attribute names (e.g. `Running` of `#[child(Running)]`).
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct EdgeTarget {
     /// None if the attribute names no state; it stays an edge, so that the others keep their positions.
     pub(crate) ident: Option<Ident>,
     pub(crate) spot: Spot,
@@ -41,7 +41,7 @@ pub(crate) struct Target {
 /// A trigger edge.
 #[derive(Debug)]
 pub(crate) struct Trigger {
-    pub(crate) target: Target,
+    pub(crate) target: EdgeTarget,
     pub(crate) cause: Cause,
     /// The word of the cause (e.g. `after`).
     pub(crate) word: Spot,
@@ -53,7 +53,7 @@ pub(crate) struct Trigger {
 
 impl Trigger {
     /// Returns a trigger that only its name raises.
-    pub(crate) fn named(target: Target) -> Self {
+    pub(crate) fn named(target: EdgeTarget) -> Self {
         Self {
             cause: Cause::Named,
             word: target.spot,
@@ -67,21 +67,21 @@ impl Trigger {
 /// A deadline over several states, which the enum declares.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    pub(crate) target: Target,
+    pub(crate) target: EdgeTarget,
     pub(crate) time: Duration,
     /// The word `after`.
     pub(crate) word: Spot,
     /// The value of `after`.
     pub(crate) value: Spot,
     /// The states that the deadline is for.
-    pub(crate) over: Vec<Target>,
+    pub(crate) over: Vec<EdgeTarget>,
 }
 
 impl Deadline {
     /// Returns the trigger that the deadline is in one of its states.
-    pub(crate) fn trigger(&self, state: &Target) -> Trigger {
+    pub(crate) fn trigger(&self, state: &EdgeTarget) -> Trigger {
         Trigger {
-            target: Target {
+            target: EdgeTarget {
                 // An editor finds the name once, where it is written.
                 ident: None,
                 spot: state.spot,
@@ -97,7 +97,7 @@ impl Deadline {
 
 /// A declared condition.
 #[derive(Debug)]
-pub(crate) struct Condition {
+pub(crate) struct ConditionAttribute {
     /// The type (e.g. `Available`).
     pub(crate) name: String,
     pub(crate) spot: Spot,
@@ -110,7 +110,7 @@ pub(crate) struct Condition {
 /// A refused desired state.
 #[derive(Debug)]
 pub(crate) struct NoRoute {
-    pub(crate) target: Target,
+    pub(crate) target: EdgeTarget,
     pub(crate) reason: String,
 }
 
@@ -139,7 +139,7 @@ pub(crate) const WORDS: [&str; 10] = [
 ];
 
 impl Attributes {
-    pub(crate) fn read(report: &mut Report, attrs: &[Attribute]) -> Self {
+    pub(crate) fn read(report: &mut ErrorReport, attrs: &[Attribute]) -> Self {
         let mut read = Self {
             doc: doc(attrs),
             ..Self::default()
@@ -177,7 +177,7 @@ impl Attributes {
     /// Reads a mark: `#[entry]`, `#[rest(hold, idle)]` and so on.
     fn mark(
         &mut self,
-        report: &mut Report,
+        report: &mut ErrorReport,
         attr: &Attribute,
         mark: Mark,
         options: &[(&str, Mark)],
@@ -193,7 +193,7 @@ impl Attributes {
         }
     }
 
-    fn set(&mut self, report: &mut Report, attr: &Attribute, mark: Mark, spot: Spot) {
+    fn set(&mut self, report: &mut ErrorReport, attr: &Attribute, mark: Mark, spot: Spot) {
         if self.has(mark) {
             let word = match mark {
                 Mark::Hold => "hold".to_string(),
@@ -223,7 +223,7 @@ impl Attributes {
 ///
 /// rustc reports an attribute that it does not know. The edge is kept as it was meant, so that a missing edge is not
 /// reported as well.
-fn meant(report: &mut Report, attr: &Attribute, word: &str) -> String {
+fn meant(report: &mut ErrorReport, attr: &Attribute, word: &str) -> String {
     let near = WORDS.into_iter().find(|known| {
         let most = if known.len() < 6 { 1 } else { 2 };
         let distance = strsim::damerau_levenshtein(known, word);
@@ -259,7 +259,7 @@ pub(crate) fn doc(attrs: &[Attribute]) -> String {
 }
 
 /// Returns the spot of an attribute's name.
-fn spot(report: &mut Report, attr: &Attribute) -> Spot {
+fn spot(report: &mut ErrorReport, attr: &Attribute) -> Spot {
     let word = attr.path().segments.first();
     report.spot(word.map_or_else(proc_macro2::Span::call_site, |word| word.ident.span()))
 }

@@ -4,27 +4,27 @@ use okt_core::ConditionStatus;
 use okt_core::check::Rule;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Condition, Was, spot};
-use crate::items::{self, Content};
-use crate::report::{Report, Spot};
+use super::{Attributes, ConditionAttribute, Was, spot};
+use crate::items::{self, ItemContent};
+use crate::report::{ErrorReport, Spot};
 
 impl Attributes {
     /// Reads `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
-    pub(super) fn condition(&mut self, report: &mut Report, attr: &Attribute) {
+    pub(super) fn condition(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         let own = spot(report, attr);
         let Some(items) = items::of_attribute(report, attr) else {
             return;
         };
         let mut items = items.into_iter().peekable();
         let name = items.peek().and_then(|item| match &item.content {
-            Content::Name(path) => Some((items::spell(path), item.spot)),
-            Content::Literal(Lit::Str(text)) => Some((text.value(), item.spot)),
-            Content::Literal(_) | Content::Value { .. } | Content::List { .. } => None,
+            ItemContent::Name(path) => Some((items::spell(path), item.spot)),
+            ItemContent::Literal(Lit::Str(text)) => Some((text.value(), item.spot)),
+            ItemContent::Literal(_) | ItemContent::Value { .. } | ItemContent::List { .. } => None,
         });
         if name.is_some() {
             items.next();
         }
-        let mut read = Condition {
+        let mut read = ConditionAttribute {
             name: String::new(),
             spot: own,
             status: ConditionStatus::True,
@@ -79,7 +79,7 @@ impl Attributes {
     }
 
     /// Reads `#[was("Backup")]`.
-    pub(super) fn was(&mut self, report: &mut Report, attr: &Attribute) {
+    pub(super) fn was(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         let own = spot(report, attr);
         let Some(items) = items::of_attribute(report, attr) else {
             return;
@@ -94,8 +94,8 @@ impl Attributes {
         }
         for (index, item) in items.iter().enumerate() {
             let name = match &item.content {
-                Content::Literal(Lit::Str(text)) => text.value(),
-                Content::Name(path) => {
+                ItemContent::Literal(Lit::Str(text)) => text.value(),
+                ItemContent::Name(path) => {
                     let name = items::spell(path);
                     report.error(
                         Rule::Option,
@@ -105,7 +105,7 @@ impl Attributes {
                     );
                     name
                 }
-                Content::Literal(_) | Content::Value { .. } | Content::List { .. } => {
+                ItemContent::Literal(_) | ItemContent::Value { .. } | ItemContent::List { .. } => {
                     item.unknown(report, &[]);
                     continue;
                 }
@@ -124,7 +124,7 @@ impl Attributes {
     }
 }
 
-fn status(report: &mut Report, word: &str, spot: Spot) -> ConditionStatus {
+fn status(report: &mut ErrorReport, word: &str, spot: Spot) -> ConditionStatus {
     ConditionStatus::from_word(word).unwrap_or_else(|| {
         report.error(
             Rule::Option,

@@ -11,7 +11,7 @@ use syn::{Attribute, Data, DeriveInput, Item, ItemMod, Meta, Visibility, parse_q
 use super::cfg::Cfg;
 use super::mistake::{Mistake, Unknown};
 use crate::model::Model;
-use crate::report::Report;
+use crate::report::ErrorReport;
 use crate::{check, items, shim};
 
 /// A module whose items are in a file of its own (e.g. `mod states;`).
@@ -64,7 +64,7 @@ impl<'c> Finder<'c> {
     /// Reads and checks the graph that the attribute at this index declares, as the macro and rustc do.
     fn read(&mut self, item: &Item, index: usize) {
         self.count += 1;
-        let mut report = Report::new();
+        let mut report = ErrorReport::new();
         if let Some(input) = input(&mut report, item, index, self.cfg)
             && let Some(mut model) = Model::read(&mut report, &input)
         {
@@ -107,7 +107,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 /// Returns the item below the attribute at this index as the derive sees it; none if it can have no derive.
 ///
 /// Reports the mistakes that the attribute itself reports.
-fn input(report: &mut Report, item: &Item, index: usize, cfg: &Cfg) -> Option<DeriveInput> {
+fn input(report: &mut ErrorReport, item: &Item, index: usize, cfg: &Cfg) -> Option<DeriveInput> {
     let mut input: DeriveInput = match item.clone() {
         Item::Enum(item) => item.into(),
         Item::Struct(item) => item.into(),
@@ -156,7 +156,7 @@ fn resolve(input: &mut DeriveInput, cfg: &Cfg) {
     }
 }
 
-fn located(report: Report) -> Vec<Mistake> {
+fn located(report: ErrorReport) -> Vec<Mistake> {
     let mistakes = report.into_mistakes().into_iter();
     mistakes
         .map(|mistake| Mistake {

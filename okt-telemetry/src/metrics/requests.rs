@@ -132,7 +132,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let sent = Sent {
+        let sent = RequestTimer {
             layer: self.layer.clone(),
             method: method(request.method()),
             at: Instant::now(),
@@ -151,14 +151,14 @@ where
 }
 
 /// A request that was sent; it is counted when it is dropped, because whoever waits for the answer may give up.
-struct Sent {
+struct RequestTimer {
     layer: CountRequests,
     method: &'static str,
     at: Instant,
     code: Code,
 }
 
-impl Drop for Sent {
+impl Drop for RequestTimer {
     fn drop(&mut self) {
         let CountRequests { requests, host } = &self.layer;
         let asked = Asked {

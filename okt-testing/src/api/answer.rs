@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::api::{
     body::{Body, whole},
-    faults::Failure,
+    faults::FailureResponse,
     record::{RequestRecord, Verb},
     refusal::Refusal,
     watch::Watch,
@@ -19,7 +19,7 @@ use crate::api::{
 const JSON: &str = "application/json";
 
 /// An answer before its conversion to an HTTP response.
-pub(crate) enum Answer {
+pub(crate) enum ApiAnswer {
     Object(Value),
     /// A body that is already JSON.
     Json {
@@ -38,7 +38,7 @@ pub(crate) enum Answer {
     },
 }
 
-impl Answer {
+impl ApiAnswer {
     pub(crate) fn ok(body: Value) -> Self {
         Self::Object(body)
     }
@@ -87,22 +87,22 @@ impl Answer {
 }
 
 /// Returns the response, in YAML if the client prefers it to JSON.
-pub(crate) fn respond(answer: Result<Answer, Refusal>, in_yaml: bool) -> Response<Body> {
+pub(crate) fn respond(answer: Result<ApiAnswer, Refusal>, in_yaml: bool) -> Response<Body> {
     let (code, content_type, body, warnings) = match answer {
-        Ok(Answer::Object(body)) => (200, JSON, bytes_of(&body), Vec::new()),
-        Ok(Answer::Json {
+        Ok(ApiAnswer::Object(body)) => (200, JSON, bytes_of(&body), Vec::new()),
+        Ok(ApiAnswer::Json {
             code,
             body,
             warnings,
         }) => (code, JSON, body, warnings),
-        Ok(Answer::Typed { content_type, body }) => (200, content_type, body, Vec::new()),
-        Ok(Answer::Text(text)) => (
+        Ok(ApiAnswer::Typed { content_type, body }) => (200, content_type, body, Vec::new()),
+        Ok(ApiAnswer::Text(text)) => (
             200,
             "text/plain; charset=utf-8",
             Bytes::from_static(text.as_bytes()),
             Vec::new(),
         ),
-        Ok(Answer::Watch { watch, warnings }) => {
+        Ok(ApiAnswer::Watch { watch, warnings }) => {
             let body = StreamBody::new(watch.stream()).boxed_unsync();
             let mut response = Response::new(body);
             let json = HeaderValue::from_static(JSON);
@@ -155,7 +155,7 @@ fn bytes_of(body: &Value) -> Bytes {
 }
 
 /// Returns the response of a fault.
-pub(crate) fn fail(failure: &Failure, request: &RequestRecord) -> Response<Body> {
+pub(crate) fn fail(failure: &FailureResponse, request: &RequestRecord) -> Response<Body> {
     let mut body = failure.body(request);
     let mut code = failure.code;
     if request.verb == Verb::Watch && code == 410 {

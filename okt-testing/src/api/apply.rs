@@ -16,7 +16,7 @@ mod versions;
 pub(crate) use self::{
     account::{account, account_scale},
     context::Scene,
-    reserved::Bare,
+    reserved::BareFields,
     scale::apply_scale,
     shares::{Manager, Operation},
 };
@@ -27,7 +27,7 @@ use self::{
     account::take,
     conflict::settle,
     reserved::{own, writable},
-    shares::{Share, read_entries, write},
+    shares::{FieldShare, read_entries, write},
     typed::DuplicateFields,
     versions::Changes,
 };
@@ -42,7 +42,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The configuration does not fit the schema, or other managers own some of its fields.
 pub(crate) fn apply(
     scene: Scene<'_>,
-    live: Option<&Bare>,
+    live: Option<&BareFields>,
     config: Value,
     manager: &Manager,
     force: bool,
@@ -98,13 +98,13 @@ pub(crate) fn apply(
         take(scene, &blank, live_bare, &mut shares, &first).map_err(Refusal::unexplained)?;
     }
     versions::check(scene, &shares, live_bare).map_err(Refusal::unexplained)?;
-    let config = Bare::of(config);
+    let config = BareFields::of(config);
     let given = &config.object;
     let mut merged = typed::merge(shape, live_bare, given);
     let wanted = writable(scene, &manager.subresource, typed::fields_of(shape, given));
     let last = shares.remove(manager);
     let time = last.as_ref().and_then(|share| share.time.clone());
-    let share = Share {
+    let share = FieldShare {
         fields: wanted,
         api_version: scene.api_version.to_owned(),
         time,

@@ -17,14 +17,14 @@ use self::shape::known_shape;
 pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
 
 use crate::api::{
-    kind::{Kind, Origin, Scale},
+    kind::{ServedKind, Origin, Scale},
     object,
     schema::{Schema, SharedSchema},
     table,
 };
 
 /// One line of the table below.
-struct Line {
+struct FieldLine {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
@@ -56,8 +56,8 @@ const fn line(
     plural: &'static str,
     short: &'static str,
     traits: &'static [Trait],
-) -> Line {
-    Line {
+) -> FieldLine {
+    FieldLine {
         group,
         version,
         kind,
@@ -71,7 +71,7 @@ const WORKLOAD: &[Trait] = &[Status, Generation, Trait::Scale, All];
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
-const LINES: &[Line] = &[
+const LINES: &[FieldLine] = &[
     line("", "v1", "Namespace", "namespaces", "ns", &[Cluster, Status, Versioned]),
     line("", "v1", "ConfigMap", "configmaps", "cm", &[]),
     line("", "v1", "Secret", "secrets", "", &[]),
@@ -110,13 +110,13 @@ pub(crate) fn is_known_elsewhere(group: &str) -> bool {
 }
 
 /// Returns all built-in kinds; every server shares them.
-pub(crate) fn kinds() -> impl Iterator<Item = Arc<Kind>> {
-    static KINDS: LazyLock<Vec<Arc<Kind>>> =
+pub(crate) fn kinds() -> impl Iterator<Item = Arc<ServedKind>> {
+    static KINDS: LazyLock<Vec<Arc<ServedKind>>> =
         LazyLock::new(|| LINES.iter().map(|line| Arc::new(kind(line))).collect());
     KINDS.iter().cloned()
 }
 
-fn kind(line: &'static Line) -> Kind {
+fn kind(line: &'static FieldLine) -> ServedKind {
     let has = |wanted: Trait| line.traits.contains(&wanted);
     let words = |text: &str| -> Vec<String> {
         (!text.is_empty())
@@ -124,7 +124,7 @@ fn kind(line: &'static Line) -> Kind {
             .into_iter()
             .collect()
     };
-    Kind {
+    ServedKind {
         group: line.group.to_owned(),
         version: line.version.to_owned(),
         kind: line.kind.to_owned(),
@@ -297,7 +297,7 @@ fn fill_service(service: &mut Value) {
 }
 
 /// Keeps the values that the server allocated to an object if an update does not repeat them.
-pub(crate) fn keep_allocated(kind: &Kind, old: &Value, new: &mut Value) {
+pub(crate) fn keep_allocated(kind: &ServedKind, old: &Value, new: &mut Value) {
     if !kind.is("", "services") || object::text(new, &["spec", "type"]) == "ExternalName" {
         return;
     }

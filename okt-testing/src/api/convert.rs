@@ -9,21 +9,21 @@ use serde_json::Value;
 
 use crate::api::{
     event,
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     object,
     schema::{self, Schema},
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// Returns the object in the form of this kind.
-pub(crate) fn current(store: &Store, kind: &Kind, key: &Key) -> Option<Arc<Stored>> {
+pub(crate) fn current(store: &Store, kind: &ServedKind, key: &Key) -> Option<Arc<StoredObject>> {
     let object = store.get(&stored_id(kind), key)?;
     Some(present(kind, object))
 }
 
 /// Returns the id under which objects of a kind are stored; both kinds of events share one.
-pub(crate) fn stored_id(kind: &Kind) -> KindId {
+pub(crate) fn stored_id(kind: &ServedKind) -> KindId {
     if event::is_view(kind) {
         event::stored_id()
     } else {
@@ -32,9 +32,9 @@ pub(crate) fn stored_id(kind: &Kind) -> KindId {
 }
 
 /// Returns the stored object in the version of this kind.
-pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
+pub(crate) fn present(kind: &ServedKind, stored: &Arc<StoredObject>) -> Arc<StoredObject> {
     if event::is_view(kind) {
-        return Arc::new(Stored::new(&event::present(stored.read())));
+        return Arc::new(StoredObject::new(&event::present(stored.read())));
     }
     if kind.siblings.is_empty() {
         return Arc::clone(stored);
@@ -44,11 +44,11 @@ pub(crate) fn present(kind: &Kind, stored: &Arc<Stored>) -> Arc<Stored> {
         return Arc::clone(stored);
     }
     rename(&mut shown, kind.api_version(), &kind.schema);
-    Arc::new(Stored::new(&shown))
+    Arc::new(StoredObject::new(&shown))
 }
 
 /// Returns an object of any version in the version to store.
-pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
+pub(crate) fn absorb(kind: &ServedKind, mut object: Value) -> Value {
     if event::is_view(kind) {
         return event::absorb(object);
     }
@@ -68,7 +68,7 @@ pub(crate) fn absorb(kind: &Kind, mut object: Value) -> Value {
 }
 
 /// Returns the stored form of an object that a kind shows like this.
-pub(crate) fn stored_form(store: &Store, kind: &Kind, shown: &Value) -> Value {
+pub(crate) fn stored_form(store: &Store, kind: &ServedKind, shown: &Value) -> Value {
     if kind.siblings.is_empty() {
         return absorb(kind, shown.clone());
     }

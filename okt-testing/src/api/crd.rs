@@ -7,11 +7,11 @@ mod version;
 use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
-use self::version::{Names, Place, Version, is};
+use self::version::{Names, VersionPlace, CrdVersion, is};
 use crate::api::{
-    kind::Kind,
+    kind::ServedKind,
     object::{self, text},
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     schema::{Schema, SharedSchema},
 };
 
@@ -22,14 +22,14 @@ pub(crate) const PLURAL: &str = "customresourcedefinitions";
 ///
 /// # Errors
 /// A real server refuses the CRD, or this API does not implement a part of it.
-pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
+pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
     let subject = Subject {
         group: GROUP,
         kind: "CustomResourceDefinition",
         plural: PLURAL,
         name: object::name(crd),
     };
-    let invalid = |causes: &[Cause]| Refusal::invalid(subject, causes);
+    let invalid = |causes: &[RefusalCause]| Refusal::invalid(subject, causes);
     let mut causes = check_names(crd);
     rules::check_spec(crd, &mut causes);
     let raw = raw_versions(crd);
@@ -42,7 +42,7 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
     }
     let schemas = read_schemas(raw, &mut causes);
     for (index, (version, schema)) in raw.iter().zip(&schemas).enumerate() {
-        let place = |key: &str| Place::of(raw, index, key).look();
+        let place = |key: &str| VersionPlace::of(raw, index, key).look();
         let misplaced = version::misplaced_selectable(raw, index);
         let schema = schema.as_deref().filter(|_| misplaced.is_none());
         causes.extend(misplaced);
@@ -57,7 +57,7 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<Kind>, Refusal> {
         return Err(invalid(&causes));
     };
     let names = Names::of(crd);
-    let versions: Vec<_> = raw.iter().zip(schemas).map(Version::of).collect();
+    let versions: Vec<_> = raw.iter().zip(schemas).map(CrdVersion::of).collect();
     let mut kinds = Vec::new();
     for (index, version) in versions.iter().enumerate() {
         if is(version.raw, "served") || is(version.raw, "storage") {
@@ -79,25 +79,25 @@ fn raw_versions(crd: &Value) -> &[Value] {
 }
 
 /// Reads the schemas of the versions; `None` for an invalid one.
-fn read_schemas(raw: &[Value], causes: &mut Vec<Cause>) -> Vec<Option<SharedSchema>> {
+fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<SharedSchema>> {
     let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
     for (index, version) in raw.iter().enumerate() {
         if !openapi(version).is_some_and(Value::is_object) {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            causes.push(Cause::required(field, ""));
+            causes.push(RefusalCause::required(field, ""));
         }
     }
     let mut schemas: Vec<Option<SharedSchema>> = Vec::new();
     for (index, version) in raw.iter().enumerate() {
-        let place = Place::of(raw, index, "schema");
+        let place = VersionPlace::of(raw, index, "schema");
         let schema = match (place.look(), openapi(version)) {
             (Some(path), Some(openapi)) if openapi.is_object() => {
                 let path = format!("{path}.openAPIV3Schema");
                 let parsed = Schema::parse_root(openapi, &path);
                 let parsed = parsed.map_err(|found| causes.extend(found)).ok();
                 let has_status = match place {
-                    Place::Here(_) => version::has_status(version),
-                    Place::Above(_) | Place::Met => raw.iter().any(version::has_status),
+                    VersionPlace::Here(_) => version::has_status(version),
+                    VersionPlace::Above(_) | VersionPlace::Met => raw.iter().any(version::has_status),
                 };
                 if has_status {
                     rules::check_root(openapi, &path, causes);
@@ -159,7 +159,7 @@ pub(crate) fn note_stored(crd: &mut Value) {
     object::put(crd, &["status", "storedVersions"], versions.into());
 }
 
-fn check_names(crd: &Value) -> Vec<Cause> {
+fn check_names(crd: &Value) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     for path in [
         &["spec", "group"][..],
@@ -168,12 +168,12 @@ fn check_names(crd: &Value) -> Vec<Cause> {
         &["spec", "names", "kind"],
     ] {
         if text(crd, path).is_empty() {
-            causes.push(Cause::required(path.join("."), ""));
+            causes.push(RefusalCause::required(path.join("."), ""));
         }
     }
     let scope = text(crd, &["spec", "scope"]);
     if !matches!(scope, "" | "Namespaced" | "Cluster") {
-        causes.push(Cause::unsupported(
+        causes.push(RefusalCause::unsupported(
             "spec.scope",
             &scope.into(),
             &["Cluster".into(), "Namespaced".into()],
@@ -182,7 +182,7 @@ fn check_names(crd: &Value) -> Vec<Cause> {
     let plural = text(crd, &["spec", "names", "plural"]);
     let group = text(crd, &["spec", "group"]);
     if !group.is_empty() && !group.contains('.') {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "spec.group",
             &group.into(),
             "should be a domain with at least one dot",
@@ -190,7 +190,7 @@ fn check_names(crd: &Value) -> Vec<Cause> {
     }
     let name = object::name(crd);
     if !plural.is_empty() && name != format!("{plural}.{group}") {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "metadata.name",
             &name.into(),
             "must be spec.names.plural+\".\"+spec.group",
@@ -203,7 +203,7 @@ fn check_names(crd: &Value) -> Vec<Cause> {
         )
         .is_none()
     {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             "metadata.annotations[api-approved.kubernetes.io]",
             "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
         ));

@@ -16,11 +16,11 @@ use self::{
 use crate::api::{
     convert::{self, current},
     crd,
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     object,
     refusal::{Refusal, Subject},
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// The parameters of a deletion.
@@ -37,7 +37,7 @@ pub(crate) struct Deletion {
 
 impl Deletion {
     /// Checks the preconditions against the current object.
-    fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    fn check(&self, kind: &ServedKind, object: &Value) -> Result<(), Refusal> {
         let (uid, version) = (object::uid(object), object::version(object));
         let differs = |asked: &Option<String>, found: &str| {
             let asked = asked.as_deref();
@@ -73,7 +73,7 @@ pub(crate) struct Deleted {
 /// Deletes an object, or marks it as deleting if it has finalizers.
 pub(crate) fn delete(
     store: &mut Store,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     key: &Key,
     deletion: &Deletion,
 ) -> Result<Deleted, Refusal> {
@@ -109,7 +109,7 @@ pub(crate) fn delete(
     })
 }
 
-fn success(kind: &Kind, object: &Value) -> Value {
+fn success(kind: &ServedKind, object: &Value) -> Value {
     let mut details = json!({
         "name": object::name(object),
         "kind": kind.plural,
@@ -128,14 +128,14 @@ fn success(kind: &Kind, object: &Value) -> Value {
 }
 
 /// Runs the consequences of the removal of an object.
-pub(crate) fn after_removal(store: &mut Store, kind: &Arc<Kind>, last: &Stored) {
+pub(crate) fn after_removal(store: &mut Store, kind: &Arc<ServedKind>, last: &StoredObject) {
     let mut cascade = Cascade::default();
     cascade.after_removal(store, kind, last);
     cascade.run(store);
 }
 
 /// Collects an object whose owners are all gone.
-pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Stored) {
+pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &StoredObject) {
     let orphaned =
         object.owners().next().is_some() && !object.owners().any(|owner| store.is_alive(owner));
     if orphaned
@@ -149,7 +149,7 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
 }
 
 /// Refuses to create an object whose CRD is being deleted.
-pub(crate) fn check_not_terminating(store: &Store, kind: &Kind, name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_not_terminating(store: &Store, kind: &ServedKind, name: &str) -> Result<(), Refusal> {
     let crd = format!("{}.{}", kind.plural, kind.group);
     let place = place_of(crd::GROUP, crd::PLURAL, &crd);
     match store.at(&place) {

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::{
-    answer::Answer,
+    answer::ApiAnswer,
     builtin,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     priority::priority,
     refusal::Refusal,
     store::Store,
@@ -22,39 +22,39 @@ const VERSION: (&str, &str, &str) = ("1", "36", "1");
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a GET request for a path that is no resource.
-pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<Answer, Refusal> {
+pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<ApiAnswer, Refusal> {
     let aggregated = is_aggregated(accept);
     Ok(match segments {
-        ["healthz" | "livez" | "readyz", ..] => Answer::Text("ok"),
-        ["version"] => Answer::ok(version()),
+        ["healthz" | "livez" | "readyz", ..] => ApiAnswer::Text("ok"),
+        ["version"] => ApiAnswer::ok(version()),
         ["api"] if aggregated => aggregate(store, true),
         ["apis"] if aggregated => aggregate(store, false),
-        ["api"] => Answer::ok(json!({
+        ["api"] => ApiAnswer::ok(json!({
             "kind": "APIVersions",
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [],
         })),
-        ["apis"] => Answer::ok(json!({
+        ["apis"] => ApiAnswer::ok(json!({
             "kind": "APIGroupList",
             "apiVersion": "v1",
             "groups": groups(store).iter().filter(|(group, _)| !group.is_empty())
                 .map(|(group, kinds)| api_group(group, kinds)).collect::<Vec<_>>(),
         })),
-        ["api", "v1"] => Answer::ok(resources(store, "", "v1")?),
+        ["api", "v1"] => ApiAnswer::ok(resources(store, "", "v1")?),
         ["apis", group] => {
             let groups = groups(store);
             let kinds = groups.get(*group).ok_or_else(|| unknown(group))?;
             let mut body = api_group(group, kinds);
             body["kind"] = "APIGroup".into();
             body["apiVersion"] = "v1".into();
-            Answer::ok(body)
+            ApiAnswer::ok(body)
         }
-        ["apis", group, version] => Answer::ok(resources(store, group, version)?),
+        ["apis", group, version] => ApiAnswer::ok(resources(store, group, version)?),
         ["openapi", "v2"] => openapi::v2(store, accept)?,
-        ["openapi", "v3"] => Answer::ok(openapi::index(store)),
+        ["openapi", "v3"] => ApiAnswer::ok(openapi::index(store)),
         ["openapi", "v3", "api", "v1"] => openapi::v3(store, "", "v1", accept)?,
         ["openapi", "v3", "apis", group, version] => openapi::v3(store, group, version, accept)?,
-        [] => Answer::ok(
+        [] => ApiAnswer::ok(
             json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
         ),
         ["metrics" | "logs" | "debug" | "api" | "apis", ..] => {
@@ -105,7 +105,7 @@ fn version() -> Value {
 }
 
 /// Returns the kinds of each group, in order.
-fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
+fn groups(store: &Store) -> BTreeMap<String, Vec<&ServedKind>> {
     let mut groups = BTreeMap::<_, Vec<_>>::new();
     for kind in store.kinds() {
         groups.entry(kind.group.clone()).or_default().push(&**kind);
@@ -114,14 +114,14 @@ fn groups(store: &Store) -> BTreeMap<String, Vec<&Kind>> {
 }
 
 /// Returns the distinct versions of a group, the preferred one first.
-fn versions(kinds: &[&Kind]) -> Vec<String> {
+fn versions(kinds: &[&ServedKind]) -> Vec<String> {
     let mut versions: Vec<_> = kinds.iter().map(|kind| kind.version.clone()).collect();
     versions.sort_by_key(|version| priority(version));
     versions.dedup();
     versions
 }
 
-fn api_group(group: &str, kinds: &[&Kind]) -> Value {
+fn api_group(group: &str, kinds: &[&ServedKind]) -> Value {
     let versions: Vec<_> = versions(kinds)
         .iter()
         .map(|version| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
@@ -197,7 +197,7 @@ fn resources(store: &Store, group: &str, version: &str) -> Result<Value, Refusal
     }))
 }
 
-fn verbs(kind: &Kind) -> [&'static str; 8] {
+fn verbs(kind: &ServedKind) -> [&'static str; 8] {
     match kind.origin {
         Origin::BuiltIn => VERBS,
         Origin::Crd => CRD_VERBS,
@@ -205,7 +205,7 @@ fn verbs(kind: &Kind) -> [&'static str; 8] {
 }
 
 /// Returns the subresources of a kind, with the group, version and kind of their responses.
-fn subresources(kind: &Kind) -> Vec<(&'static str, (&str, &str, &str))> {
+fn subresources(kind: &ServedKind) -> Vec<(&'static str, (&str, &str, &str))> {
     let mut subresources = Vec::new();
     if kind.has_status {
         let own = (
@@ -221,7 +221,7 @@ fn subresources(kind: &Kind) -> Vec<(&'static str, (&str, &str, &str))> {
     subresources
 }
 
-fn aggregate(store: &Store, core: bool) -> Answer {
+fn aggregate(store: &Store, core: bool) -> ApiAnswer {
     let items: Vec<_> = groups(store)
         .iter()
         .filter(|(group, _)| group.is_empty() == core)
@@ -251,13 +251,13 @@ fn aggregate(store: &Store, core: bool) -> Answer {
         "metadata": {},
         "items": items,
     });
-    Answer::Typed {
+    ApiAnswer::Typed {
         content_type: AGGREGATED,
         body: body.to_string().into(),
     }
 }
 
-fn aggregate_kind(kind: &Kind) -> Value {
+fn aggregate_kind(kind: &ServedKind) -> Value {
     let response = |(group, version, kind): (&str, &str, &str)| json!({ "group": group, "version": version, "kind": kind });
     let subresources: Vec<_> = subresources(kind)
         .into_iter()

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     object,
 };
 
@@ -20,7 +20,7 @@ const NAMES: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-pub(crate) fn is_view(kind: &Kind) -> bool {
+pub(crate) fn is_view(kind: &ServedKind) -> bool {
     kind.is("events.k8s.io", "events")
 }
 

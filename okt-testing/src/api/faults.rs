@@ -24,6 +24,6 @@ pub use what::What;
 
 pub(crate) use book::{Book, Delay, RequestFaults, TerminalFault};
 pub(crate) use event::EventFault;
-pub(crate) use failure::{Failure, RequestFault};
+pub(crate) use failure::{FailureResponse, RequestFault};
 pub(crate) use injected::{Due, Hold};
 pub(crate) use target::Delivery;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::api::{
     object,
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     schema::{Schema, SharedSchema},
     table::Column,
 };
@@ -16,7 +16,7 @@ use crate::api::{
     clippy::struct_field_names,
     reason = "what a kind has or has not is independent, and the names are those of a CRD"
 )]
-pub(crate) struct Kind {
+pub(crate) struct ServedKind {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -84,7 +84,7 @@ pub(crate) struct KindId {
     pub(crate) plural: String,
 }
 
-impl Kind {
+impl ServedKind {
     pub(crate) fn id(&self) -> KindId {
         KindId {
             group: self.group.clone(),
@@ -165,12 +165,12 @@ impl Sibling {
 
 impl Scale {
     /// Checks the replicas and the selector of an object.
-    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<Cause>) {
+    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
         self.check_selector(object, causes);
         for path in [&self.spec_replicas, &self.status_replicas] {
             if let Some(detail) = blocked(object, path) {
                 let field = format!(".{}", path.join("."));
-                causes.push(Cause::invalid(field, &0.into(), &detail));
+                causes.push(RefusalCause::invalid(field, &0.into(), &detail));
                 continue;
             }
             let Some(found) = walk(object, path) else {
@@ -181,7 +181,7 @@ impl Scale {
                 Some(0..) => {}
                 Some(_) => {
                     let detail = "should be a non-negative integer";
-                    causes.push(Cause::invalid(field, found, detail));
+                    causes.push(RefusalCause::invalid(field, found, detail));
                 }
                 None => causes.push(mistyped(field, found)),
             }
@@ -189,7 +189,7 @@ impl Scale {
     }
 
     /// Checks that an endpoint does not write numbers such as `1.0`, which a server takes for other integers.
-    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Vec<Cause> {
+    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Vec<RefusalCause> {
         let written = [&self.spec_replicas, &self.status_replicas]
             .into_iter()
             .filter(|path| path.first().is_some_and(|key| key == "status") == is_status);
@@ -204,11 +204,11 @@ impl Scale {
     }
 
     /// Checks the selector of an object.
-    fn check_selector(&self, object: &Value, causes: &mut Vec<Cause>) {
+    fn check_selector(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
         let Some(path) = &self.selector else { return };
         let field = format!(".{}", path.join("."));
         if let Some(detail) = blocked(object, path) {
-            causes.push(Cause::invalid(field, &"".into(), &detail));
+            causes.push(RefusalCause::invalid(field, &"".into(), &detail));
             return;
         }
         let Some(found) = walk(object, path).filter(|found| !found.is_string()) else {
@@ -219,7 +219,7 @@ impl Scale {
             in_go(found),
             type_in_go(found)
         );
-        causes.push(Cause::invalid(field, &"".into(), &detail));
+        causes.push(RefusalCause::invalid(field, &"".into(), &detail));
     }
 
     /// Whether an object has replicas to scale.
@@ -282,10 +282,10 @@ impl Scale {
 }
 
 /// Returns the error of a server for replicas that are no integer.
-fn mistyped(field: String, found: &Value) -> Cause {
+fn mistyped(field: String, found: &Value) -> RefusalCause {
     let (shown, kind) = (in_go(found), type_in_go(found));
     let detail = format!("{field} accessor error: {shown} is of the type {kind}, expected int64");
-    Cause::invalid(field, &0.into(), &detail)
+    RefusalCause::invalid(field, &0.into(), &detail)
 }
 
 /// Returns the error of a server if a value on the path is no object.

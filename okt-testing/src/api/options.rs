@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::{
     path::Query,
     record::Verb,
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
 };
 
 /// Checks the options of a request.
@@ -82,7 +82,7 @@ impl DeleteOptions {
             let field = "propagationPolicy";
             if self.orphans.is_some() {
                 let why = "orphanDependents and deletionPropagation cannot be both set";
-                causes.push(Cause::invalid(field, &policy.clone().into(), why));
+                causes.push(RefusalCause::invalid(field, &policy.clone().into(), why));
             }
             if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
@@ -94,7 +94,7 @@ impl DeleteOptions {
     }
 }
 
-fn refuse(kind: &str, causes: &[Cause]) -> Result<(), Refusal> {
+fn refuse(kind: &str, causes: &[RefusalCause]) -> Result<(), Refusal> {
     if causes.is_empty() {
         return Ok(());
     }
@@ -109,12 +109,12 @@ fn refuse(kind: &str, causes: &[Cause]) -> Result<(), Refusal> {
 
 const MATCH: &str = "resourceVersionMatch";
 
-fn of_list(query: &Query) -> Vec<Cause> {
+fn of_list(query: &Query) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     let (matching, version) = (query.text(MATCH), query.text("resourceVersion"));
     if !matching.is_empty() {
         if version.is_empty() {
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 MATCH,
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             ));
@@ -124,14 +124,14 @@ fn of_list(query: &Query) -> Vec<Cause> {
             causes.push(unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]));
         }
         if matching == "Exact" && version == "0" {
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 MATCH,
                 "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ));
         }
     }
     if query.has("sendInitialEvents") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             "sendInitialEvents",
             "sendInitialEvents is forbidden for list",
         ));
@@ -139,18 +139,18 @@ fn of_list(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_watch(query: &Query) -> Vec<Cause> {
+fn of_watch(query: &Query) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     let (matching, streams) = (query.text(MATCH), query.has("sendInitialEvents"));
     if streams && matching != "NotOlderThan" {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             MATCH,
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         ));
     }
     if !matching.is_empty() {
         if !streams {
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 MATCH,
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
@@ -163,21 +163,21 @@ fn of_watch(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_continued(query: &Query) -> Option<Cause> {
+fn of_continued(query: &Query) -> Option<RefusalCause> {
     let why = "resourceVersionMatch is forbidden when continue is provided";
-    (!query.text("continue").is_empty()).then(|| Cause::forbidden(MATCH, why))
+    (!query.text("continue").is_empty()).then(|| RefusalCause::forbidden(MATCH, why))
 }
 
-fn of_write(query: &Query) -> Vec<Cause> {
+fn of_write(query: &Query) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     let manager = query.text("fieldManager");
     if manager.len() > 128 {
-        causes.push(Cause::too_long("fieldManager", 128));
+        causes.push(RefusalCause::too_long("fieldManager", 128));
     }
     // The format of a rune in Go.
     for (at, odd) in manager.char_indices().filter(|(_, c)| c.is_control()) {
         let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
-        causes.push(Cause::invalid("fieldManager", &manager.into(), &why));
+        causes.push(RefusalCause::invalid("fieldManager", &manager.into(), &why));
     }
     causes.extend(of_dry_run(query.all("dryRun")));
     let validation = query.text("fieldValidation");
@@ -188,10 +188,10 @@ fn of_write(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_patch(query: &Query) -> Vec<Cause> {
+fn of_patch(query: &Query) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     if query.has("force") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             "force",
             "may not be specified for non-apply patch",
         ));
@@ -200,10 +200,10 @@ fn of_patch(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_apply(query: &Query) -> Vec<Cause> {
+fn of_apply(query: &Query) -> Vec<RefusalCause> {
     let mut causes = Vec::new();
     if query.text("fieldManager").is_empty() {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             "fieldManager",
             "is required for apply patch",
         ));
@@ -212,12 +212,12 @@ fn of_apply(query: &Query) -> Vec<Cause> {
     causes
 }
 
-fn of_dry_run(asked: &[String]) -> Option<Cause> {
+fn of_dry_run(asked: &[String]) -> Option<RefusalCause> {
     let is_wrong = asked.iter().any(|word| word != "All");
-    is_wrong.then(|| Cause::unsupported("dryRun", &json!(asked), &["All".into()]))
+    is_wrong.then(|| RefusalCause::unsupported("dryRun", &json!(asked), &["All".into()]))
 }
 
-fn unsupported(field: &str, value: &str, supported: &[&str]) -> Cause {
+fn unsupported(field: &str, value: &str, supported: &[&str]) -> RefusalCause {
     let supported: Vec<_> = supported.iter().map(|text| Value::from(*text)).collect();
-    Cause::unsupported(field, &value.into(), &supported)
+    RefusalCause::unsupported(field, &value.into(), &supported)
 }

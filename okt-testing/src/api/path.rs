@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum RequestTarget {
     Resource(ResourcePath),
     /// Any other path, as its segments.
     Other(Vec<String>),
@@ -21,7 +21,7 @@ pub(crate) struct ResourcePath {
     pub(crate) subresource: Option<String>,
 }
 
-impl Target {
+impl RequestTarget {
     pub(crate) fn parse(path: &str) -> Self {
         let segments: Vec<String> = path
             .split('/')

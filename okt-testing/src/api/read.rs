@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::api::{
     convert::{self, current, stored_id},
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
     path::Query,
     record::Verb,
     refusal::Refusal,
     selector::Selector,
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
     table::{self, Include},
 };
 
@@ -73,7 +73,7 @@ impl Form {
     }
 
     /// Formats one object.
-    pub(crate) fn show(self, kind: &Kind, object: &Stored, store: &Store) -> Bytes {
+    pub(crate) fn show(self, kind: &ServedKind, object: &StoredObject, store: &Store) -> Bytes {
         let shown = match self {
             Self::Whole => return object.json().clone(),
             Self::Metadata => table::only_metadata(&object.read()),
@@ -106,9 +106,9 @@ impl Form {
 pub(crate) fn get(
     store: &Store,
     seen: Option<u64>,
-    kind: &Kind,
+    kind: &ServedKind,
     key: &Key,
-) -> Result<Arc<Stored>, Refusal> {
+) -> Result<Arc<StoredObject>, Refusal> {
     let object = match seen {
         Some(version) if version < store.version() => store
             .get_then(&stored_id(kind), key, version)?
@@ -147,7 +147,7 @@ fn is_exact(query: &Query) -> bool {
 pub(crate) fn list(
     store: &Store,
     seen: u64,
-    kind: &Kind,
+    kind: &ServedKind,
     namespace: Option<&str>,
     selector: &Selector,
     query: &Query,
@@ -178,7 +178,7 @@ pub(crate) fn list(
             Some(_) => refusal,
         })?)
     };
-    let all: Box<dyn Iterator<Item = (&Key, &Arc<Stored>)>> = match &snapshot {
+    let all: Box<dyn Iterator<Item = (&Key, &Arc<StoredObject>)>> = match &snapshot {
         None => Box::new(store.list(&id, namespace)),
         Some(objects) => Box::new(objects.iter()),
     };
@@ -283,7 +283,7 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
 }
 
 /// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
-fn item(kind: &Kind, object: &Stored) -> Bytes {
+fn item(kind: &ServedKind, object: &StoredObject) -> Bytes {
     if kind.origin == Origin::Crd {
         return object.json().clone();
     }

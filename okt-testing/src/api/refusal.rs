@@ -12,7 +12,7 @@ const NO_REASON: &str = "";
 
 /// One error in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct RefusalCause {
     /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
     pub(crate) field: String,
     /// The machine-readable reason (e.g. `FieldValueInvalid`).
@@ -21,7 +21,7 @@ pub(crate) struct Cause {
     pub(crate) message: String,
 }
 
-impl Cause {
+impl RefusalCause {
     pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
         let message = if detail.is_empty() {
             "Required value".to_owned()
@@ -288,7 +288,7 @@ impl Refusal {
         Self::new(403, "Forbidden", message).about(subject.details(subject.plural))
     }
 
-    pub(crate) fn invalid(subject: Subject<'_>, causes: &[Cause]) -> Self {
+    pub(crate) fn invalid(subject: Subject<'_>, causes: &[RefusalCause]) -> Self {
         let mut texts = Vec::new();
         for cause in causes {
             let text = cause.text();
@@ -326,7 +326,7 @@ impl Refusal {
     }
 
     /// Fields that other managers own.
-    pub(crate) fn apply_conflict(message: String, causes: &[Cause]) -> Self {
+    pub(crate) fn apply_conflict(message: String, causes: &[RefusalCause]) -> Self {
         let mut details = Map::new();
         details.insert("causes".to_owned(), list_causes(causes));
         Self::new(409, "Conflict", message).about(details)
@@ -373,7 +373,7 @@ impl Refusal {
             name: "",
         };
         let shown = Value::from(result.to_string());
-        Self::invalid(subject, &[Cause::invalid("patch", &shown, why)])
+        Self::invalid(subject, &[RefusalCause::invalid("patch", &shown, why)])
     }
 
     /// An internal error of a server.
@@ -418,7 +418,7 @@ impl Refusal {
     }
 }
 
-fn list_causes(causes: &[Cause]) -> Value {
+fn list_causes(causes: &[RefusalCause]) -> Value {
     causes
         .iter()
         .map(|cause| {

@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::api::{
     refusal::Refusal,
-    store::{Change, Store},
+    store::{StoreChange, Store},
 };
 
 /// How long a read waits for a replica to reach the requested version.
@@ -25,11 +25,11 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct ReplicaView {
     name: String,
-    view: watch::Sender<View>,
+    view: watch::Sender<ViewState>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct View {
+struct ViewState {
     /// The delay between the commit of a change and the replica seeing it.
     lag: Duration,
     /// The replica sees nothing after this version.
@@ -47,8 +47,8 @@ enum Due {
     Unknown,
 }
 
-impl View {
-    fn due(&self, change: &Change) -> Due {
+impl ViewState {
+    fn due(&self, change: &StoreChange) -> Due {
         match self.frozen {
             Some(version) if change.version <= version => Due::Now,
             Some(_) => Due::Unknown,
@@ -76,7 +76,7 @@ impl ReplicaView {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            view: watch::Sender::new(View::default()),
+            view: watch::Sender::new(ViewState::default()),
         }
     }
 
@@ -128,7 +128,7 @@ impl ReplicaView {
     }
 
     /// Waits until the replica sees a change.
-    pub(crate) async fn see(&self, change: &Change) {
+    pub(crate) async fn see(&self, change: &StoreChange) {
         let mut view = self.view.subscribe();
         loop {
             let due = view.borrow_and_update().due(change);

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::api::{
     crd,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
-    refusal::Cause,
+    refusal::RefusalCause,
 };
 
 /// The maximum size of all annotations of an object together, in bytes.
@@ -37,14 +37,14 @@ fn pattern(inner: &str) -> Regex {
 }
 
 /// Checks the metadata of an object.
-pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>) {
     let prefix = object::text(object, &["metadata", "generateName"]);
     if !prefix.is_empty() {
         check_name(kind, "metadata.generateName", prefix, causes);
     }
     let name = object::name(object);
     if name.is_empty() {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             "metadata.name",
             "name or generateName is required",
         ));
@@ -62,7 +62,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_LIMIT {
-        causes.push(Cause::too_long(
+        causes.push(RefusalCause::too_long(
             "metadata.annotations",
             ANNOTATIONS_LIMIT as u64,
         ));
@@ -74,7 +74,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
             && !finalizer.contains('/')
             && !STANDARD_FINALIZERS.contains(finalizer)
         {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("metadata.finalizers[{index}]"),
                 &(*finalizer).into(),
                 "name is neither a standard finalizer name nor is it fully qualified",
@@ -86,7 +86,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause
 }
 
 /// Checks the size of a `ConfigMap` or a Secret.
-fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+fn check_data(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>) {
     let (field, parts): (&str, &[(&str, bool)]) = if kind.is("", "configmaps") {
         ("[]", &[("data", false), ("binaryData", true)])
     } else if kind.is("", "secrets") {
@@ -111,13 +111,13 @@ fn check_data(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
         }
     }
     if size > DATA_LIMIT {
-        causes.push(Cause::too_long(field, DATA_LIMIT));
+        causes.push(RefusalCause::too_long(field, DATA_LIMIT));
     }
 }
 
 /// Checks a name, or the beginning of a generated one.
-fn check_name(kind: &Kind, field: &str, name: &str, causes: &mut Vec<Cause>) {
-    let mut complain = |detail: &str| causes.push(Cause::invalid(field, &name.into(), detail));
+fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Vec<RefusalCause>) {
+    let mut complain = |detail: &str| causes.push(RefusalCause::invalid(field, &name.into(), detail));
     let is_prefix = field == "metadata.generateName";
     if kind.group.starts_with("rbac.") {
         // The names of roles are not restricted to subdomains (e.g. `system:node`).
@@ -158,13 +158,13 @@ fn check_name(kind: &Kind, field: &str, name: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the value of a label.
-pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<RefusalCause>) {
     if value.len() > 63 {
         let detail = "must be no more than 63 bytes";
-        causes.push(Cause::invalid(field, &value.into(), detail));
+        causes.push(RefusalCause::invalid(field, &value.into(), detail));
     }
     if !LABEL_VALUE.is_match(value) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             field,
             &value.into(),
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
@@ -173,8 +173,8 @@ pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the key of a label, an annotation or a finalizer.
-pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
-    let mut complain = |detail: &str| causes.push(Cause::invalid(field, &key.into(), detail));
+pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<RefusalCause>) {
+    let mut complain = |detail: &str| causes.push(RefusalCause::invalid(field, &key.into(), detail));
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
         [name] => name,
@@ -206,13 +206,13 @@ pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
+fn check_owners(object: &Value, causes: &mut Vec<RefusalCause>) {
     let field = "metadata.ownerReferences";
     let mut controllers = 0;
     for owner in object::owners(object) {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &[key]).is_empty() {
-                causes.push(Cause::invalid(
+                causes.push(RefusalCause::invalid(
                     format!("{field}.{key}"),
                     &"".into(),
                     "must not be empty",
@@ -222,7 +222,7 @@ fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
         controllers += usize::from(owner.get("controller") == Some(&true.into()));
     }
     if controllers > 1 {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             field,
             &json!(object::owners(object)),
             "Only one reference can have Controller set to true",
@@ -231,20 +231,20 @@ fn check_owners(object: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks that an update keeps immutable fields.
-pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     check_finalizers(old, new, causes);
     for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let path = ["metadata", key];
         let (was, now) = (object::at(old, &path), object::at(new, &path));
         if was != now {
             let shown = now.cloned().unwrap_or_default();
-            causes.push(Cause::invalid(path.join("."), &shown, "field is immutable"));
+            causes.push(RefusalCause::invalid(path.join("."), &shown, "field is immutable"));
         }
     }
 }
 
 /// Checks that an update adds no finalizers to an object that is being deleted.
-fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     if !object::is_deleting(old) {
         return;
     }
@@ -255,7 +255,7 @@ fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         .map(|finalizer| format!("{finalizer:?}"))
         .collect();
     if !added.is_empty() {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             "metadata.finalizers",
             &format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",

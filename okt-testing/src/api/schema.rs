@@ -23,8 +23,8 @@ use std::{
 use regex::Regex;
 use serde_json::Value;
 
-use self::cel::Rule;
-use crate::api::refusal::Cause;
+use self::cel::CelRule;
+use crate::api::refusal::RefusalCause;
 
 /// A node of a structural schema.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ pub(crate) struct Schema {
     pub(crate) list: ListType,
     /// The map has one owner as a whole.
     pub(crate) atomic_map: bool,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<CelRule>,
     /// CEL rules cannot use the field.
     pub(crate) hidden: bool,
 }
@@ -211,7 +211,7 @@ impl Schema {
     }
 
     /// Checks only the types of a value.
-    pub(crate) fn check_types(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+    pub(crate) fn check_types(&self, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
         if value.is_null() {
             return;
         }
@@ -219,7 +219,7 @@ impl Schema {
             && !kind.holds(value)
         {
             let detail = format!("must be of type {}", kind.name());
-            causes.push(Cause::mistyped(path, value, &detail));
+            causes.push(RefusalCause::mistyped(path, value, &detail));
             return;
         }
         if self.format.as_deref() == Some("date-time")
@@ -227,7 +227,7 @@ impl Schema {
                 .as_str()
                 .is_none_or(|text| text.parse::<jiff::Timestamp>().is_err())
         {
-            causes.push(Cause::mistyped(path, value, "must be a time in RFC 3339"));
+            causes.push(RefusalCause::mistyped(path, value, "must be a time in RFC 3339"));
         }
         match value {
             Value::Object(fields) => {

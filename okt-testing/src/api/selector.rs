@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::api::{
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
     path::Query,
-    refusal::{Cause, Refusal},
+    refusal::{RefusalCause, Refusal},
     rules,
     shards::Shards,
     store::Key,
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// The selectors of a list or a watch.
@@ -26,11 +26,11 @@ pub(crate) struct Selector {
 #[derive(Clone, Debug)]
 struct Requirement {
     key: String,
-    condition: Condition,
+    condition: SelectorTerm,
 }
 
 #[derive(Clone, Debug)]
-enum Condition {
+enum SelectorTerm {
     In(Vec<String>),
     NotIn(Vec<String>),
     Exists,
@@ -51,7 +51,7 @@ impl Selector {
     ///
     /// # Errors
     /// The syntax is invalid, or the kind does not support a field.
-    pub(crate) fn parse(kind: &Kind, query: &Query) -> Result<Self, Refusal> {
+    pub(crate) fn parse(kind: &ServedKind, query: &Query) -> Result<Self, Refusal> {
         Ok(Self {
             labels: parse_labels(query.text("labelSelector"))?,
             fields: parse_fields(kind, query.text("fieldSelector"))?,
@@ -69,7 +69,7 @@ impl Selector {
         self.shards.as_ref()
     }
 
-    pub(crate) fn selects(&self, key: &Key, stored: &Stored) -> bool {
+    pub(crate) fn selects(&self, key: &Key, stored: &StoredObject) -> bool {
         let is_near = |shards: &Shards| shards.select(stored.uid(), &key.namespace);
         self.shards.as_ref().is_none_or(is_near)
             && (!self.reads_objects() || self.matches(&stored.read()))
@@ -80,20 +80,20 @@ impl Selector {
             let label = object::at(object, &["metadata", "labels", &requirement.key])
                 .and_then(Value::as_str);
             match (&requirement.condition, label) {
-                (Condition::In(values), Some(label)) => values.iter().any(|value| value == label),
-                (Condition::NotIn(values), Some(label)) => {
+                (SelectorTerm::In(values), Some(label)) => values.iter().any(|value| value == label),
+                (SelectorTerm::NotIn(values), Some(label)) => {
                     !values.iter().any(|value| value == label)
                 }
-                (Condition::Exists, label) => label.is_some(),
-                (Condition::In(_) | Condition::More(_) | Condition::Less(_), None) => false,
-                (Condition::More(limit), Some(label)) => {
+                (SelectorTerm::Exists, label) => label.is_some(),
+                (SelectorTerm::In(_) | SelectorTerm::More(_) | SelectorTerm::Less(_), None) => false,
+                (SelectorTerm::More(limit), Some(label)) => {
                     label.parse::<i64>().is_ok_and(|number| number > *limit)
                 }
-                (Condition::Less(limit), Some(label)) => {
+                (SelectorTerm::Less(limit), Some(label)) => {
                     label.parse::<i64>().is_ok_and(|number| number < *limit)
                 }
-                (Condition::NotIn(_), None) => true,
-                (Condition::Missing, label) => label.is_none(),
+                (SelectorTerm::NotIn(_), None) => true,
+                (SelectorTerm::Missing, label) => label.is_none(),
             }
         }) && self.fields.iter().all(|requirement| {
             let found = requirement
@@ -127,12 +127,12 @@ fn checked(requirement: Requirement) -> Result<Requirement, String> {
     let key = &requirement.key;
     // A real server prints `<nil>` as the field.
     rules::check_key("<nil>", key, &mut causes);
-    if let Condition::In(values) | Condition::NotIn(values) = &requirement.condition {
+    if let SelectorTerm::In(values) | SelectorTerm::NotIn(values) = &requirement.condition {
         for (index, value) in values.iter().enumerate() {
             rules::check_label(&format!("values[{index}][{key}]"), value, &mut causes);
         }
     }
-    let texts: Vec<_> = causes.iter().map(Cause::text).collect();
+    let texts: Vec<_> = causes.iter().map(RefusalCause::text).collect();
     match texts.as_slice() {
         [] => Ok(requirement),
         [one] => Err(one.clone()),
@@ -169,7 +169,7 @@ fn parse_label(part: &str) -> Option<Requirement> {
         })
     };
     if let Some(key) = part.strip_prefix('!') {
-        return requirement(key, Condition::Missing);
+        return requirement(key, SelectorTerm::Missing);
     }
     if let Some(inner) = part.strip_suffix(')') {
         let (head, values) = inner.split_once('(')?;
@@ -181,8 +181,8 @@ fn parse_label(part: &str) -> Option<Requirement> {
             .collect();
         let values = Vec::from_iter(values);
         return match operator {
-            "in" => requirement(key, Condition::In(values)),
-            "notin" => requirement(key, Condition::NotIn(values)),
+            "in" => requirement(key, SelectorTerm::In(values)),
+            "notin" => requirement(key, SelectorTerm::NotIn(values)),
             _ => None,
         };
     }
@@ -193,15 +193,15 @@ fn parse_label(part: &str) -> Option<Requirement> {
                 return None;
             }
             let condition = match operator {
-                "!=" => Condition::NotIn(vec![value.to_owned()]),
-                ">" => Condition::More(value.parse().ok()?),
-                "<" => Condition::Less(value.parse().ok()?),
-                _ => Condition::In(vec![value.to_owned()]),
+                "!=" => SelectorTerm::NotIn(vec![value.to_owned()]),
+                ">" => SelectorTerm::More(value.parse().ok()?),
+                "<" => SelectorTerm::Less(value.parse().ok()?),
+                _ => SelectorTerm::In(vec![value.to_owned()]),
             };
             return requirement(key, condition);
         }
     }
-    requirement(part, Condition::Exists)
+    requirement(part, SelectorTerm::Exists)
 }
 
 /// Whether this is a single word; it may still be invalid for a label.
@@ -209,7 +209,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "(),!=<>".contains(c))
 }
 
-fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
+fn parse_fields(kind: &ServedKind, text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
     text.split(',')
         .filter(|part| !part.trim().is_empty())
         .map(|part| {

@@ -23,14 +23,14 @@ use tower::Service;
 
 use self::call::Call;
 use crate::api::{
-    answer::{self, Answer},
+    answer::{self, ApiAnswer},
     body::{Body, cut, reset},
     discovery,
     endpoint::Endpoint,
     faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault},
     feature_gate::FeatureGate,
     options,
-    path::{Query, Target},
+    path::{Query, RequestTarget},
     read::{self, Form},
     record::{RequestRecord, Verb},
     refusal::Refusal,
@@ -87,11 +87,11 @@ where
         headers: parts.headers,
         body: body.as_ref().cloned().unwrap_or_default(),
     };
-    let target = resource::without_name(&endpoint.shared, &call, Target::parse(&call.path));
+    let target = resource::without_name(&endpoint.shared, &call, RequestTarget::parse(&call.path));
     let (mut record, verb) = call.record(&endpoint, &target);
     record.shard_selector = (!shards.is_empty()).then_some(shards);
     let mut faults = request_faults(&endpoint, &call, &mut record);
-    let mut entry = Entry::make(endpoint, record);
+    let mut entry = RequestInProgress::make(endpoint, record);
     let in_flight = std::mem::take(&mut faults.in_flight);
     let arrived = Arrived {
         call,
@@ -122,7 +122,7 @@ struct Arrived {
     call: Call,
     /// Whether the body can be read.
     body: Result<(), Refusal>,
-    target: Target,
+    target: RequestTarget,
     verb: Option<Verb>,
     faults: RequestFaults,
 }
@@ -132,7 +132,7 @@ impl Arrived {
     ///
     /// # Errors
     /// The connection breaks before an answer.
-    async fn answer(self, mut entry: Entry) -> Result<Response<Body>, io::Error> {
+    async fn answer(self, mut entry: RequestInProgress) -> Result<Response<Body>, io::Error> {
         let Self {
             call,
             body,
@@ -152,7 +152,7 @@ impl Arrived {
         }
         let answer = match (body, verb, target) {
             (Err(refusal), _, _) => Err(refusal),
-            (Ok(()), None, Target::Resource(path)) => {
+            (Ok(()), None, RequestTarget::Resource(path)) => {
                 let store = entry.endpoint.shared.lock();
                 Err(resource::misuse(&store, &call, &path))
             }
@@ -186,13 +186,13 @@ fn request_faults(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) 
 }
 
 /// A request in progress, with its place in the recording.
-struct Entry {
+struct RequestInProgress {
     endpoint: Endpoint,
     record: RequestRecord,
     number: Option<usize>,
 }
 
-impl Entry {
+impl RequestInProgress {
     /// Adds the request to the recording, as in progress.
     fn make(endpoint: Endpoint, record: RequestRecord) -> Self {
         let shared = &endpoint.shared;
@@ -281,8 +281,8 @@ where
     }
 }
 
-async fn carry_out(call: &Call, target: Target, entry: &mut Entry) -> Result<Answer, Refusal> {
-    let Entry {
+async fn carry_out(call: &Call, target: RequestTarget, entry: &mut RequestInProgress) -> Result<ApiAnswer, Refusal> {
+    let RequestInProgress {
         endpoint, record, ..
     } = entry;
     let Endpoint {
@@ -291,14 +291,14 @@ async fn carry_out(call: &Call, target: Target, entry: &mut Entry) -> Result<Ans
         ..
     } = &*endpoint;
     match target {
-        Target::Resource(path) => {
+        RequestTarget::Resource(path) => {
             options::check(record.verb, &call.query)?;
             if let Some(version) = read::awaited_version(record.verb, &call.query)? {
                 replica_view.wait_for(|| shared.lock(), version).await?;
             }
             resource::answer(shared, replica_view, call, &path, record)
         }
-        Target::Other(segments) => {
+        RequestTarget::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {
                 return Err(Refusal::method_not_allowed());
             }

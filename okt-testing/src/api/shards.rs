@@ -16,7 +16,7 @@ use kube::core::cel::cel::{
 
 use crate::api::{
     refusal::Refusal,
-    schema::cel::{Mistake, parse_plain},
+    schema::cel::{RuleMistake, parse_plain},
 };
 
 /// The ranges of a shard selector.
@@ -46,10 +46,10 @@ impl Shards {
         }
         match read(text.trim()) {
             Ok(shards) => Ok(Some(shards)),
-            Err(Mistake::Wrong(why)) => Err(Refusal::unexplained(format!(
+            Err(RuleMistake::Wrong(why)) => Err(Refusal::unexplained(format!(
                 "invalid shard selector: {why}"
             ))),
-            Err(Mistake::Lacking(what)) => {
+            Err(RuleMistake::Lacking(what)) => {
                 Err(Refusal::not_served(format!("a shard selector with {what}")))
             }
         }
@@ -96,22 +96,22 @@ fn hash(text: &str) -> u64 {
     })
 }
 
-fn read(text: &str) -> Result<Shards, Mistake> {
+fn read(text: &str) -> Result<Shards, RuleMistake> {
     if text.is_empty() {
         let why = "empty shard selector is not allowed; omit the parameter for unfiltered lists";
-        return Err(Mistake::Wrong(why.to_owned()));
+        return Err(RuleMistake::Wrong(why.to_owned()));
     }
     let parsed = parse_plain(text).map_err(|mistake| match mistake {
-        Mistake::Wrong(why) => Mistake::Wrong(format!("CEL parse error: {why}")),
-        lacking @ Mistake::Lacking(_) => lacking,
+        RuleMistake::Wrong(why) => RuleMistake::Wrong(format!("CEL parse error: {why}")),
+        lacking @ RuleMistake::Lacking(_) => lacking,
     })?;
     let mut found = Vec::new();
-    collect(&parsed, &mut found).map_err(Mistake::Wrong)?;
+    collect(&parsed, &mut found).map_err(RuleMistake::Wrong)?;
     let field = found.first().map_or(Field::Uid, |(field, _)| *field);
     if let Some((other, _)) = found.iter().find(|(other, _)| *other != field) {
         let why =
             format!("all shard ranges must use the same field, got \"{field}\" and \"{other}\"");
-        return Err(Mistake::Wrong(why));
+        return Err(RuleMistake::Wrong(why));
     }
     let ranges = found.into_iter().map(|(_, range)| range).collect();
     Ok(Shards { field, ranges })

@@ -13,10 +13,10 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::api::{
     builtin,
     clock::Clock,
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     object,
     refusal::Refusal,
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// The number of changes of a kind that are replayed to watches that start in the past.
@@ -28,20 +28,20 @@ pub(crate) struct Store {
     version: u64,
     uids: u64,
     /// Each kind with its versions, the storage version first.
-    kinds: BTreeMap<KindId, Vec<Arc<Kind>>>,
+    kinds: BTreeMap<KindId, Vec<Arc<ServedKind>>>,
     collections: BTreeMap<KindId, Collection>,
     /// The objects with an owner reference, by the owner's uid.
-    dependents: BTreeMap<String, BTreeSet<Place>>,
-    alive: BTreeMap<String, Place>,
+    dependents: BTreeMap<String, BTreeSet<StorePlace>>,
+    alive: BTreeMap<String, StorePlace>,
     /// The changes of kinds that were removed.
-    retired: Vec<(KindId, VecDeque<Arc<Change>>)>,
+    retired: Vec<(KindId, VecDeque<Arc<StoreChange>>)>,
     /// Whether to keep changes that no watch can ask for any more.
     keeps_all: bool,
 }
 
 /// The kind and the key of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct StorePlace {
     pub(crate) kind: KindId,
     pub(crate) key: Key,
 }
@@ -55,28 +55,28 @@ pub(crate) struct Key {
 
 #[derive(Debug, Default)]
 struct Collection {
-    objects: BTreeMap<Key, Arc<Stored>>,
+    objects: BTreeMap<Key, Arc<StoredObject>>,
     /// The objects that were written differently from how they are shown: with more or fewer fields.
     hiding: BTreeSet<Key>,
-    history: VecDeque<Arc<Change>>,
+    history: VecDeque<Arc<StoreChange>>,
     /// No client gets changes up to this version: for clients they are compacted.
     forgotten: u64,
     /// No watch gets changes up to this version, because the kind was served anew since.
     begun: u64,
     /// Changes up to this version are not kept.
     dropped: u64,
-    watchers: Vec<mpsc::UnboundedSender<Arc<Change>>>,
+    watchers: Vec<mpsc::UnboundedSender<Arc<StoreChange>>>,
 }
 
 /// One committed change.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoreChange {
     pub(crate) version: u64,
     pub(crate) key: Key,
     /// The object before the change, if it existed.
-    pub(crate) previous: Option<Arc<Stored>>,
+    pub(crate) previous: Option<Arc<StoredObject>>,
     /// The object after the change; for a removal, its last state under the removal's version.
-    pub(crate) object: Arc<Stored>,
+    pub(crate) object: Arc<StoredObject>,
     pub(crate) removed: bool,
     /// The time of the commit.
     pub(crate) made: Instant,
@@ -85,8 +85,8 @@ pub(crate) struct Change {
 /// The changes for a watch: those to be replayed, and those to come.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    pub(crate) backlog: VecDeque<Arc<Change>>,
-    pub(crate) coming: mpsc::UnboundedReceiver<Arc<Change>>,
+    pub(crate) backlog: VecDeque<Arc<StoreChange>>,
+    pub(crate) coming: mpsc::UnboundedReceiver<Arc<StoreChange>>,
 }
 
 impl Key {
@@ -100,7 +100,7 @@ impl Key {
 
 impl Collection {
     /// Returns the kept changes after a version.
-    fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
+    fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<StoreChange>> {
         let first = self
             .history
             .partition_point(|change| change.version <= version);
@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// Returns all changes that are kept, in order.
-    pub(crate) fn changes(&self) -> Vec<(KindId, Arc<Change>)> {
+    pub(crate) fn changes(&self) -> Vec<(KindId, Arc<StoreChange>)> {
         let alive = self.collections.iter();
         let alive = alive.map(|(id, collection)| (id, &collection.history));
         let retired = self.retired.iter().map(|(id, history)| (id, history));
@@ -213,24 +213,24 @@ impl Store {
     }
 
     /// Returns all kinds in all served versions.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
         let kinds = self.kinds.values().flatten();
         kinds.filter(|kind| kind.is_served)
     }
 
     /// Returns a kind in its storage version.
-    pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<Kind>> {
+    pub(crate) fn kind(&self, id: &KindId) -> Option<&Arc<ServedKind>> {
         self.kinds.get(id)?.first()
     }
 
     /// Returns a kind in a version, if it is served.
-    pub(crate) fn served(&self, id: &KindId, version: &str) -> Option<&Arc<Kind>> {
+    pub(crate) fn served(&self, id: &KindId, version: &str) -> Option<&Arc<ServedKind>> {
         let mut versions = self.kinds.get(id)?.iter();
         versions.find(|kind| kind.is_served && kind.version == version)
     }
 
     /// Adds or replaces a kind, given its versions with the storage version first.
-    pub(crate) fn add_kind(&mut self, versions: Vec<Arc<Kind>>) {
+    pub(crate) fn add_kind(&mut self, versions: Vec<Arc<ServedKind>>) {
         let Some(kind) = versions.first() else {
             return;
         };
@@ -246,7 +246,7 @@ impl Store {
     }
 
     /// Serves a kind anew: its watches end, and no watch can start from an earlier version.
-    pub(crate) fn serve_anew(&mut self, versions: Vec<Arc<Kind>>) {
+    pub(crate) fn serve_anew(&mut self, versions: Vec<Arc<ServedKind>>) {
         let id = versions.first().map(|kind| kind.id());
         self.add_kind(versions);
         if let Some(collection) = id.and_then(|id| self.collections.get_mut(&id)) {
@@ -265,11 +265,11 @@ impl Store {
         }
     }
 
-    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<Stored>> {
+    pub(crate) fn get(&self, id: &KindId, key: &Key) -> Option<&Arc<StoredObject>> {
         self.collections.get(id)?.objects.get(key)
     }
 
-    pub(crate) fn at(&self, place: &Place) -> Option<&Arc<Stored>> {
+    pub(crate) fn at(&self, place: &StorePlace) -> Option<&Arc<StoredObject>> {
         self.get(&place.kind, &place.key)
     }
 
@@ -278,7 +278,7 @@ impl Store {
         &'a self,
         id: &KindId,
         namespace: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<StoredObject>)> {
         let first = Key {
             namespace: namespace.unwrap_or_default().to_owned(),
             name: String::new(),
@@ -291,7 +291,7 @@ impl Store {
     }
 
     /// Returns all objects of a namespace.
-    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Place> {
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<StorePlace> {
         self.kinds
             .values()
             .filter_map(|versions| versions.first())
@@ -299,7 +299,7 @@ impl Store {
             .flat_map(|kind| {
                 let id = kind.id();
                 self.list(&id, Some(namespace))
-                    .map(|(key, _)| Place {
+                    .map(|(key, _)| StorePlace {
                         kind: kind.id(),
                         key: key.clone(),
                     })
@@ -316,7 +316,7 @@ impl Store {
         &self,
         id: &KindId,
         version: u64,
-    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
+    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
         match self.collections.get(id) {
             Some(collection) if version < collection.forgotten => Err(Refusal::expired(
                 "The provided continue parameter is too old to display a consistent list result.",
@@ -333,7 +333,7 @@ impl Store {
         &self,
         id: &KindId,
         version: u64,
-    ) -> Result<BTreeMap<Key, Arc<Stored>>, Refusal> {
+    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(BTreeMap::new());
         };
@@ -357,7 +357,7 @@ impl Store {
         id: &KindId,
         key: &Key,
         version: u64,
-    ) -> Result<Option<&Arc<Stored>>, Refusal> {
+    ) -> Result<Option<&Arc<StoredObject>>, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(None);
         };
@@ -370,12 +370,12 @@ impl Store {
     }
 
     /// Writes an object under a new version.
-    pub(crate) fn put(&mut self, id: &KindId, object: &mut Value) -> Arc<Stored> {
+    pub(crate) fn put(&mut self, id: &KindId, object: &mut Value) -> Arc<StoredObject> {
         self.version += 1;
         object::set_version(object, self.version);
         let key = Key::of(object);
-        let object = Arc::new(Stored::new(object));
-        let place = Place {
+        let object = Arc::new(StoredObject::new(object));
+        let place = StorePlace {
             kind: id.clone(),
             key: key.clone(),
         };
@@ -410,7 +410,7 @@ impl Store {
     pub(crate) fn reread(&mut self, id: &KindId, object: &Value) {
         if let Some(collection) = self.collections.get_mut(id) {
             let key = Key::of(object);
-            let shown = Arc::new(Stored::new(object));
+            let shown = Arc::new(StoredObject::new(object));
             let was = collection.objects.insert(key.clone(), Arc::clone(&shown));
             if was.is_none_or(|was| was.json() != shown.json()) {
                 collection.hiding.insert(key);
@@ -419,12 +419,12 @@ impl Store {
     }
 
     /// Removes an object; takes its last state and returns it under a new version.
-    pub(crate) fn remove(&mut self, id: &KindId, last: &mut Value) -> Arc<Stored> {
+    pub(crate) fn remove(&mut self, id: &KindId, last: &mut Value) -> Arc<StoredObject> {
         self.version += 1;
         object::set_version(last, self.version);
         let key = Key::of(last);
-        let last = Arc::new(Stored::new(last));
-        let place = Place {
+        let last = Arc::new(StoredObject::new(last));
+        let place = StorePlace {
             kind: id.clone(),
             key: key.clone(),
         };
@@ -440,7 +440,7 @@ impl Store {
         last
     }
 
-    fn unlink(&mut self, place: &Place, object: &Stored) {
+    fn unlink(&mut self, place: &StorePlace, object: &StoredObject) {
         for uid in object.owners() {
             if let Some(places) = self.dependents.get_mut(uid) {
                 places.remove(place);
@@ -455,11 +455,11 @@ impl Store {
         &mut self,
         id: &KindId,
         key: Key,
-        previous: Option<Arc<Stored>>,
-        object: Arc<Stored>,
+        previous: Option<Arc<StoredObject>>,
+        object: Arc<StoredObject>,
         removed: bool,
     ) {
-        let change = Arc::new(Change {
+        let change = Arc::new(StoreChange {
             version: self.version,
             key,
             previous,
@@ -572,12 +572,12 @@ impl Store {
         self.alive.contains_key(uid)
     }
 
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Place> {
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&StorePlace> {
         self.alive.get(uid)
     }
 
     /// Returns the objects that have this uid as an owner.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<StorePlace> {
         self.dependents
             .get(uid)
             .map(|places| places.iter().cloned().collect())

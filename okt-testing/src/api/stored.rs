@@ -10,7 +10,7 @@ use crate::api::object;
 
 /// One version of an object; it never changes.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredObject {
     json: Bytes,
     uid: Box<str>,
     /// The uids of its owners.
@@ -19,7 +19,7 @@ pub(crate) struct Stored {
     deleting: bool,
 }
 
-impl Stored {
+impl StoredObject {
     pub(crate) fn new(object: &Value) -> Self {
         // Enough for most objects, to avoid growing step by step.
         let mut json = Vec::with_capacity(2048);
@@ -69,7 +69,7 @@ impl Stored {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Stored;
+    use super::StoredObject;
 
     #[test]
     fn read_returns_what_was_written() {
@@ -79,6 +79,6 @@ mod tests {
         let text = object.to_string();
         let parsed: Value = serde_json::from_str(&text).expect("the text is JSON");
         assert_eq!(parsed, object);
-        assert_eq!(Stored::new(&object).read(), object);
+        assert_eq!(StoredObject::new(&object).read(), object);
     }
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Number, Value, json};
 
 pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
-pub(crate) use self::jsonpath::Fault;
+pub(crate) use self::jsonpath::PathFault;
 use self::jsonpath::JsonPath;
 use crate::api::object;
 
@@ -27,11 +27,11 @@ pub(crate) struct Column {
     description: String,
     /// A column with a value other than 0 appears only with `-o wide`.
     priority: i64,
-    source: Source,
+    source: ColumnSource,
 }
 
 /// The source of a column's cells.
-enum Source {
+enum ColumnSource {
     Path(JsonPath),
     /// A cell that a built-in kind computes at a given time.
     Computed(Box<Cell>),
@@ -40,7 +40,7 @@ enum Source {
 /// Computes the cell of an object at a time.
 type Cell = dyn Fn(&Value, Timestamp) -> Value + Send + Sync;
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ColumnSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
@@ -69,10 +69,10 @@ impl Column {
     /// A column of a built-in kind.
     pub(crate) fn plain(name: &str, path: &str) -> Self {
         let path = JsonPath::parse(path).expect("the paths of built-in kinds are simple");
-        Self::new(name, Source::Path(path))
+        Self::new(name, ColumnSource::Path(path))
     }
 
-    fn new(name: &str, source: Source) -> Self {
+    fn new(name: &str, source: ColumnSource) -> Self {
         Self {
             name: name.to_owned(),
             kind: "string".to_owned(),
@@ -95,7 +95,7 @@ impl Column {
         name: &str,
         cell: impl Fn(&Value, Timestamp) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, Source::Computed(Box::new(cell)))
+        Self::new(name, ColumnSource::Computed(Box::new(cell)))
     }
 
     /// Returns the column, shown only with `-o wide`.
@@ -110,7 +110,7 @@ impl Column {
     ///
     /// # Errors
     /// Its path is invalid or not supported.
-    pub(crate) fn read(raw: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read(raw: &Value) -> Result<Self, PathFault> {
         let text = |key| object::text(raw, &[key]).to_owned();
         let path = text("jsonPath");
         let description = match text("description") {
@@ -125,7 +125,7 @@ impl Column {
             format: text("format"),
             description,
             priority: raw.get("priority").and_then(Value::as_i64).unwrap_or(0),
-            source: Source::Path(JsonPath::parse(&path)?),
+            source: ColumnSource::Path(JsonPath::parse(&path)?),
         })
     }
 
@@ -147,8 +147,8 @@ impl Column {
 
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         let path = match &self.source {
-            Source::Path(path) => path,
-            Source::Computed(cell) => return cell(object, now),
+            ColumnSource::Path(path) => path,
+            ColumnSource::Computed(cell) => return cell(object, now),
         };
         let Some(found) = path.first(object) else {
             return Value::Null;

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::api::{
     faults::EventKind,
     kind::KindId,
-    store::{Change, Store},
-    stored::Stored,
+    store::{StoreChange, Store},
+    stored::StoredObject,
 };
 
 /// A state that an object was in.
@@ -30,7 +30,7 @@ pub struct Version {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    stored: Arc<Stored>,
+    stored: Arc<StoredObject>,
 }
 
 /// Every state that every object was in, in the order of the commits.
@@ -171,7 +171,7 @@ impl Version {
         self.stored.read()
     }
 
-    fn of(id: KindId, change: &Change) -> Self {
+    fn of(id: KindId, change: &StoreChange) -> Self {
         Self {
             version: change.version,
             at: change.made,

@@ -18,7 +18,7 @@ use self::{
     bookmark::next_bookmark,
     lens::Lens,
     pending::{Pending, go_ahead, time_or_never},
-    seen::{Seen, error},
+    seen::{SeenChange, error},
 };
 use crate::api::{
     body::cut_off,
@@ -27,7 +27,7 @@ use crate::api::{
     refusal::Refusal,
     replica_view::ReplicaView,
     state::Shared,
-    store::{Change, Feed},
+    store::{StoreChange, Feed},
     versions::EventRecord,
 };
 
@@ -45,9 +45,9 @@ pub(crate) struct Watch {
     lens: Lens,
     feed: Feed,
     /// The next change, which the replica does not see yet.
-    next: Option<Arc<Change>>,
+    next: Option<Arc<StoreChange>>,
     /// Events that the replica saw and that are to be sent, in order.
-    inbox: VecDeque<Seen>,
+    inbox: VecDeque<SeenChange>,
     /// The event that blocks all others.
     pending: Option<Pending>,
     out: VecDeque<Out>,
@@ -137,7 +137,7 @@ impl Watch {
         self.merge_pending();
     }
 
-    fn send(&mut self, seen: &Seen, change: Option<EventFault>) {
+    fn send(&mut self, seen: &SeenChange, change: Option<EventFault>) {
         self.told = self.told.max(seen.version);
         let sent = match change {
             None
@@ -168,7 +168,7 @@ impl Watch {
         }
     }
 
-    fn record(&self, seen: &Seen) {
+    fn record(&self, seen: &SeenChange) {
         let Audience {
             shared,
             replica_view,
@@ -214,12 +214,12 @@ impl Watch {
 enum Arrival {
     /// The replica sees the next change.
     Seen,
-    Came(Arc<Change>),
+    Came(Arc<StoreChange>),
     Closed,
 }
 
 async fn next_change(
-    in_hand: Option<&Arc<Change>>,
+    in_hand: Option<&Arc<StoreChange>>,
     feed: &mut Feed,
     replica_view: &ReplicaView,
 ) -> Arrival {

@@ -27,11 +27,11 @@ use crate::api::{
     apply::{self, Scene},
     builtin,
     convert::current,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// The number of bytes of `generateName` that a generated name begins with.
@@ -39,9 +39,9 @@ const GENERATED_START: usize = 58;
 
 /// The result of a write.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenObject {
     pub(crate) name: String,
-    pub(crate) object: Arc<Stored>,
+    pub(crate) object: Arc<StoredObject>,
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn create(
     params: &WriteParams,
     namespace: &str,
     mut body: Value,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
     check_namespace(kind, namespace, &body).map_err(|refusal| warn(params, &body, refusal))?;
     place(kind, namespace, &mut body);
@@ -78,7 +78,7 @@ pub(crate) fn create(
     );
     let name = object::name(&body).to_owned();
     let object = finish_create(store, params, body).map_err(|refusal| refusal.warned(&warnings))?;
-    Ok(Written {
+    Ok(WrittenObject {
         name,
         object,
         created: true,
@@ -92,7 +92,7 @@ pub(crate) fn replace(
     params: &WriteParams,
     key: &Key,
     mut body: Value,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
     check_address(kind, key, &body).map_err(|refusal| warn(params, &body, refusal))?;
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
@@ -117,7 +117,7 @@ pub(crate) fn replace(
         .check_uid(kind, params.dry_run, &old)
         .map_err(|refusal| warn(params, &body, refusal))?;
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
-        let cause = Cause::invalid(
+        let cause = RefusalCause::invalid(
             "metadata.resourceVersion",
             &0.into(),
             "must be specified for an update",
@@ -142,7 +142,7 @@ pub(crate) fn update(
     params: &WriteParams,
     old: &Value,
     mut new: Value,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
     let warnings = match params.subresource {
         // A write through the scale has no body of the kind to clean.
@@ -169,7 +169,7 @@ pub(crate) fn update(
     let warned = |refusal: Refusal| refusal.warned(&warnings);
     let outcome = finish_update(params, old, &mut new, rewritten).map_err(warned)?;
     let object = commit_update(store, params, old, &mut new, outcome).map_err(warned)?;
-    Ok(Written {
+    Ok(WrittenObject {
         name: object::name(old).to_owned(),
         object,
         created: false,
@@ -191,7 +191,7 @@ fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
     Err(Refusal::invalid(kind.subject(name), &causes))
 }
 
-fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
+fn scene<'a>(kind: &'a ServedKind, api_version: &'a str, now: &'a str) -> Scene<'a> {
     Scene {
         schema: &kind.schema,
         api_version,
@@ -204,13 +204,13 @@ fn scene<'a>(kind: &'a Kind, api_version: &'a str, now: &'a str) -> Scene<'a> {
 }
 
 /// Sets the namespace of an object to that of the path.
-fn place(kind: &Kind, namespace: &str, object: &mut Value) {
+fn place(kind: &ServedKind, namespace: &str, object: &mut Value) {
     let namespace = kind.namespaced.then(|| namespace.into());
     object::set(object::metadata(object), "namespace", namespace);
 }
 
 /// Checks that the name and the namespace of an object, if set, match the path.
-pub(crate) fn check_address(kind: &Kind, key: &Key, object: &Value) -> Result<(), Refusal> {
+pub(crate) fn check_address(kind: &ServedKind, key: &Key, object: &Value) -> Result<(), Refusal> {
     check_namespace(kind, &key.namespace, object)?;
     let name = object::name(object);
     if name.is_empty() || name == key.name {
@@ -222,7 +222,7 @@ pub(crate) fn check_address(kind: &Kind, key: &Key, object: &Value) -> Result<()
     )))
 }
 
-fn check_namespace(kind: &Kind, namespace: &str, object: &Value) -> Result<(), Refusal> {
+fn check_namespace(kind: &ServedKind, namespace: &str, object: &Value) -> Result<(), Refusal> {
     let given = object::namespace(object);
     if !given.is_empty() && given != namespace && kind.namespaced {
         return Err(Refusal::bad_request(
@@ -233,7 +233,7 @@ fn check_namespace(kind: &Kind, namespace: &str, object: &Value) -> Result<(), R
 }
 
 /// Resets the fields that this endpoint does not write.
-fn isolate(kind: &Kind, subresource: Subresource, old: &Value, new: &mut Value) {
+fn isolate(kind: &ServedKind, subresource: Subresource, old: &Value, new: &mut Value) {
     match subresource {
         Subresource::None if kind.has_status => {
             let status = old.get("status").cloned();

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::{
     claim::{Failure, Outcome},
-    reply::Reply,
+    reply::RawReply,
     world::World,
 };
 
 const JSON: &str = "application/json";
 
-async fn post(world: &World, body: impl Into<Vec<u8>>) -> Result<Reply, Failure> {
+async fn post(world: &World, body: impl Into<Vec<u8>>) -> Result<RawReply, Failure> {
     let headers = [("content-type", JSON)];
     world.send("POST", &world.path(), &headers, body).await
 }
@@ -196,7 +196,7 @@ async fn a_body_may_be_yaml(world: &World) -> Outcome {
 }
 
 /// Posts a widget with an undeclared field.
-async fn post_unknown(world: &World, validation: &str) -> Result<Reply, Failure> {
+async fn post_unknown(world: &World, validation: &str) -> Result<RawReply, Failure> {
     let path = format!("{}?fieldValidation={validation}", world.path());
     let object = json!({
         "apiVersion": world.api_version(),

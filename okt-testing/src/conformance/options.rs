@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, Outcome},
-    reply::Reply,
+    reply::RawReply,
     world::World,
 };
 
 /// Deletes the widget `a`; `query` is empty or begins with a question mark.
-async fn delete(world: &World, query: &str, body: &str) -> Result<Reply, Failure> {
+async fn delete(world: &World, query: &str, body: &str) -> Result<RawReply, Failure> {
     let path = format!("{}/a{query}", world.path());
     let headers = [("content-type", "application/json")];
     let headers = if body.is_empty() { &[] } else { &headers[..] };
@@ -166,7 +166,7 @@ async fn an_empty_precondition_is_one(world: &World) -> Outcome {
 }
 
 /// Creates a widget with a finalizer and deletes it.
-async fn held(world: &World, query: &str, body: &str) -> Result<Reply, Failure> {
+async fn held(world: &World, query: &str, body: &str) -> Result<RawReply, Failure> {
     let mut object = world.widget("a", json!({}));
     object.metadata.finalizers = Some(vec!["okt.dev/a".to_owned()]);
     world

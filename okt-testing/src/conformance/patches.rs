@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     claim::{Failure, Outcome, refusal},
-    reply::Reply,
+    reply::RawReply,
     world::{World, version},
 };
 
@@ -256,7 +256,7 @@ async fn a_patch_of_an_unknown_media_type_is_415(world: &World) -> Outcome {
 }
 
 /// Patches the widget `a`.
-async fn patch(world: &World, media: &str, body: impl Into<Vec<u8>>) -> Result<Reply, Failure> {
+async fn patch(world: &World, media: &str, body: impl Into<Vec<u8>>) -> Result<RawReply, Failure> {
     let path = format!("{}/a?fieldManager=m", world.path());
     let headers = [("content-type", media)];
     world.send("PATCH", &path, &headers, body).await

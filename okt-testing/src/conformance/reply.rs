@@ -9,13 +9,13 @@ use super::claim::{Failure, Given};
 
 /// A response of any status.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct RawReply {
     pub(super) code: u16,
     headers: http::HeaderMap,
     body: Bytes,
 }
 
-impl Reply {
+impl RawReply {
     pub(super) async fn read(answer: http::Response<Body>) -> Result<Self, Failure> {
         let (head, body) = answer.into_parts();
         Ok(Self {

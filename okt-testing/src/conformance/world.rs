@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     claim::{Failure, Given, eventually},
-    reply::Reply,
+    reply::RawReply,
 };
 
 /// The label of the namespaces and CRDs of a suite.
@@ -175,13 +175,13 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<RawReply, Failure> {
         let mut request = http::Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let answer = self.client.send(request.body(body.into().into())?).await?;
-        Reply::read(answer).await
+        RawReply::read(answer).await
     }
 
     /// Sends a raw request and reads the response as kube does.

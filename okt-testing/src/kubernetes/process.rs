@@ -25,26 +25,26 @@ const POLL: Duration = Duration::from_millis(5);
 /// The processes of a server; dropped in this order, because each needs the next.
 #[derive(Debug)]
 pub(super) struct Processes {
-    pub(super) controllers: Option<Process>,
+    pub(super) controllers: Option<ServerProcess>,
     /// The server, then its database; empty for a server that runs elsewhere.
-    servers: Vec<Process>,
+    servers: Vec<ServerProcess>,
     /// Removes the directory, also if the server was killed.
-    guard: Process,
+    guard: ServerProcess,
 }
 
 impl Processes {
     /// Creates the processes for servers that keep their files in this directory.
-    pub(super) fn new(servers: Vec<Process>, directory: &Path) -> io::Result<Self> {
+    pub(super) fn new(servers: Vec<ServerProcess>, directory: &Path) -> io::Result<Self> {
         Ok(Self {
             controllers: None,
             servers,
-            guard: Process::guard(directory)?,
+            guard: ServerProcess::guard(directory)?,
         })
     }
 
     /// Fails if a process has ended.
     pub(super) fn check(&mut self) -> Result<(), KubernetesError> {
-        self.all().try_for_each(Process::check)
+        self.all().try_for_each(ServerProcess::check)
     }
 
     /// Returns the last lines of output of all processes.
@@ -60,7 +60,7 @@ impl Processes {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
         }
-        Ok(self.servers.iter_mut().try_for_each(Process::kill)?)
+        Ok(self.servers.iter_mut().try_for_each(ServerProcess::kill)?)
     }
 
     /// Restarts the killed server and its database.
@@ -68,10 +68,10 @@ impl Processes {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
         }
-        Ok(self.servers.iter_mut().try_for_each(Process::restart)?)
+        Ok(self.servers.iter_mut().try_for_each(ServerProcess::restart)?)
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Process> {
+    fn all(&mut self) -> impl Iterator<Item = &mut ServerProcess> {
         let servers = self.controllers.iter_mut().chain(&mut self.servers);
         servers.chain([&mut self.guard])
     }
@@ -80,16 +80,16 @@ impl Processes {
 /// A program that ends when its standard input is closed. The system closes it when this process
 /// dies, so the program does not outlive it.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     name: &'static str,
     /// The command, for a restart after a kill.
     command: Command,
-    run: Run,
+    run: ServerRun,
 }
 
 /// A running program.
 #[derive(Debug)]
-struct Run {
+struct ServerRun {
     child: Child,
     input: Option<ChildStdin>,
     log: Arc<Mutex<VecDeque<String>>>,
@@ -97,14 +97,14 @@ struct Run {
     readers: Vec<JoinHandle<()>>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a program that ends when its standard input is closed.
     pub(super) fn start(name: &'static str, mut command: Command) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let run = Run::of(&mut command)?;
+        let run = ServerRun::of(&mut command)?;
         Ok(Self { name, command, run })
     }
 
@@ -138,7 +138,7 @@ impl Process {
 
     /// Restarts a killed program.
     pub(super) fn restart(&mut self) -> io::Result<()> {
-        self.run = Run::of(&mut self.command)?;
+        self.run = ServerRun::of(&mut self.command)?;
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Process {
     }
 }
 
-impl Run {
+impl ServerRun {
     fn of(command: &mut Command) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let log = Arc::default();
@@ -217,7 +217,7 @@ impl Run {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
             tracing::warn!(%error, program = self.name, "cannot end a program");
@@ -277,7 +277,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use super::{POLL, Process};
+    use super::{POLL, ServerProcess};
 
     const LIMIT: Duration = Duration::from_mins(10);
 
@@ -314,7 +314,7 @@ mod tests {
     fn a_program_under_a_shell_is_killed_and_restarted() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("pids");
-        let mut process = Process::start_watched("a sleeper", &sleeper(&file)).unwrap();
+        let mut process = ServerProcess::start_watched("a sleeper", &sleeper(&file)).unwrap();
         for number in 0..2 {
             let pid = started(&file, number);
             assert!(runs(&pid));

@@ -20,9 +20,9 @@ use serde_json::json;
 
 use super::{
     Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build,
-    process::{Process, Processes},
+    process::{ServerProcess, Processes},
     say,
-    source::{self, Source, on_path},
+    source::{self, ServerSource, on_path},
 };
 
 /// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
@@ -97,9 +97,9 @@ impl KubernetesOptions {
             say(&notice);
         }
         match source? {
-            Source::Given { kubeconfig } => given(*kubeconfig, &self).await,
-            Source::Assets { directory } => assets(&directory, &self).await,
-            Source::Go { go, cache } => {
+            ServerSource::Given { kubeconfig } => given(*kubeconfig, &self).await,
+            ServerSource::Assets { directory } => assets(&directory, &self).await,
+            ServerSource::Go { go, cache } => {
                 let building = tokio::task::spawn_blocking(move || build::program(&go, &cache));
                 let built = building.await.map_err(io::Error::other)??;
                 program(&built, &self).await
@@ -163,7 +163,7 @@ async fn program(
         .args(["server", "--dir"])
         .arg(directory.path())
         .args(options.flag());
-    let server = Process::start("kubernetes server", command)?;
+    let server = ServerProcess::start("kubernetes server", command)?;
     let mut processes = Processes::new(vec![server], directory.path())?;
     until(
         "the server did not choose a port",
@@ -182,7 +182,7 @@ async fn program(
         .arg(&kubernetes.kubeconfig);
     control(
         &mut kubernetes,
-        Process::start("kubernetes controllers", command)?,
+        ServerProcess::start("kubernetes controllers", command)?,
     )
     .await?;
     Ok(kubernetes)
@@ -212,7 +212,7 @@ async fn assets(assets: &Path, options: &KubernetesOptions) -> Result<Kubernetes
                 "--leader-elect=false",
                 "--secure-port=0",
             ]);
-        let process = Process::start_watched("kube-controller-manager", &command)?;
+        let process = ServerProcess::start_watched("kube-controller-manager", &command)?;
         control(&mut kubernetes, process).await?;
     }
     Ok(kubernetes)
@@ -267,8 +267,8 @@ async fn start_assets(
     ]);
     server.args(options.flag());
     let servers = vec![
-        Process::start_watched("kube-apiserver", &server)?,
-        Process::start_watched("etcd", &etcd)?,
+        ServerProcess::start_watched("kube-apiserver", &server)?,
+        ServerProcess::start_watched("etcd", &etcd)?,
     ];
     let mut processes = Processes::new(servers, own)?;
     let certificate = certificates.join("apiserver.crt");
@@ -347,7 +347,7 @@ async fn is_ready(client: &Client) -> bool {
 }
 
 /// Adds the controllers, and waits until they delete an object whose owner does not exist.
-async fn control(kubernetes: &mut Kubernetes, process: Process) -> Result<(), KubernetesError> {
+async fn control(kubernetes: &mut Kubernetes, process: ServerProcess) -> Result<(), KubernetesError> {
     kubernetes.processes.controllers = Some(process);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let client = Client::try_from(kubernetes.config.clone())?;

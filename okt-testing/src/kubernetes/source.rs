@@ -44,7 +44,7 @@ pub(super) struct Environment {
 }
 
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum ServerSource {
     /// A running cluster; the kubeconfig's current context is the one to use.
     Given { kubeconfig: Box<Kubeconfig> },
     /// A directory with `kube-apiserver` and `etcd`.
@@ -75,7 +75,7 @@ impl Environment {
 pub(super) fn choose(
     environment: &Environment,
     notice: &mut Option<String>,
-) -> Result<Source, KubernetesError> {
+) -> Result<ServerSource, KubernetesError> {
     match &environment.kubeconfig {
         None => {}
         Some(Err(error)) => *notice = Some(format!("KUBECONFIG is left alone: {error}")),
@@ -85,18 +85,18 @@ pub(super) fn choose(
                 let sentence = format!("tests run against the context {context:?} of KUBECONFIG");
                 *notice = Some(sentence);
                 let kubeconfig = Box::new(kubeconfig);
-                return Ok(Source::Given { kubeconfig });
+                return Ok(ServerSource::Given { kubeconfig });
             }
             Err(reason) => *notice = Some(format!("KUBECONFIG is left alone: {reason}")),
         },
     }
     if let Some(directory) = &environment.assets {
         let directory = directory.clone();
-        return Ok(Source::Assets { directory });
+        return Ok(ServerSource::Assets { directory });
     }
     if let (Some(go), Some(cache)) = (&environment.go, &environment.cache) {
         let (go, cache) = (go.clone(), cache.clone());
-        return Ok(Source::Go { go, cache });
+        return Ok(ServerSource::Go { go, cache });
     }
     Err(KubernetesError::Missing)
 }
@@ -175,7 +175,7 @@ fn set(name: &str) -> Option<OsString> {
 mod tests {
     use kube::config::Kubeconfig;
 
-    use super::{Environment, Source, choose, is_loopback};
+    use super::{Environment, ServerSource, choose, is_loopback};
     use crate::KubernetesError;
 
     fn kubeconfig(context: &str, cluster: &str) -> Kubeconfig {
@@ -186,7 +186,7 @@ mod tests {
         Kubeconfig::from_yaml(&text).expect("a kubeconfig")
     }
 
-    fn chosen(environment: &Environment) -> (Result<Source, KubernetesError>, Option<String>) {
+    fn chosen(environment: &Environment) -> (Result<ServerSource, KubernetesError>, Option<String>) {
         let mut notice = None;
         let source = choose(environment, &mut notice);
         (source, notice)
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn a_local_cluster_is_used() {
         let (source, notice) = chosen(&environment("kind-dev", "https://127.0.0.1:6443"));
-        assert!(matches!(source, Ok(Source::Given { .. })));
+        assert!(matches!(source, Ok(ServerSource::Given { .. })));
         assert!(notice.unwrap().contains("\"kind-dev\""));
     }
 
     #[test]
     fn a_remote_cluster_is_not_used_and_a_notice_says_so() {
         let (source, notice) = chosen(&environment("dev", "https://prod.example.com"));
-        assert!(matches!(source, Ok(Source::Assets { .. })));
+        assert!(matches!(source, Ok(ServerSource::Assets { .. })));
         let notice = notice.unwrap();
         assert!(notice.contains("https://prod.example.com"), "{notice}");
         assert!(notice.contains("OKT_TEST_CONTEXT=dev"), "{notice}");
@@ -223,12 +223,12 @@ mod tests {
     fn a_tunnel_or_proxy_to_a_remote_cluster_is_not_used() {
         let tunnel = environment("prod", "https://127.0.0.1:6443");
         let (source, _) = chosen(&tunnel);
-        assert!(matches!(source, Ok(Source::Assets { .. })));
+        assert!(matches!(source, Ok(ServerSource::Assets { .. })));
         let mut proxied = environment("kind-dev", "");
         let cluster = "server: 'https://127.0.0.1:6443', proxy-url: 'http://10.0.0.1:80'";
         proxied.kubeconfig = Some(Ok(kubeconfig("kind-dev", cluster)));
         let (source, _) = chosen(&proxied);
-        assert!(matches!(source, Ok(Source::Assets { .. })));
+        assert!(matches!(source, Ok(ServerSource::Assets { .. })));
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let mut environment = environment("dev", "https://prod.example.com");
         environment.context = Some("dev".to_owned());
         let (source, _) = chosen(&environment);
-        assert!(matches!(source, Ok(Source::Given { .. })));
+        assert!(matches!(source, Ok(ServerSource::Given { .. })));
     }
 
     #[test]
@@ -252,11 +252,11 @@ mod tests {
         let mut environment = environment("dev", "");
         environment.kubeconfig = None;
         let (source, notice) = chosen(&environment);
-        assert!(matches!(source, Ok(Source::Assets { .. })));
+        assert!(matches!(source, Ok(ServerSource::Assets { .. })));
         assert_eq!(notice, None);
         environment.assets = None;
         let (source, _) = chosen(&environment);
-        assert!(matches!(source, Ok(Source::Go { .. })));
+        assert!(matches!(source, Ok(ServerSource::Go { .. })));
         environment.go = None;
         assert!(chosen(&environment).0.unwrap_err().is_missing());
     }

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::{
     Rehearsal,
-    plan::Plan,
+    plan::RehearsalPlan,
     rules::Rules,
-    stage::{Ended, OPERATOR, shown},
+    stage::{EndedRun, OPERATOR, shown},
 };
 use crate::api::object;
 use crate::{EventKind, Verb};
@@ -22,9 +22,9 @@ const LATE: std::time::Duration = std::time::Duration::from_mins(2);
 /// Checks a run and adds the broken rules to those that are known already.
 pub(super) fn judge<A: Application + Clone>(
     rehearsal: &Rehearsal<A>,
-    mut ended: Ended,
-    undisturbed: Option<&Ended>,
-) -> Ended {
+    mut ended: EndedRun,
+    undisturbed: Option<&EndedRun>,
+) -> EndedRun {
     let mut broken = Vec::new();
     if ended.broken.is_empty()
         && let Some(undisturbed) = undisturbed
@@ -46,8 +46,8 @@ pub(super) fn judge<A: Application + Clone>(
 
 /// Checks that after each step the object is where it was in the undisturbed run.
 fn same_end<A: Application + Clone>(
-    ended: &Ended,
-    undisturbed: &Ended,
+    ended: &EndedRun,
+    undisturbed: &EndedRun,
     rehearsal: &Rehearsal<A>,
 ) -> Vec<String> {
     let mut broken = Vec::new();
@@ -81,27 +81,27 @@ fn same_end<A: Application + Clone>(
 }
 
 /// Returns whether a run must end as the undisturbed run does.
-fn is_comparable<A: Application + Clone>(ended: &Ended, rehearsal: &Rehearsal<A>) -> bool {
+fn is_comparable<A: Application + Clone>(ended: &EndedRun, rehearsal: &Rehearsal<A>) -> bool {
     match ended.plan {
-        Plan::Deletion { .. } => false,
-        Plan::Attempt { attempt, fault } => {
+        RehearsalPlan::Deletion { .. } => false,
+        RehearsalPlan::Attempt { attempt, fault } => {
             fault == AttemptFault::Twice || !is_awaited(rehearsal, ended, attempt)
         }
-        Plan::Undisturbed
-        | Plan::Crash { .. }
-        | Plan::Unanswered { .. }
-        | Plan::Refused { .. }
-        | Plan::Event { .. }
-        | Plan::Past { .. }
-        | Plan::Restart { .. }
-        | Plan::Two => true,
+        RehearsalPlan::Undisturbed
+        | RehearsalPlan::Crash { .. }
+        | RehearsalPlan::Unanswered { .. }
+        | RehearsalPlan::Refused { .. }
+        | RehearsalPlan::Event { .. }
+        | RehearsalPlan::Past { .. }
+        | RehearsalPlan::Restart { .. }
+        | RehearsalPlan::Two => true,
     }
 }
 
 /// Returns whether an edge waits for an attempt that never ends: for its failure, or for time that passes.
 fn is_awaited<A: Application + Clone>(
     rehearsal: &Rehearsal<A>,
-    ended: &Ended,
+    ended: &EndedRun,
     attempt: usize,
 ) -> bool {
     let begun = ended.attempts.get(attempt - 1);
@@ -118,7 +118,7 @@ fn is_awaited<A: Application + Clone>(
 }
 
 /// Checks that every change of state was an edge, a jump or a new life, was in time, and was counted.
-fn course_of_states<S: Lifecycle>(ended: &Ended) -> Vec<String> {
+fn course_of_states<S: Lifecycle>(ended: &EndedRun) -> Vec<String> {
     let mut broken = Vec::new();
     let mut before: BTreeMap<String, (Value, Instant)> = BTreeMap::new();
     for version in ended.server.versions().resource(&ended.plural) {
@@ -207,7 +207,7 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
 }
 
 /// Checks that every status that an operator wrote obeys the rules for conditions.
-fn conditions_hold<A: Application>(ended: &Ended) -> Vec<String> {
+fn conditions_hold<A: Application>(ended: &EndedRun) -> Vec<String> {
     let rules = Rules::of_application::<A>();
     let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
     let broken = broken.into_iter().flat_map(|(version, broken)| {
@@ -218,7 +218,7 @@ fn conditions_hold<A: Application>(ended: &Ended) -> Vec<String> {
 }
 
 /// Checks that no write of the operator was refused by the CRD's schema or rules.
-fn refused_writes(ended: &Ended) -> Vec<String> {
+fn refused_writes(ended: &EndedRun) -> Vec<String> {
     let requests = ended.server.requests();
     let requests: Vec<_> = (requests.iter().filter(|request| request.client == OPERATOR)).collect();
     let mut broken = Vec::new();
@@ -238,7 +238,7 @@ fn refused_writes(ended: &Ended) -> Vec<String> {
 }
 
 /// Checks that each piece of work has its own id, and is not begun twice or after its end.
-fn work(ended: &Ended) -> Vec<String> {
+fn work(ended: &EndedRun) -> Vec<String> {
     let mut broken = Vec::new();
     let mut states: BTreeMap<&str, &str> = BTreeMap::new();
     let mut begun: BTreeSet<(usize, &str, u32)> = BTreeSet::new();

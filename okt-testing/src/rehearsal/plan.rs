@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use okt_runtime::__testing::AttemptFault;
 
-use super::writes::Write;
+use super::writes::ObservedWrite;
 
 /// The environment variable that names the plans to run.
 pub(super) const CHOSEN: &str = "OKT_REHEARSAL";
@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Course {
     /// The write requests of the operator.
-    pub(super) writes: Vec<Write>,
+    pub(super) writes: Vec<ObservedWrite>,
     /// The number of events about the object that were sent to the operator's watch.
     pub(super) events: u64,
     /// The number of attempts that began.
@@ -33,7 +33,7 @@ pub(super) struct Course {
 
 /// The fault of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum RehearsalPlan {
     Undisturbed,
     /// The operator crashes at its write of this number, before or after the server carries it out.
     Crash {
@@ -48,7 +48,7 @@ pub(super) enum Plan {
     /// The write of this number is refused.
     Refused {
         write: u64,
-        how: Refusal,
+        how: PlannedRefusal,
     },
     /// The event of this number is lost, merged, doubled or ends its watch.
     Event {
@@ -80,7 +80,7 @@ pub(super) enum Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum PlannedRefusal {
     Conflict,
     Unavailable,
     TooMany,
@@ -95,7 +95,7 @@ pub(super) enum Becomes {
     Expired,
 }
 
-impl Plan {
+impl RehearsalPlan {
     /// Returns every plan for the course of an undisturbed run.
     pub(super) fn all(course: &Course) -> Vec<Self> {
         let mut plans = Vec::new();
@@ -104,7 +104,7 @@ impl Plan {
                 plans.push(Self::Crash { write, after });
                 plans.push(Self::Unanswered { write, after });
             }
-            let refusals = [Refusal::Conflict, Refusal::Unavailable, Refusal::TooMany];
+            let refusals = [PlannedRefusal::Conflict, PlannedRefusal::Unavailable, PlannedRefusal::TooMany];
             plans.extend(refusals.map(|how| Self::Refused { write, how }));
         }
         for event in 1..=course.events {
@@ -196,7 +196,7 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for RehearsalPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |after: &bool| if *after { "after" } else { "before" };
         match self {
@@ -211,9 +211,9 @@ impl fmt::Display for Plan {
             }
             Self::Refused { write, how } => {
                 let how = match how {
-                    Refusal::Conflict => "409",
-                    Refusal::Unavailable => "503",
-                    Refusal::TooMany => "429",
+                    PlannedRefusal::Conflict => "409",
+                    PlannedRefusal::Unavailable => "503",
+                    PlannedRefusal::TooMany => "429",
                 };
                 write!(f, "{how} to write {write}")
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::plan::{CHOSEN, Course, Plan};
+use super::plan::{CHOSEN, Course, RehearsalPlan};
 
 /// The number of failed runs that are shown in full.
 const TOLD: usize = 5;
@@ -39,7 +39,7 @@ impl Report {
         }
     }
 
-    pub(super) fn note(&mut self, plan: &Plan, broken: Vec<String>) {
+    pub(super) fn note(&mut self, plan: &RehearsalPlan, broken: Vec<String>) {
         match self.runs.iter_mut().find(|(sort, _)| *sort == plan.sort()) {
             Some((_, runs)) => *runs += 1,
             None => self.runs.push((plan.sort(), 1)),
@@ -64,7 +64,7 @@ impl Report {
     }
 
     /// Returns the name of the write of the undisturbed run that the fault of a plan strikes.
-    fn struck(&self, plan: &Plan) -> Option<String> {
+    fn struck(&self, plan: &RehearsalPlan) -> Option<String> {
         let number = usize::try_from(plan.write()?).ok()?;
         let write = self.course.writes.get(number.checked_sub(1)?)?;
         Some(write.name.clone())

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use super::{
     Rehearsal, Report, judge, log,
-    plan::{CHOSEN, Plan},
-    stage::{self, Ended, Stage},
+    plan::{CHOSEN, RehearsalPlan},
+    stage::{self, EndedRun, RehearsalStage},
 };
 
 /// The number of failed runs after which the remaining runs are left out.
@@ -48,16 +48,16 @@ impl<A: Application + Clone> Rehearsal<A> {
             tokio::runtime::Handle::try_current().is_err(),
             "a rehearsal makes a runtime for each of its runs: call it from a plain #[test]"
         );
-        let alone = Plan::Undisturbed.to_string();
+        let alone = RehearsalPlan::Undisturbed.to_string();
         let undisturbed = {
             let _log = (chosen == Some(&alone)).then(log::to_stderr);
-            self.stage(Plan::Undisturbed, None)
+            self.stage(RehearsalPlan::Undisturbed, None)
         };
         let mut report = Report::new(undisturbed.course.clone());
         let mut broken: Vec<String> = self.wrong_end(&undisturbed).into_iter().collect();
         broken.extend(undisturbed.broken.iter().cloned());
         let is_comparable = broken.is_empty();
-        report.note(&Plan::Undisturbed, broken);
+        report.note(&RehearsalPlan::Undisturbed, broken);
         if chosen == Some(&alone) {
             report.lists_writes = true;
             report.is_whole = false;
@@ -69,7 +69,7 @@ impl<A: Application + Clone> Rehearsal<A> {
             report.is_whole = false;
             return report;
         }
-        let all = Plan::all(&undisturbed.course);
+        let all = RehearsalPlan::all(&undisturbed.course);
         let plans = match chosen {
             None => all,
             Some(chosen) => {
@@ -92,7 +92,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 
     /// Runs plans in as many threads as the machine has processors.
-    fn run_all(&self, plans: &[Plan], undisturbed: &Ended, report: &mut Report) {
+    fn run_all(&self, plans: &[RehearsalPlan], undisturbed: &EndedRun, report: &mut Report) {
         let (next, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let done: Mutex<BTreeMap<usize, Vec<String>>> = Mutex::default();
         let told = Mutex::new(Instant::now());
@@ -138,7 +138,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 
     /// Returns why the undisturbed run ended in another way than the rehearsal says.
-    fn wrong_end(&self, undisturbed: &Ended) -> Option<String> {
+    fn wrong_end(&self, undisturbed: &EndedRun) -> Option<String> {
         let there = undisturbed.last_state.as_deref().unwrap_or("no state");
         match self.end {
             // An object with a pass alone has no states.
@@ -166,7 +166,7 @@ impl<A: Application + Clone> Rehearsal<A> {
 
     /// Runs a plan, and repeats it if the planned fault did not happen: tasks that wake up at the same moment run in
     /// any order, so one run may have one write more than another.
-    fn stage(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
+    fn stage(&self, plan: RehearsalPlan, undisturbed: Option<&EndedRun>) -> EndedRun {
         for _ in 1..TRIES {
             let ended = self.stage_once(plan.clone(), undisturbed);
             if !ended.broken.iter().any(|it| it == stage::DIFFERS) {
@@ -177,14 +177,14 @@ impl<A: Application + Clone> Rehearsal<A> {
     }
 
     /// Runs a plan once, on a runtime of its own.
-    fn stage_once(&self, plan: Plan, undisturbed: Option<&Ended>) -> Ended {
+    fn stage_once(&self, plan: RehearsalPlan, undisturbed: Option<&EndedRun>) -> EndedRun {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .expect("a runtime needs nothing but memory");
         runtime.block_on(async {
-            let stage = Stage::set(self, plan).await;
+            let stage = RehearsalStage::set(self, plan).await;
             let ended = stage.play().await;
             judge::judge(self, ended, undisturbed)
         })
@@ -193,14 +193,14 @@ impl<A: Application + Clone> Rehearsal<A> {
 
 /// Returns a part of the plans (`2/4` is every fourth from the second on), the plan with this name, or the plans whose
 /// names contain it.
-fn named(all: Vec<Plan>, chosen: &str) -> Vec<Plan> {
+fn named(all: Vec<RehearsalPlan>, chosen: &str) -> Vec<RehearsalPlan> {
     if let Some((first, every)) = part(chosen) {
         return all.into_iter().skip(first).step_by(every).collect();
     }
     if let Some(plan) = all.iter().find(|plan| plan.to_string() == chosen) {
         return vec![plan.clone()];
     }
-    let contains = |plan: &Plan| plan.to_string().contains(chosen);
+    let contains = |plan: &RehearsalPlan| plan.to_string().contains(chosen);
     all.into_iter().filter(contains).collect()
 }
 
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_rehearsal_are_all_of_it() {
-        let all: Vec<Plan> = (1..=10).map(|at| Plan::Deletion { at }).collect();
-        let parts: Vec<Plan> = ["1/3", "2/3", "3/3"]
+        let all: Vec<RehearsalPlan> = (1..=10).map(|at| RehearsalPlan::Deletion { at }).collect();
+        let parts: Vec<RehearsalPlan> = ["1/3", "2/3", "3/3"]
             .into_iter()
             .flat_map(|part| named(all.clone(), part))
             .collect();

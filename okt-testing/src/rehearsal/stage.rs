@@ -27,8 +27,8 @@ use tokio::{
 
 use super::{
     Rehearsal,
-    plan::{Becomes, Course, Plan, Refusal},
-    step::Step,
+    plan::{Becomes, Course, RehearsalPlan, PlannedRefusal},
+    step::RehearsalStep,
     writes,
 };
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
@@ -56,16 +56,16 @@ const SILENCE: Duration = Duration::from_mins(20);
 const PAST: Duration = Duration::from_secs(10);
 
 /// A run in progress.
-pub(super) struct Stage<'r, A: Application> {
+pub(super) struct RehearsalStage<'r, A: Application> {
     rehearsal: &'r Rehearsal<A>,
-    plan: Plan,
+    plan: RehearsalPlan,
     server: ApiServer,
     app: A,
     objects: Api<DynamicObject>,
     name: String,
     began: Instant,
     operators: Mutex<Vec<JoinHandle<String>>>,
-    attempts: Arc<Mutex<Vec<Begun>>>,
+    attempts: Arc<Mutex<Vec<BegunAttempt>>>,
     count: Arc<AtomicUsize>,
     /// The number of starts of an operator.
     starts: AtomicUsize,
@@ -75,7 +75,7 @@ pub(super) struct Stage<'r, A: Application> {
 
 /// An attempt that began.
 #[derive(Clone, Debug)]
-pub(super) struct Begun {
+pub(super) struct BegunAttempt {
     pub(super) attempt: Attempt,
     pub(super) at: Instant,
     /// The start of an operator that it belongs to, starting at 0.
@@ -83,14 +83,14 @@ pub(super) struct Begun {
 }
 
 /// A run that ended.
-pub(super) struct Ended {
-    pub(super) plan: Plan,
+pub(super) struct EndedRun {
+    pub(super) plan: RehearsalPlan,
     /// The plural name of the object's kind.
     pub(super) plural: String,
     pub(super) course: Course,
     /// The place of the object after each step.
     pub(super) rests: Vec<Rest>,
-    pub(super) attempts: Vec<Begun>,
+    pub(super) attempts: Vec<BegunAttempt>,
     pub(super) server: ApiServer,
     pub(super) effects: Vec<String>,
     /// The last state on record.
@@ -111,9 +111,9 @@ enum Cut {
     Deleted,
 }
 
-impl<'r, A: Application + Clone> Stage<'r, A> {
+impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     /// Creates a server with the CRD, and the application.
-    pub(super) async fn set(rehearsal: &'r Rehearsal<A>, plan: Plan) -> Self {
+    pub(super) async fn set(rehearsal: &'r Rehearsal<A>, plan: RehearsalPlan) -> Self {
         let server = ApiServer::new();
         let definition = crd::<A::Resource>().expect("the kind has a CRD");
         let scope = definition.spec.scope.clone();
@@ -155,7 +155,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     }
 
     /// Executes the steps with the planned fault, and records what happened.
-    pub(super) async fn play(self) -> Ended {
+    pub(super) async fn play(self) -> EndedRun {
         let mark = self.server.mark();
         let mut rests = Vec::new();
         let mut broken = Vec::new();
@@ -165,7 +165,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             cluster.spawn(part(self.server.client_named(CLUSTER)));
         }
         self.start(self.server.client_named(OPERATOR));
-        if self.plan == Plan::Two {
+        if self.plan == RehearsalPlan::Two {
             self.start(self.server.client_named(OPERATOR));
         }
         let run_steps = timeout(self.rehearsal.patience, self.run_steps(&mut rests));
@@ -204,7 +204,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         broken.extend(self.ended_operators().await);
         let effects = self.rehearsal.effects.as_ref();
         let attempts = self.attempts.lock();
-        Ended {
+        EndedRun {
             course,
             rests,
             attempts: attempts.clone(),
@@ -220,15 +220,15 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     /// Returns whether the planned fault has happened.
     fn has_happened(&self) -> bool {
         match self.plan {
-            Plan::Undisturbed | Plan::Two => true,
-            Plan::Attempt { attempt, .. } => self.count.load(Ordering::Relaxed) >= attempt,
-            Plan::Crash { .. }
-            | Plan::Unanswered { .. }
-            | Plan::Refused { .. }
-            | Plan::Event { .. }
-            | Plan::Past { .. }
-            | Plan::Restart { .. }
-            | Plan::Deletion { .. } => self.happened.load(Ordering::Relaxed),
+            RehearsalPlan::Undisturbed | RehearsalPlan::Two => true,
+            RehearsalPlan::Attempt { attempt, .. } => self.count.load(Ordering::Relaxed) >= attempt,
+            RehearsalPlan::Crash { .. }
+            | RehearsalPlan::Unanswered { .. }
+            | RehearsalPlan::Refused { .. }
+            | RehearsalPlan::Event { .. }
+            | RehearsalPlan::Past { .. }
+            | RehearsalPlan::Restart { .. }
+            | RehearsalPlan::Deletion { .. } => self.happened.load(Ordering::Relaxed),
         }
     }
 
@@ -236,12 +236,12 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         let start = self.starts.fetch_add(1, Ordering::Relaxed);
         let (attempts, count) = (Arc::clone(&self.attempts), Arc::clone(&self.count));
         let planned = match self.plan {
-            Plan::Attempt { attempt, fault } => Some((attempt, fault)),
+            RehearsalPlan::Attempt { attempt, fault } => Some((attempt, fault)),
             _ => None,
         };
         let test_hooks = TestHooks::default().attempts(move |attempt| {
             let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-            let begun = Begun {
+            let begun = BegunAttempt {
                 attempt: attempt.clone(),
                 at: Instant::now(),
                 start,
@@ -258,7 +258,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         let mut operator = (self.rehearsal.operator)(operator)
             .virtual_time()
             .__test_hooks(test_hooks);
-        if matches!(self.plan, Plan::Past { .. }) {
+        if matches!(self.plan, RehearsalPlan::Past { .. }) {
             // Only a streamed list may show the past; a paged list is read from the store.
             operator = operator.streaming_lists();
         }
@@ -321,19 +321,19 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
             server.inject(moment.on_writes().resource(&plural).nth(number))
         };
         let struck = match &self.plan {
-            Plan::Undisturbed | Plan::Two | Plan::Attempt { .. } => None,
-            Plan::Crash { write, after } | Plan::Unanswered { write, after } => {
+            RehearsalPlan::Undisturbed | RehearsalPlan::Two | RehearsalPlan::Attempt { .. } => None,
+            RehearsalPlan::Crash { write, after } | RehearsalPlan::Unanswered { write, after } => {
                 Some(writes(*write, *after, Fault::no_answer()))
             }
-            Plan::Refused { write, how } => {
+            RehearsalPlan::Refused { write, how } => {
                 let fault = match how {
-                    Refusal::Conflict => Fault::conflict(),
-                    Refusal::Unavailable => Fault::unavailable(),
-                    Refusal::TooMany => Fault::too_many_requests(Duration::from_secs(1)),
+                    PlannedRefusal::Conflict => Fault::conflict(),
+                    PlannedRefusal::Unavailable => Fault::unavailable(),
+                    PlannedRefusal::TooMany => Fault::too_many_requests(Duration::from_secs(1)),
                 };
                 Some(writes(*write, false, fault))
             }
-            Plan::Event { event, becomes } => {
+            RehearsalPlan::Event { event, becomes } => {
                 let fault = match becomes {
                     Becomes::Lost => Fault::drop_event(),
                     Becomes::Merged => Fault::merge_events(Duration::from_secs(2)),
@@ -348,8 +348,8 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 let fault = fault.client(OPERATOR).resource(&plural).nth(*event);
                 Some(server.inject(fault))
             }
-            Plan::Past { at, .. } | Plan::Deletion { at } => Some(change(*at)),
-            Plan::Restart { after, .. } => Some(change(*after)),
+            RehearsalPlan::Past { at, .. } | RehearsalPlan::Deletion { at } => Some(change(*at)),
+            RehearsalPlan::Restart { after, .. } => Some(change(*after)),
         };
         async move {
             if let Some(struck) = struck {
@@ -366,8 +366,8 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
     /// Does what the plan requires after its fault has struck.
     async fn struck(&self) -> Option<Cut> {
         match self.plan {
-            Plan::Crash { .. } => self.restart().await,
-            Plan::Event {
+            RehearsalPlan::Crash { .. } => self.restart().await,
+            RehearsalPlan::Event {
                 becomes: Becomes::Lost,
                 ..
             } => {
@@ -376,7 +376,7 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 self.server.compact();
                 self.server.end_watches();
             }
-            Plan::Past { shown, .. } => {
+            RehearsalPlan::Past { shown, .. } => {
                 self.kill().await;
                 let replica = self.server.replica("past");
                 replica.freeze_at(self.version_of(shown));
@@ -384,21 +384,21 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
                 sleep(PAST).await;
                 replica.release();
             }
-            Plan::Restart { wait, .. } => {
+            RehearsalPlan::Restart { wait, .. } => {
                 sleep(wait).await;
                 self.restart().await;
             }
-            Plan::Deletion { .. } => {
+            RehearsalPlan::Deletion { .. } => {
                 // The object may be gone already.
                 let _ = self.delete().await;
                 return Some(Cut::Deleted);
             }
-            Plan::Undisturbed
-            | Plan::Unanswered { .. }
-            | Plan::Refused { .. }
-            | Plan::Event { .. }
-            | Plan::Attempt { .. }
-            | Plan::Two => {}
+            RehearsalPlan::Undisturbed
+            | RehearsalPlan::Unanswered { .. }
+            | RehearsalPlan::Refused { .. }
+            | RehearsalPlan::Event { .. }
+            | RehearsalPlan::Attempt { .. }
+            | RehearsalPlan::Two => {}
         }
         None
     }
@@ -430,16 +430,16 @@ impl<'r, A: Application + Clone> Stage<'r, A> {
         rests.push(self.rest("the creation").await);
         for step in &self.rehearsal.steps {
             let done = match step {
-                Step::Patch(patch) => {
+                RehearsalStep::Patch(patch) => {
                     let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
                     let patched = self.objects.patch(&self.name, &params, &patch);
                     patched.await.map(drop)
                 }
-                Step::Happens(_, what) => {
+                RehearsalStep::Happens(_, what) => {
                     what(&self.app);
                     Ok(())
                 }
-                Step::Delete => self.delete().await,
+                RehearsalStep::Delete => self.delete().await,
             };
             done.map_err(|error| format!("{step} was refused: {error}"))?;
             rests.push(self.rest(&step.to_string()).await);

@@ -5,13 +5,13 @@ use std::fmt;
 use serde_json::Value;
 
 /// A step, which is done once the object is at rest.
-pub(super) enum Step<A> {
+pub(super) enum RehearsalStep<A> {
     Patch(Value),
     Happens(String, Box<dyn Fn(&A) + Send + Sync>),
     Delete,
 }
 
-impl<A> fmt::Display for Step<A> {
+impl<A> fmt::Display for RehearsalStep<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Patch(patch) => write!(f, "the patch {patch}"),

@@ -10,7 +10,7 @@ use crate::{ApiServer, Mark, RequestRecord};
 
 /// A write request of an operator.
 #[derive(Clone, Debug)]
-pub(super) struct Write {
+pub(super) struct ObservedWrite {
     /// The time after the beginning of the run.
     pub(super) at: Duration,
     /// What it is (e.g. `status: Start → Running`).
@@ -19,7 +19,7 @@ pub(super) struct Write {
     pub(super) status: u16,
 }
 
-impl fmt::Display for Write {
+impl fmt::Display for ObservedWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:9.3} s  {}", self.at.as_secs_f64(), self.name)?;
         match self.status {
@@ -37,12 +37,12 @@ pub(super) fn of(
     plural: &str,
     since: Mark,
     began: Instant,
-) -> Vec<Write> {
+) -> Vec<ObservedWrite> {
     let states = States::of(server, plural);
     let requests = server.requests_since(since).into_iter();
     let writes = requests.filter(|request| request.client == client && request.is_write());
     writes
-        .map(|request| Write {
+        .map(|request| ObservedWrite {
             at: request.at.duration_since(began),
             name: name(&request, plural, &states),
             status: request.status,

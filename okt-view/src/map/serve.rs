@@ -67,7 +67,7 @@ pub enum MapError {
 
 /// Who may read the map.
 #[derive(Clone)]
-enum Access {
+enum MapAccess {
     /// Whoever is on this machine. A page of another site, whose name leads here, is refused by that name.
     Local,
     /// Whoever knows this token.
@@ -90,9 +90,9 @@ impl Map {
     ) -> Result<(SocketAddr, impl Future<Output = ()> + Send + use<>), MapError> {
         let is_local = matches!(address, ListenAddress::One(address) if address.ip().is_loopback());
         let access = match token {
-            Some(token) if is_strong(&token) => Access::Token(token.into()),
+            Some(token) if is_strong(&token) => MapAccess::Token(token.into()),
             Some(_) => return Err(MapError::WeakToken),
-            None if is_local => Access::Local,
+            None if is_local => MapAccess::Local,
             None => return Err(MapError::NoToken),
         };
         let listener = address.bind().await?;
@@ -102,7 +102,7 @@ impl Map {
         Ok((address, async move { drop(served.await) }))
     }
 
-    fn routes(&self, access: Access) -> Router {
+    fn routes(&self, access: MapAccess) -> Router {
         let file = |kind: &'static str, text: &'static str| {
             get(move || std::future::ready(([(header::CONTENT_TYPE, kind)], text)))
         };
@@ -135,7 +135,7 @@ fn is_strong(token: &str) -> bool {
 }
 
 /// Refuses requests of others, and sets the headers of the answer.
-async fn guarded(State(access): State<Access>, request: Request, next: Next) -> Response {
+async fn guarded(State(access): State<MapAccess>, request: Request, next: Next) -> Response {
     let mut response = match access.refusal(request.uri(), request.headers()) {
         None => next.run(request).await,
         Some(refusal) => refusal,
@@ -148,7 +148,7 @@ async fn guarded(State(access): State<Access>, request: Request, next: Next) -> 
     response
 }
 
-impl Access {
+impl MapAccess {
     /// Returns the answer to a request that may read nothing.
     fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         let text = |name: HeaderName| {
@@ -281,7 +281,7 @@ async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
 mod tests {
     use super::*;
 
-    fn judged(access: &Access, uri: &str, headers: &[(HeaderName, &str)]) -> StatusCode {
+    fn judged(access: &MapAccess, uri: &str, headers: &[(HeaderName, &str)]) -> StatusCode {
         let headers = headers
             .iter()
             .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).expect("a value")));
@@ -301,15 +301,15 @@ mod tests {
             ("10.0.0.1:8090", 403),
             ("", 403),
         ] {
-            let judged = judged(&Access::Local, "/events", &[(header::HOST, host)]);
+            let judged = judged(&MapAccess::Local, "/events", &[(header::HOST, host)]);
             assert_eq!(judged.as_u16(), status, "{host}");
         }
-        assert_eq!(judged(&Access::Local, "/", &[]), StatusCode::FORBIDDEN);
+        assert_eq!(judged(&MapAccess::Local, "/", &[]), StatusCode::FORBIDDEN);
     }
 
     #[test]
     fn with_a_token_only_who_knows_it_reads_the_map() {
-        let access = Access::Token("0123456789abcdef".into());
+        let access = MapAccess::Token("0123456789abcdef".into());
         for (uri, cookie, status) in [
             ("/", "", 401),
             ("/?token=0123456789abcdef", "", 303),

@@ -8,7 +8,7 @@ use okt_wire::keys::FINALIZER;
 use okt_wire::refusal::Refusal;
 use serde::Serialize;
 
-use super::surroundings::{Group, Surroundings};
+use super::surroundings::{ReplicaGroup, ObjectSurroundings};
 use crate::object::View;
 use crate::text::age;
 
@@ -22,7 +22,7 @@ pub struct Cause {
 }
 
 /// Returns the causes, the first that must be mended first.
-pub(super) fn causes(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
+pub(super) fn causes(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec<Cause> {
     let mut causes = Vec::new();
     if let Some(why) = &view.unreadable {
         causes.push(cause(
@@ -75,7 +75,7 @@ fn foreign_finalizers(view: &View<'_>) -> Option<Cause> {
 }
 
 /// Returns the cause if no operator has seen the present version of the object.
-fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
+fn no_operator(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
     let generation = view.meta.generation.unwrap_or_default();
     let observed = view.status.observed_generation.unwrap_or(-1);
     let has_reported = view.condition("Ready").is_some();
@@ -112,7 +112,7 @@ fn no_operator(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
 }
 
 /// Returns what to do about the webhooks that may change the status.
-fn of_webhooks(around: &Surroundings) -> impl Iterator<Item = String> {
+fn of_webhooks(around: &ObjectSurroundings) -> impl Iterator<Item = String> {
     around.webhooks.iter().map(|webhook| {
         format!(
             "the webhook {webhook} may change the status: if it drops fields, the operator can record nothing; exclude the status subresource in its rules"
@@ -121,7 +121,7 @@ fn of_webhooks(around: &Surroundings) -> impl Iterator<Item = String> {
 }
 
 /// Returns what the replicas of an operator lack.
-fn of_replicas(group: &Group) -> String {
+fn of_replicas(group: &ReplicaGroup) -> String {
     let (namespace, name) = (&group.namespace, &group.name);
     let logs = format!("kubectl -n {namespace} logs -l app.kubernetes.io/name={name}");
     match (group.alive, group.ready) {
@@ -141,7 +141,7 @@ fn of_replicas(group: &Group) -> String {
 }
 
 /// Returns the causes that the operator reports in the conditions.
-fn reported(view: &View<'_>, around: &Surroundings, now: Timestamp) -> Vec<Cause> {
+fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec<Cause> {
     let (status, _, message) = view.ready();
     if status == "True" {
         let mut causes = vec![cause(format!("Nothing is wrong: {message}."), [])];
@@ -164,7 +164,7 @@ fn paused(view: &View<'_>) -> Cause {
 }
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
-fn of_lifecycle(view: &View<'_>, around: &Surroundings) -> Option<Cause> {
+fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
     let (_, reason, message) = view.ready();
     let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");

@@ -22,9 +22,9 @@ const SHOWN: usize = 5;
 
 /// What surrounds an object.
 #[derive(Default, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct ObjectSurroundings {
     /// The groups of replicas that may act on the object; none if they cannot be listed.
-    pub(super) groups: Option<Vec<Group>>,
+    pub(super) groups: Option<Vec<ReplicaGroup>>,
     /// The webhooks that may change the status of the object.
     pub(super) webhooks: Vec<String>,
     /// The pods of the resources that the object waits for, each with what it waits for.
@@ -37,7 +37,7 @@ pub(super) struct Surroundings {
 
 /// The replicas of one operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Group {
+pub(super) struct ReplicaGroup {
     pub(super) namespace: String,
     pub(super) name: String,
     /// The names of the CRDs of its objects; none if a release wrote the leases that does not say it.
@@ -48,7 +48,7 @@ pub(super) struct Group {
     pub(super) ready: usize,
 }
 
-impl Surroundings {
+impl ObjectSurroundings {
     pub(super) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
         let (groups, webhooks, pods, events) = futures::join!(
@@ -85,7 +85,7 @@ impl Surroundings {
     }
 }
 
-async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<Group>, kube::Error> {
+async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<ReplicaGroup>, kube::Error> {
     let leases: Api<Lease> = Api::all(client.clone());
     let leases = leases
         .list(&ListParams::default().labels(GROUP_LABEL))
@@ -95,7 +95,7 @@ async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<Group>, kube::Er
 }
 
 /// Returns the groups that say they act on a kind; where none does, those that do not say on what they act.
-fn of_kind(mut groups: Vec<Group>, kind: &str) -> Vec<Group> {
+fn of_kind(mut groups: Vec<ReplicaGroup>, kind: &str) -> Vec<ReplicaGroup> {
     let is_named = groups.iter().any(|group| group.kinds.contains(kind));
     groups.retain(|group| {
         if is_named {
@@ -108,8 +108,8 @@ fn of_kind(mut groups: Vec<Group>, kind: &str) -> Vec<Group> {
 }
 
 /// Returns the groups of these leases; the lease of a table has no duration.
-fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn grouped(leases: &[Lease], now: Timestamp) -> Vec<ReplicaGroup> {
+    let mut groups: Vec<ReplicaGroup> = Vec::new();
     for lease in leases {
         let labels = lease.metadata.labels.as_ref();
         let Some(name) = labels.and_then(|labels| labels.get(GROUP_LABEL)) else {
@@ -120,7 +120,7 @@ fn grouped(leases: &[Lease], now: Timestamp) -> Vec<Group> {
             .iter()
             .position(|it| it.name == *name && it.namespace == namespace);
         let known = known.unwrap_or_else(|| {
-            groups.push(Group {
+            groups.push(ReplicaGroup {
                 namespace: namespace.to_owned(),
                 name: name.clone(),
                 kinds: BTreeSet::new(),
@@ -334,7 +334,7 @@ mod tests {
             member("b", "2026-11-25T11:59:50.000000Z", "false"),
             member("c", "2026-11-25T11:00:00.000000Z", "true"),
         ];
-        let group = Group {
+        let group = ReplicaGroup {
             namespace: "system".to_owned(),
             name: "app".to_owned(),
             kinds: ["a.demo", "b.demo"].map(str::to_owned).into(),
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn only_groups_that_may_act_on_the_kind_are_named() {
-        let group = |name: &str, kinds: &[&str]| Group {
+        let group = |name: &str, kinds: &[&str]| ReplicaGroup {
             namespace: "system".to_owned(),
             name: name.to_owned(),
             kinds: kinds.iter().map(|&kind| kind.to_owned()).collect(),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::board::{Board, Trouble};
 use super::super::journal::Journal;
-use super::super::memory::Change;
+use super::super::memory::MemoryChange;
 use super::{Actor, Heal};
 use crate::wire::Problem;
 use crate::work::Work;
@@ -38,8 +38,8 @@ impl<W: Work> Actor<W> {
     }
 
     /// Records a change, unless it is empty.
-    pub(super) async fn record_if(&mut self, change: Change) -> Result<(), Problem> {
-        if change == Change::default() {
+    pub(super) async fn record_if(&mut self, change: MemoryChange) -> Result<(), Problem> {
+        if change == MemoryChange::default() {
             return Ok(());
         }
         self.record(change)
@@ -48,7 +48,7 @@ impl<W: Work> Actor<W> {
     }
 
     /// Writes a change to disk, then applies it to the memory and the board.
-    pub(super) async fn record(&mut self, change: Change) -> Result<(), String> {
+    pub(super) async fn record(&mut self, change: MemoryChange) -> Result<(), String> {
         let memory = self.memory.clone();
         let change = Arc::new(change);
         let line = Arc::clone(&change);

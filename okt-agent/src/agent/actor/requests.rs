@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::attempt::Course;
 use super::super::command::ActorRequest;
-use super::super::memory::{Change, Note, Remembered, fingerprint};
+use super::super::memory::{MemoryChange, Note, Remembered, fingerprint};
 use super::super::rules::{self, RuleInput};
 use super::Actor;
 use crate::wire::{
@@ -84,13 +84,13 @@ impl<W: Work> Actor<W> {
             seen: &seen,
         };
         match rules::asked(standing, &id, &request) {
-            rules::Verdict::Refuse(problem) => Err(problem),
-            rules::Verdict::Tell => {
+            rules::RuleVerdict::Refuse(problem) => Err(problem),
+            rules::RuleVerdict::Tell => {
                 let change = self.raise(request.fence.epoch);
                 self.record_if(change).await?;
                 self.tell(&id, false)
             }
-            rules::Verdict::Withdrawn => {
+            rules::RuleVerdict::Withdrawn => {
                 let mut action = begun(id.clone(), request, 1);
                 action.report.phase = Phase::Cancelled;
                 action.report.reason = Some("Withdrawn".to_owned());
@@ -101,7 +101,7 @@ impl<W: Work> Actor<W> {
                 self.record(change).await.map_err(cannot_record)?;
                 self.tell(&id, false)
             }
-            rules::Verdict::Begin { attempt } => {
+            rules::RuleVerdict::Begin { attempt } => {
                 let action = begun(id.clone(), request, attempt);
                 let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
@@ -126,9 +126,9 @@ impl<W: Work> Actor<W> {
             }
             rules::Cancelled::Remember => {
                 if !self.memory.is_withdrawn(id) {
-                    let change = Change {
+                    let change = MemoryChange {
                         withdrawn: vec![id.clone()],
-                        ..Change::default()
+                        ..MemoryChange::default()
                     };
                     if let Err(why) = self.record(change.clone()).await {
                         // Nothing begins while this cannot be recorded, but a crash of the agent loses it.
@@ -208,22 +208,22 @@ impl<W: Work> Actor<W> {
             key: key.clone(),
             value,
         };
-        let change = Change {
+        let change = MemoryChange {
             note: Some(note),
-            ..Change::default()
+            ..MemoryChange::default()
         };
         self.record(change).await.or_else(|why| refuse(key, why))
     }
 
     /// Returns a change that stores an operator's epoch, if it is a new one.
-    fn raise(&self, epoch: u64) -> Change {
+    fn raise(&self, epoch: u64) -> MemoryChange {
         let fence = (epoch > self.memory.fence.epoch).then_some(Fence {
             epoch,
             ..self.memory.fence
         });
-        Change {
+        MemoryChange {
             fence,
-            ..Change::default()
+            ..MemoryChange::default()
         }
     }
 

@@ -9,7 +9,7 @@ use super::super::error::JournalError;
 use crate::private;
 
 /// A hook that runs before each step of a write, so that a test can make the step fail.
-pub(in super::super) type Gate = Box<dyn FnMut(Step) -> std::io::Result<()> + Send>;
+pub(in super::super) type Gate = Box<dyn FnMut(JournalStep) -> std::io::Result<()> + Send>;
 
 /// The files of a journal.
 pub(super) struct Files {
@@ -24,7 +24,7 @@ pub(super) struct Files {
 
 /// A step of a write. Each step may fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum JournalStep {
     /// Create the new file.
     Create,
     /// Write lines. If a test makes this fail, half of the bytes are written.
@@ -48,7 +48,7 @@ impl Files {
         };
         // The input of an action may hold secrets, so no other user may read the directory.
         private::directory(directory, 0o700, |parent| {
-            gate(Step::SyncDirectory)?;
+            gate(JournalStep::SyncDirectory)?;
             private::sync(parent)
         })
         .map_err(failed(directory))?;
@@ -93,7 +93,7 @@ impl Files {
         let written = write(journal, line, gate).and_then(|()| sync(journal, gate));
         if written.is_err() {
             // Best effort, so that an agent that starts now does not find the refused line.
-            let _ = gate(Step::Truncate)
+            let _ = gate(JournalStep::Truncate)
                 .and_then(|()| journal.set_len(length))
                 .and_then(|()| journal.seek(SeekFrom::Start(length)))
                 .and_then(|_| sync(journal, gate));
@@ -112,13 +112,13 @@ impl Files {
         } = self;
         *journal = None;
         let new = directory.join("journal.new");
-        gate(Step::Create)?;
+        gate(JournalStep::Create)?;
         let mut file = writable().create(true).truncate(true).open(&new)?;
         write(&mut file, content, gate)?;
         sync(&file, gate)?;
-        gate(Step::Rename)?;
+        gate(JournalStep::Rename)?;
         fs::rename(&new, path)?;
-        gate(Step::SyncDirectory)?;
+        gate(JournalStep::SyncDirectory)?;
         private::sync(directory)?;
         *journal = Some(file);
         Ok(())
@@ -132,7 +132,7 @@ fn writable() -> OpenOptions {
 }
 
 fn write(file: &mut File, bytes: &[u8], gate: &mut Gate) -> io::Result<()> {
-    if let Err(failed) = gate(Step::Write) {
+    if let Err(failed) = gate(JournalStep::Write) {
         let _ = file.write_all(&bytes[..bytes.len() / 2]);
         return Err(failed);
     }
@@ -140,6 +140,6 @@ fn write(file: &mut File, bytes: &[u8], gate: &mut Gate) -> io::Result<()> {
 }
 
 fn sync(file: &File, gate: &mut Gate) -> io::Result<()> {
-    gate(Step::Sync)?;
+    gate(JournalStep::Sync)?;
     file.sync_data()
 }

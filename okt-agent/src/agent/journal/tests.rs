@@ -8,23 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 
-use super::super::memory::{Change, Memory};
-use super::{Journal, JournalError, Opened, Step};
+use super::super::memory::{MemoryChange, AgentMemory};
+use super::{Journal, JournalError, Opened, JournalStep};
 use crate::wire::Fence;
 
-fn epoch(epoch: u64) -> Change {
-    Change {
+fn epoch(epoch: u64) -> MemoryChange {
+    MemoryChange {
         fence: Some(Fence {
             epoch,
             transition: 1,
             run: 1,
             recorded_at: Timestamp::UNIX_EPOCH,
         }),
-        ..Change::default()
+        ..MemoryChange::default()
     }
 }
 
-fn open(directory: &Path) -> (Journal, Memory) {
+fn open(directory: &Path) -> (Journal, AgentMemory) {
     match Journal::open(directory, Box::new(|_| Ok(()))).unwrap() {
         Opened::Usable(journal, memory) => (journal, memory),
         Opened::Damaged(_, damage) => panic!("{damage}"),
@@ -61,7 +61,7 @@ fn the_directory_of_a_new_journal_is_on_disk_before_it_is_used() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("new");
     let gate = |step| match step {
-        Step::SyncDirectory => Err(io::Error::other("no space left on the device")),
+        JournalStep::SyncDirectory => Err(io::Error::other("no space left on the device")),
         _ => Ok(()),
     };
     let opened = Journal::open(&directory, Box::new(gate));
@@ -137,7 +137,7 @@ fn a_journal_is_rewritten_before_it_gets_long() {
     let mut longest = 0;
     for each in 0..300 {
         // The lines are long, so that few are needed: each takes an `fsync`.
-        let long = Change {
+        let long = MemoryChange {
             forgotten: vec!["x".repeat(128).parse().unwrap(); 100],
             ..epoch(each)
         };
@@ -160,7 +160,7 @@ fn a_write_that_fails_at_any_step_loses_no_confirmed_change() {
         let steps = Arc::new(AtomicUsize::new(0));
         let gate = {
             let steps = Arc::clone(&steps);
-            move |_: Step| {
+            move |_: JournalStep| {
                 if steps.fetch_add(1, Ordering::Relaxed) == fault {
                     return Err(io::Error::other("no space left on the device"));
                 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::super::actor::requests::begun;
-use super::super::memory::{Change, Memory, Remembered};
-use super::{Acknowledged, Cancelled, RuleInput, Verdict, acknowledged, asked, cancelled};
+use super::super::memory::{MemoryChange, AgentMemory, Remembered};
+use super::{Acknowledged, Cancelled, RuleInput, RuleVerdict, acknowledged, asked, cancelled};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
 };
@@ -49,7 +49,7 @@ fn request(epoch: u64, transition: u64, run: u64) -> ActionRequest {
 
 /// The input of the rules besides the request.
 struct Agent {
-    memory: Memory,
+    memory: AgentMemory,
     offers: Vec<Offer>,
     object: Option<ObjectRef>,
     now: Timestamp,
@@ -72,7 +72,7 @@ impl Agent {
             repeatable: false,
         });
         Self {
-            memory: Memory::default(),
+            memory: AgentMemory::default(),
             offers: offers.into(),
             object: None,
             now: at(1_000_000),
@@ -81,7 +81,7 @@ impl Agent {
         }
     }
 
-    fn ask(&self, name: &str, request: &ActionRequest) -> Verdict {
+    fn ask(&self, name: &str, request: &ActionRequest) -> RuleVerdict {
         let standing = RuleInput {
             memory: &self.memory,
             offers: &self.offers,
@@ -94,9 +94,9 @@ impl Agent {
     }
 
     /// Does what the actor does after the record is on disk.
-    fn take(&mut self, name: &str, request: &ActionRequest) -> Verdict {
+    fn take(&mut self, name: &str, request: &ActionRequest) -> RuleVerdict {
         let asked = self.ask(name, request);
-        if let Verdict::Begin { attempt } = asked {
+        if let RuleVerdict::Begin { attempt } = asked {
             let action = begun(id(name), request.clone(), attempt);
             self.memory.apply(self.memory.taken(action, self.now));
         }
@@ -107,18 +107,18 @@ impl Agent {
         let mut action = Remembered::clone(self.memory.action(&id(name)).unwrap());
         action.report.phase = phase;
         action.report.acknowledged = acknowledged;
-        self.memory.apply(Change {
+        self.memory.apply(MemoryChange {
             action: Some(action),
-            ..Change::default()
+            ..MemoryChange::default()
         });
     }
 }
 
 #[track_caller]
-fn refused(asked: Verdict) -> Problem {
+fn refused(asked: RuleVerdict) -> Problem {
     match asked {
-        Verdict::Refuse(problem) => problem,
-        Verdict::Tell | Verdict::Begin { .. } | Verdict::Withdrawn => panic!("{asked:?}"),
+        RuleVerdict::Refuse(problem) => problem,
+        RuleVerdict::Tell | RuleVerdict::Begin { .. } | RuleVerdict::Withdrawn => panic!("{asked:?}"),
     }
 }
 
@@ -151,7 +151,7 @@ fn rule_3_an_id_names_one_piece_of_work_regardless_of_the_epoch() {
     led_by_another.fence.epoch = 4;
     led_by_another.graph = Some("sha256:other".into());
     led_by_another.from = vec!["Nowhere".into()];
-    assert_eq!(agent.ask("a", &led_by_another), Verdict::Tell);
+    assert_eq!(agent.ask("a", &led_by_another), RuleVerdict::Tell);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
             agent.stopping = true;
             assert_eq!(
                 agent.ask("a", &request(3, 5, 2)),
-                Verdict::Tell,
+                RuleVerdict::Tell,
                 "{phase:?}"
             );
         }
@@ -171,12 +171,12 @@ fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
         let agent = Agent::with(phase, false);
         assert_eq!(
             agent.ask("a", &request(3, 5, 2)),
-            Verdict::Tell,
+            RuleVerdict::Tell,
             "{phase:?}"
         );
         let agent = Agent::with(phase, true);
         let again = agent.ask("a", &request(3, 5, 2));
-        assert_eq!(again, Verdict::Begin { attempt: 2 }, "{phase:?}");
+        assert_eq!(again, RuleVerdict::Begin { attempt: 2 }, "{phase:?}");
     }
 }
 
@@ -188,7 +188,7 @@ fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
     assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
     let mut newer = request(3, 1, 1);
     newer.owner = owner("newer", 101);
-    assert_eq!(agent.take("b", &newer), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &newer), RuleVerdict::Begin { attempt: 1 });
     assert_eq!(agent.memory.fence, newer.fence);
     agent.end("b", Phase::Succeeded, true);
     let before = refused(agent.ask("c", &request(3, 9, 9)));
@@ -218,7 +218,7 @@ fn rule_5_an_agent_belongs_to_one_namespace_and_name_whatever_else_is_created_la
         }
         let mut newer = request(3, 1, 1);
         newer.owner = owner("newer", 101);
-        assert_eq!(agent.ask("b", &newer), Verdict::Begin { attempt: 1 });
+        assert_eq!(agent.ask("b", &newer), RuleVerdict::Begin { attempt: 1 });
     }
 }
 
@@ -229,7 +229,7 @@ fn rule_5_an_object_made_anew_in_the_same_second_takes_over_and_no_uid_comes_bac
         let mut twin = request(3, 1, 1);
         twin.owner = owner(uid, 100);
         let name = format!("b{number}");
-        assert_eq!(agent.take(&name, &twin), Verdict::Begin { attempt: 1 });
+        assert_eq!(agent.take(&name, &twin), RuleVerdict::Begin { attempt: 1 });
         agent.end(&name, Phase::Succeeded, true);
     }
     for uid in ["new", "twin"] {
@@ -249,24 +249,24 @@ fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
     agent.now = at(500);
     let mut absurd = request(0, 1, 1);
     absurd.owner.created_at = Timestamp::MAX;
-    assert_eq!(agent.take("a", &absurd), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("a", &absurd), RuleVerdict::Begin { attempt: 1 });
     agent.end("a", Phase::Succeeded, true);
     agent.now = at(700);
     absurd.fence.transition = 2;
-    assert_eq!(agent.take("b", &absurd), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &absurd), RuleVerdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
     let recorded = agent.memory.owner.as_ref().map(|owner| owner.created_at);
     assert_eq!(recorded, Some(at(500)), "the time of its first request");
     let mut next = request(0, 1, 1);
     next.owner = owner("next", 600);
-    assert_eq!(agent.take("c", &next), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("c", &next), RuleVerdict::Begin { attempt: 1 });
 }
 
 #[test]
 fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     let mut agent = Agent::with(Phase::Succeeded, true);
     let mut far = request(super::EPOCH_LIMIT, 6, 1);
-    assert_eq!(agent.ask("b", &far), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.ask("b", &far), RuleVerdict::Begin { attempt: 1 });
     for epoch in [super::EPOCH_LIMIT + 1, u64::MAX] {
         far.fence.epoch = epoch;
         assert_eq!(refused(agent.take("b", &far)).code, Code::BadRequest);
@@ -285,7 +285,7 @@ fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     }
     assert_eq!(
         agent.take("b", &request(3, 6, 1)),
-        Verdict::Begin { attempt: 1 }
+        RuleVerdict::Begin { attempt: 1 }
     );
 }
 
@@ -301,9 +301,9 @@ fn a_freed_agent_takes_any_owner_and_still_does_nothing_twice() {
         name: "wishes".to_owned(),
         ..owner("other", 1)
     };
-    assert_eq!(agent.take("b", &other), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &other), RuleVerdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
-    assert_eq!(agent.take("a", &request(3, 5, 2)), Verdict::Tell);
+    assert_eq!(agent.take("a", &request(3, 5, 2)), RuleVerdict::Tell);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     // The cluster's data was restored, so transitions repeat.
     let mut restored = request(3, 2, 1);
     restored.fence.recorded_at = at(2000);
-    assert_eq!(agent.take("b", &restored), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &restored), RuleVerdict::Begin { attempt: 1 });
     agent.end("b", Phase::Succeeded, true);
     assert_eq!(
         agent.memory.fence, restored.fence,
@@ -328,7 +328,7 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     );
     // The operator's clock went back, but the object moves on.
     let moves_on = request(3, 3, 1);
-    assert_eq!(agent.take("c", &moves_on), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("c", &moves_on), RuleVerdict::Begin { attempt: 1 });
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn rule_6_a_lower_transition_or_run_is_fenced() {
     }
     for (transition, run) in [(5, 2), (5, 3), (6, 1)] {
         let begins = agent.ask("b", &request(3, transition, run));
-        assert_eq!(begins, Verdict::Begin { attempt: 1 });
+        assert_eq!(begins, RuleVerdict::Begin { attempt: 1 });
     }
 }
 
@@ -377,7 +377,7 @@ fn rules_7_to_11_apply_in_their_order() {
     agent.seen = Seen::In {
         state: "Running".into(),
     };
-    assert_eq!(agent.ask("b", &request), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.ask("b", &request), RuleVerdict::Begin { attempt: 1 });
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     for number in 0..super::REMEMBERED_LIMIT as u64 {
         let name = format!("a.{number}");
         let begins = agent.take(&name, &request(1, number, 1));
-        assert_eq!(begins, Verdict::Begin { attempt: 1 });
+        assert_eq!(begins, RuleVerdict::Begin { attempt: 1 });
         agent.end(&name, Phase::Succeeded, false);
     }
     let next = request(1, 99_999, 1);
@@ -394,7 +394,7 @@ fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     for number in 0..super::REMEMBERED_LIMIT {
         agent.end(&format!("a.{number}"), Phase::Succeeded, true);
     }
-    assert_eq!(agent.take("b", &next), Verdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &next), RuleVerdict::Begin { attempt: 1 });
     assert!(
         agent.memory.actions().len() < 64,
         "the old ones are forgotten"
@@ -411,7 +411,7 @@ fn cancelling_and_acknowledging_need_the_current_epoch_and_a_known_action() {
     assert_eq!(cancel("b", 3), Cancelled::Remember);
     assert_eq!(cancel("a", 3), Cancelled::End);
 
-    let code = |memory: &Memory, name: &str, attempt, epoch| match acknowledged(
+    let code = |memory: &AgentMemory, name: &str, attempt, epoch| match acknowledged(
         memory,
         &id(name),
         Acknowledgement { attempt, epoch },
@@ -485,7 +485,7 @@ proptest! {
             let before = agent.memory.clone();
             match event {
                 Event::Ask(name, request) => match agent.take(&name, &request) {
-                    Verdict::Begin { attempt } => {
+                    RuleVerdict::Begin { attempt } => {
                         prop_assert!(before.under_way().is_none(), "two at once");
                         prop_assert!(!succeeded.contains(&name), "{name} again");
                         prop_assert!(request.fence.epoch >= before.fence.epoch);
@@ -504,7 +504,7 @@ proptest! {
                             prop_assert_eq!(attempt, 1);
                         }
                     }
-                    Verdict::Tell | Verdict::Refuse(_) | Verdict::Withdrawn => {
+                    RuleVerdict::Tell | RuleVerdict::Refuse(_) | RuleVerdict::Withdrawn => {
                         prop_assert_eq!(&before, &agent.memory);
                     }
                 },
@@ -526,7 +526,7 @@ proptest! {
                     }
                 }
                 Event::Crash => {
-                    let mut read = Memory::default();
+                    let mut read = AgentMemory::default();
                     for change in before.changes() {
                         let line = serde_json::to_string(&change).unwrap();
                         read.apply(serde_json::from_str(&line).unwrap());

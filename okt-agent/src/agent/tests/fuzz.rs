@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::super::journal;
-use super::super::memory::{Change, Memory};
+use super::super::memory::{MemoryChange, AgentMemory};
 use super::puppet::{Life, work};
 use crate::wire::{Code, Problem, TEXT_LIMIT};
 
@@ -188,10 +188,10 @@ fn every_journal_is_used_or_said_to_be_damaged() {
         match journal::read(file, &text) {
             Ok(memory) => {
                 // The next journal rebuilds the memory that was read.
-                let mut again = Memory::default();
+                let mut again = AgentMemory::default();
                 for change in memory.changes() {
                     let line = serde_json::to_string(&change).unwrap();
-                    again.apply(serde_json::from_str::<Change>(&line).unwrap());
+                    again.apply(serde_json::from_str::<MemoryChange>(&line).unwrap());
                 }
                 assert_eq!(again, memory);
             }

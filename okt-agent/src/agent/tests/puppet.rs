@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt as _;
 
-use super::super::journal::Step;
+use super::super::journal::JournalStep;
 use super::super::{Agent, Started};
 use crate::wire::Sighting;
 use crate::work::{Done, Fault, Leftover, Offer, Task, Work};
@@ -294,7 +294,7 @@ pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> V
 
 /// Makes those steps of writes fail for which `fails` returns `true`.
 pub(super) fn failing(
-    fails: impl Fn(usize, Step) -> bool + Send + 'static,
+    fails: impl Fn(usize, JournalStep) -> bool + Send + 'static,
 ) -> impl FnOnce(Agent<Puppet>) -> Agent<Puppet> {
     let mut number = 0;
     let gate = move |step| {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 fn lack_of(api_version: &str, kind: &str, spec: &Value, status: &Value) -> Option<Lack> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = Kind {
+    let kind = ResourceKind {
         api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
         namespaced: true,
     };
@@ -195,7 +195,7 @@ fn a_condition_about_an_earlier_generation_does_not_count() {
 
 #[test]
 fn an_object_without_a_status_is_ready_only_if_its_kind_has_none() {
-    let kind = Kind {
+    let kind = ResourceKind {
         api: ApiResource::from_gvk(&GroupVersionKind::gvk(
             "cert-manager.io",
             "v1",
@@ -218,7 +218,7 @@ fn an_object_without_a_status_is_ready_only_if_its_kind_has_none() {
 
 #[test]
 fn a_declared_condition_decides_alone() {
-    let kind = Kind {
+    let kind = ResourceKind {
         api: ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment")),
         namespaced: true,
     };

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::Reader;
+use super::ConfigReader;
 use crate::config::fields::Field;
-use crate::config::{Application, OnExit, Recognise, StopStep, Surroundings};
+use crate::config::{ApplicationConfig, OnExit, Recognise, StopStep, CommandEnvironment};
 use crate::recognise::PidFile;
 
-impl Reader {
-    pub(super) fn application(&mut self, field: &Field<'_>) -> Option<Application> {
+impl ConfigReader {
+    pub(super) fn application(&mut self, field: &Field<'_>) -> Option<ApplicationConfig> {
         let mut fields = field.fields(&mut self.complaints)?;
         let around = self.surroundings(&mut fields);
         let command = fields.take("command");
@@ -29,7 +29,7 @@ impl Reader {
             fields.wrong(&mut self.complaints, text);
         }
         fields.end(&mut self.complaints);
-        Some(Application {
+        Some(ApplicationConfig {
             command: command.flatten(),
             around,
             stop: stop.unwrap_or_else(|| {
@@ -67,7 +67,7 @@ impl Reader {
         steps.collect()
     }
 
-    fn recognise(&mut self, field: &Field<'_>, around: &Surroundings) -> Option<Recognise> {
+    fn recognise(&mut self, field: &Field<'_>, around: &CommandEnvironment) -> Option<Recognise> {
         let mut fields = field.fields(&mut self.complaints)?;
         let file = fields.take("pidFile");
         let name = fields.take("name");

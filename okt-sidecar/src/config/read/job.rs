@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Reader;
+use super::ConfigReader;
 use crate::config::fields::{Field, Fields, is_state};
-use crate::config::{Application, Call, Job, Method, Step, Surroundings, Verb};
+use crate::config::{ApplicationConfig, Call, Job, Method, JobStep, CommandEnvironment, Verb};
 
-impl Reader {
+impl ConfigReader {
     pub(super) fn states(
         &mut self,
         field: &Field<'_>,
         manages: bool,
-        application: Option<&Application>,
+        application: Option<&ApplicationConfig>,
     ) -> BTreeMap<String, Job> {
         let entries = field.entries(&mut self.complaints);
         let states = entries.into_iter().filter_map(|(name, place, field)| {
@@ -29,7 +29,7 @@ impl Reader {
         &mut self,
         field: &Field<'_>,
         manages: bool,
-        application: Option<&Application>,
+        application: Option<&ApplicationConfig>,
     ) -> Option<Job> {
         let mut fields = field.fields(&mut self.complaints)?;
         let around = self.surroundings(&mut fields);
@@ -64,7 +64,7 @@ impl Reader {
             }
         };
         let stops =
-            (steps.iter()).any(|it| matches!(it, Step::Application(Verb::Stop | Verb::Restart)));
+            (steps.iter()).any(|it| matches!(it, JobStep::Application(Verb::Stop | Verb::Restart)));
         let stopping: Duration = (application.iter().flat_map(|it| &it.stop))
             .map(|step| step.wait)
             .sum();
@@ -79,7 +79,7 @@ impl Reader {
         fields.end(&mut self.complaints);
         // Starting a running application and stopping a stopped one change nothing, so such work is repeatable.
         let harmless = !steps.is_empty()
-            && (steps.iter()).all(|it| matches!(it, Step::Application(Verb::Start | Verb::Stop)));
+            && (steps.iter()).all(|it| matches!(it, JobStep::Application(Verb::Start | Verb::Stop)));
         Some(Job {
             repeatable: repeatable.unwrap_or(harmless),
             steps,
@@ -91,7 +91,7 @@ impl Reader {
         })
     }
 
-    fn steps(&mut self, list: &Field<'_>, around: &Surroundings, manages: bool) -> Vec<Step> {
+    fn steps(&mut self, list: &Field<'_>, around: &CommandEnvironment, manages: bool) -> Vec<JobStep> {
         let steps = list.list(&mut self.complaints);
         let found = steps.iter().filter_map(|field| {
             let mut fields = field.fields(&mut self.complaints)?;
@@ -114,9 +114,9 @@ impl Reader {
     fn step(
         &mut self,
         fields: &mut Fields<'_>,
-        around: &Surroundings,
+        around: &CommandEnvironment,
         manages: bool,
-    ) -> Option<Option<Step>> {
+    ) -> Option<Option<JobStep>> {
         let found = ["command", "http", "application"].map(|name| fields.take(name));
         if found.iter().flatten().count() > 1 {
             let text = "only one of `command`, `http`, `application` may stand here; `steps` is a list of them";
@@ -125,10 +125,10 @@ impl Reader {
         }
         let [command, http, application] = found;
         if let Some(field) = command {
-            return Some(self.command(&field, around).map(Step::Command));
+            return Some(self.command(&field, around).map(JobStep::Command));
         }
         if let Some(field) = http {
-            return Some(self.call(&field).map(Step::Http));
+            return Some(self.call(&field).map(JobStep::Http));
         }
         let field = application?;
         let choices = [
@@ -143,7 +143,7 @@ impl Reader {
         Some(
             field
                 .choice(&mut self.complaints, &choices)
-                .map(Step::Application),
+                .map(JobStep::Application),
         )
     }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Reader;
+use super::ConfigReader;
 use crate::config::fields::{Field, is_state};
 use crate::config::{Asks, Meaning, Probe};
 
-impl Reader {
+impl ConfigReader {
     pub(super) fn probe(&mut self, field: &Field<'_>) -> Option<Probe> {
         let mut fields = field.fields(&mut self.complaints)?;
         let around = self.surroundings(&mut fields);

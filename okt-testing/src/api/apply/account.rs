@@ -6,7 +6,7 @@ use super::{
     Scene,
     fields::FieldSet,
     reserved::{own, strip},
-    shares::{Manager, Share, Shares, cap, read, write},
+    shares::{Manager, FieldShare, Shares, cap, read, write},
     typed::{self, DuplicateFields},
     versions::Changes,
 };
@@ -18,13 +18,13 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         given(scene, new)
     } else {
         // A client cannot change the ownership through a subresource.
-        Given::Nothing
+        GivenFields::Nothing
     };
     object::metadata(new).remove("managedFields");
     let mut shares = match given {
-        Given::Reset => Shares::new(),
-        Given::Shares(shares) => shares,
-        Given::Nothing => old.and_then(read).unwrap_or_default(),
+        GivenFields::Reset => Shares::new(),
+        GivenFields::Shares(shares) => shares,
+        GivenFields::Nothing => old.and_then(read).unwrap_or_default(),
     };
     if old.is_some() && shares.is_empty() {
         // No ownership was recorded so far, so none is recorded now.
@@ -61,13 +61,13 @@ pub(crate) fn account_scale(
     object::set(object::metadata(new), "managedFields", entries);
     let field = FieldSet::of_field(replicas);
     // In another version the replicas may have another path.
-    let field_of = |share: &Share| match scene.sibling(&share.api_version) {
+    let field_of = |share: &FieldShare| match scene.sibling(&share.api_version) {
         Some(sibling) => FieldSet::of_field(sibling.replicas.as_deref().unwrap_or_default()),
         None => field.clone(),
     };
     let keys: Vec<_> = replicas.iter().map(String::as_str).collect();
     let mut shares = read(old).unwrap_or_default();
-    let holds = |share: &Share| !share.fields.intersection(&field_of(share)).is_empty();
+    let holds = |share: &FieldShare| !share.fields.intersection(&field_of(share)).is_empty();
     let changed = object::at(old, &keys) != object::at(new, &keys);
     if !changed || !shares.values().any(holds) {
         return;
@@ -85,7 +85,7 @@ pub(crate) fn account_scale(
         }
     } else {
         // The manager that scales gets a new entry, without a time.
-        let share = Share {
+        let share = FieldShare {
             fields: field.clone(),
             api_version: scene.api_version.to_owned(),
             time: None,
@@ -96,24 +96,24 @@ pub(crate) fn account_scale(
 }
 
 /// The ownership that a client sends.
-enum Given {
+enum GivenFields {
     Nothing,
     Reset,
     Shares(Shares),
 }
 
-fn given(scene: Scene<'_>, object: &Value) -> Given {
+fn given(scene: Scene<'_>, object: &Value) -> GivenFields {
     match object::at(object, &["metadata", "managedFields"]).and_then(Value::as_array) {
         // The server drops an empty list from a custom resource before it reads it.
-        Some(list) if list.is_empty() && scene.built_in => Given::Reset,
+        Some(list) if list.is_empty() && scene.built_in => GivenFields::Reset,
         Some(list) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
-            Given::Reset
+            GivenFields::Reset
         }
         Some(_) => match read(object) {
-            Some(shares) if !shares.is_empty() => Given::Shares(shares),
-            _ => Given::Nothing,
+            Some(shares) if !shares.is_empty() => GivenFields::Shares(shares),
+            _ => GivenFields::Nothing,
         },
-        None => Given::Nothing,
+        None => GivenFields::Nothing,
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn take(
     shares.retain(|_, share| !share.fields.is_empty());
     let taken = own(changes.own.set);
     if !taken.is_empty() {
-        let share = shares.entry(manager.clone()).or_insert_with(|| Share {
+        let share = shares.entry(manager.clone()).or_insert_with(|| FieldShare {
             fields: FieldSet::default(),
             api_version: String::new(),
             time: None,

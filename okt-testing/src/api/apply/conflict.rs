@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    fields::{Step, show},
-    shares::{Manager, Share, Shares, describe},
+    fields::{FieldStep, show},
+    shares::{Manager, FieldShare, Shares, describe},
     versions::Changes,
 };
-use crate::api::refusal::{Cause, Refusal};
+use crate::api::refusal::{RefusalCause, Refusal};
 
 /// Moves the ownership of the fields that this manager sets away from the others, or refuses with a conflict unless
 /// `force` is set.
@@ -36,10 +36,10 @@ pub(super) fn settle(
     Ok(())
 }
 
-fn conflict(conflicts: &[(&Manager, &Share, Vec<Step>)]) -> Refusal {
+fn conflict(conflicts: &[(&Manager, &FieldShare, Vec<FieldStep>)]) -> Refusal {
     let causes: Vec<_> = conflicts
         .iter()
-        .map(|(manager, share, path)| Cause {
+        .map(|(manager, share, path)| RefusalCause {
             field: show(path),
             reason: "FieldManagerConflict",
             message: format!("conflict with {}", describe(manager, share)),

@@ -9,9 +9,9 @@ use smol_str::{SmolStr, SmolStrBuilder};
 ///
 /// An apply creates and copies hundreds of steps, most of them short.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Step(SmolStr);
+pub(crate) struct FieldStep(SmolStr);
 
-impl Step {
+impl FieldStep {
     pub(crate) fn field(name: &str) -> Self {
         let mut step = SmolStrBuilder::new();
         step.push_str("f:");
@@ -40,7 +40,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for FieldStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.split_once(':') {
             Some(("f", name)) => write!(f, ".{name}"),
@@ -78,8 +78,8 @@ fn shown(value: &Value) -> String {
 }
 
 /// Displays a path for people (e.g. `.status.conditions[type="Ready"].status`).
-pub(crate) fn show(path: &[Step]) -> String {
-    path.iter().map(Step::to_string).collect()
+pub(crate) fn show(path: &[FieldStep]) -> String {
+    path.iter().map(FieldStep::to_string).collect()
 }
 
 /// A set of paths.
@@ -92,7 +92,7 @@ pub(crate) struct FieldSet {
 /// A step of a set. It is a path itself, leads to further paths, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Branch {
-    step: Step,
+    step: FieldStep,
     member: bool,
     below: FieldSet,
 }
@@ -106,7 +106,7 @@ impl Branch {
 impl FieldSet {
     /// A set of one field, given by the names of its path.
     pub(crate) fn of_field(names: &[String]) -> Self {
-        let path: Vec<_> = names.iter().map(|name| Step::field(name)).collect();
+        let path: Vec<_> = names.iter().map(|name| FieldStep::field(name)).collect();
         let mut field = Self::default();
         field.insert(&path);
         field
@@ -116,16 +116,16 @@ impl FieldSet {
         self.branches.is_empty()
     }
 
-    fn find(&self, step: &Step) -> Result<usize, usize> {
+    fn find(&self, step: &FieldStep) -> Result<usize, usize> {
         self.branches
             .binary_search_by(|branch| branch.step.cmp(step))
     }
 
-    fn branch(&self, step: &Step) -> Option<&Branch> {
+    fn branch(&self, step: &FieldStep) -> Option<&Branch> {
         self.find(step).ok().map(|place| &self.branches[place])
     }
 
-    pub(crate) fn insert(&mut self, path: &[Step]) {
+    pub(crate) fn insert(&mut self, path: &[FieldStep]) {
         let [first, rest @ ..] = path else { return };
         let place = self.find(first).unwrap_or_else(|place| {
             let branch = Branch {
@@ -144,17 +144,17 @@ impl FieldSet {
         }
     }
 
-    pub(crate) fn has(&self, step: &Step) -> bool {
+    pub(crate) fn has(&self, step: &FieldStep) -> bool {
         self.branch(step).is_some_and(|branch| branch.member)
     }
 
-    pub(crate) fn below(&self, step: &Step) -> Option<&FieldSet> {
+    pub(crate) fn below(&self, step: &FieldStep) -> Option<&FieldSet> {
         let below = &self.branch(step)?.below;
         (!below.is_empty()).then_some(below)
     }
 
     /// A set of these steps. The flag says whether the step is a path itself; the set holds the paths below it.
-    pub(crate) fn of(branches: impl Iterator<Item = (Step, bool, Self)>) -> Self {
+    pub(crate) fn of(branches: impl Iterator<Item = (FieldStep, bool, Self)>) -> Self {
         let branches = branches.map(|(step, member, below)| Branch {
             step,
             member,
@@ -219,7 +219,7 @@ impl FieldSet {
     }
 
     /// Removes a path and all paths below it.
-    pub(crate) fn cut(&mut self, path: &[Step]) {
+    pub(crate) fn cut(&mut self, path: &[FieldStep]) {
         self.drop_at(path, |branch| {
             branch.member = false;
             branch.below = Self::default();
@@ -227,11 +227,11 @@ impl FieldSet {
     }
 
     /// Removes one path, but none below it.
-    pub(crate) fn remove(&mut self, path: &[Step]) {
+    pub(crate) fn remove(&mut self, path: &[FieldStep]) {
         self.drop_at(path, |branch| branch.member = false);
     }
 
-    fn drop_at(&mut self, path: &[Step], drop: fn(&mut Branch)) {
+    fn drop_at(&mut self, path: &[FieldStep], drop: fn(&mut Branch)) {
         let [first, rest @ ..] = path else { return };
         let Ok(place) = self.find(first) else { return };
         let branch = &mut self.branches[place];
@@ -247,7 +247,7 @@ impl FieldSet {
 
     /// Calls `visit` for each step with paths below it, and adds the step as a path of its own if `visit` returns
     /// `true`.
-    pub(crate) fn each_branch(&mut self, mut visit: impl FnMut(&Step, &mut Self) -> bool) {
+    pub(crate) fn each_branch(&mut self, mut visit: impl FnMut(&FieldStep, &mut Self) -> bool) {
         for branch in &mut self.branches {
             if !branch.below.is_empty() {
                 branch.member |= visit(&branch.step, &mut branch.below);
@@ -256,13 +256,13 @@ impl FieldSet {
     }
 
     /// Returns all paths, in order.
-    pub(crate) fn paths(&self) -> Vec<Vec<Step>> {
+    pub(crate) fn paths(&self) -> Vec<Vec<FieldStep>> {
         let mut paths = Vec::new();
         self.collect(&mut Vec::new(), &mut paths);
         paths
     }
 
-    fn collect(&self, prefix: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
+    fn collect(&self, prefix: &mut Vec<FieldStep>, paths: &mut Vec<Vec<FieldStep>>) {
         for branch in self.branches.iter().filter(|branch| branch.member) {
             prefix.push(branch.step.clone());
             paths.push(prefix.clone());
@@ -296,7 +296,7 @@ impl FieldSet {
             let fields = value.as_object();
             let leaf = fields.is_none_or(Map::is_empty);
             let member = leaf || fields.is_some_and(|fields| fields.contains_key("."));
-            (Step(key.into()), member, Self::from_json(value))
+            (FieldStep(key.into()), member, Self::from_json(value))
         });
         Self::of(branches)
     }

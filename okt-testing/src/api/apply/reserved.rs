@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Scene,
-    fields::{FieldSet, Step},
+    fields::{FieldSet, FieldStep},
 };
 use crate::api::{builtin, object};
 
@@ -17,11 +17,11 @@ pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -
         _ => &[],
     };
     for key in reset {
-        set.cut(&[Step::field(key)]);
+        set.cut(&[FieldStep::field(key)]);
     }
     if subresource == "status" && scene.built_in {
         for key in builtin::kept_by_status(scene.kind) {
-            set.cut(&[Step::field("metadata"), Step::field(key)]);
+            set.cut(&[FieldStep::field("metadata"), FieldStep::field(key)]);
         }
     }
     set
@@ -30,10 +30,10 @@ pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -
 /// Returns the set without the fields that have no owner.
 pub(super) fn own(mut set: FieldSet) -> FieldSet {
     for key in ["apiVersion", "kind", "metadata"] {
-        set.remove(&[Step::field(key)]);
+        set.remove(&[FieldStep::field(key)]);
     }
     for key in SYSTEM_FIELDS {
-        set.remove(&[Step::field("metadata"), Step::field(key)]);
+        set.remove(&[FieldStep::field("metadata"), FieldStep::field(key)]);
     }
     set
 }
@@ -78,12 +78,12 @@ pub(super) fn strip(object: &Value) -> Value {
 
 /// An object without its [reserved](is_reserved) fields, which are kept apart.
 #[derive(Debug)]
-pub(crate) struct Bare {
+pub(crate) struct BareFields {
     pub(super) object: Value,
     reserved: Vec<(&'static str, Value)>,
 }
 
-impl Bare {
+impl BareFields {
     pub(crate) fn of(mut object: Value) -> Self {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let reserved = metadata.map(|metadata| {

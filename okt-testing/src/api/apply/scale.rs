@@ -6,7 +6,7 @@ use super::{
     Scene,
     conflict::settle,
     fields::FieldSet,
-    shares::{Manager, Share, read, write},
+    shares::{Manager, FieldShare, read, write},
     versions::Changes,
 };
 use crate::api::{object, refusal::Refusal};
@@ -40,7 +40,7 @@ pub(crate) fn apply_scale(
         settle(&mut seen, manager, &changes, force)?;
         settle(&mut shares, manager, &changes, true)?;
     }
-    let share = shares.entry(manager.clone()).or_insert_with(|| Share {
+    let share = shares.entry(manager.clone()).or_insert_with(|| FieldShare {
         fields: field,
         api_version: scene.api_version.to_owned(),
         time: None,

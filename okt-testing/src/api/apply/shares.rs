@@ -25,17 +25,17 @@ pub(crate) enum Operation {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Share {
+pub(super) struct FieldShare {
     pub(super) fields: FieldSet,
     pub(super) api_version: String,
     /// `None` if an apply changed only the ownership.
     pub(super) time: Option<String>,
 }
 
-pub(super) type Shares = BTreeMap<Manager, Share>;
+pub(super) type Shares = BTreeMap<Manager, FieldShare>;
 
 /// Returns the manager as a conflict names it.
-pub(super) fn describe(manager: &Manager, share: &Share) -> String {
+pub(super) fn describe(manager: &Manager, share: &FieldShare) -> String {
     let mut text = format!("{:?}", manager.name);
     if !manager.subresource.is_empty() {
         text = format!("{text} with subresource {:?}", manager.subresource);
@@ -78,7 +78,7 @@ pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
             if text("apiVersion").is_empty() || text("fieldsType") != "FieldsV1" {
                 return None;
             }
-            let share = Share {
+            let share = FieldShare {
                 fields: FieldSet::from_json(entry.get("fieldsV1").unwrap_or(&Value::Null)),
                 api_version: text("apiVersion"),
                 time: entry.get("time").and_then(Value::as_str).map(str::to_owned),

@@ -14,7 +14,7 @@ pub(crate) use self::{
 
 use serde_json::{Map, Value};
 
-use super::fields::{FieldSet, Step};
+use super::fields::{FieldSet, FieldStep};
 use crate::api::schema::{ListType, Schema, Type};
 
 /// Joins errors into one text, in the format of a server.
@@ -126,7 +126,7 @@ fn items_of(value: Option<&Value>) -> &[Value] {
 ///
 /// # Errors
 /// The reason why the item cannot be identified.
-fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, String> {
+fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<FieldStep, String> {
     let ListType::Map(keys) = list else {
         return match item {
             Value::Object(_) => {
@@ -136,7 +136,7 @@ fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, Stri
             Value::Null => {
                 Err("associative list without keys has an element that's an explicit null")
             }
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Step::item(item)),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(FieldStep::item(item)),
         }
         .map_err(str::to_owned);
     };
@@ -164,7 +164,7 @@ fn step_to(shape: Shape<'_>, list: &ListType, item: &Value) -> Result<Step, Stri
         ));
     }
     found.sort_keys();
-    Ok(Step::keys(found))
+    Ok(FieldStep::keys(found))
 }
 
 /// Returns the fields that a configuration sets.
@@ -183,7 +183,7 @@ fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
                 let below = collect(field_shape(shape, key), value);
                 let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
                 let member = below.is_none() || empty || !is_named(shape, key);
-                (Step::field(key), member, below.unwrap_or_default())
+                (FieldStep::field(key), member, below.unwrap_or_default())
             });
             Some(FieldSet::of(branches))
         }
@@ -207,8 +207,8 @@ fn by_step<'v>(
     shape: Shape<'_>,
     list: &ListType,
     items: &'v [Value],
-) -> Vec<(Step, Vec<&'v Value>)> {
-    let mut found: Vec<(Step, Vec<&Value>)> = Vec::with_capacity(items.len());
+) -> Vec<(FieldStep, Vec<&'v Value>)> {
+    let mut found: Vec<(FieldStep, Vec<&Value>)> = Vec::with_capacity(items.len());
     for item in items {
         let Ok(step) = step_to(shape, list, item) else {
             continue;
@@ -234,7 +234,7 @@ pub(crate) fn without(shape: Shape<'_>, value: &Value, set: &FieldSet) -> Value 
             let mut rest = Map::new();
             let mut met = false;
             for (key, value) in value.as_object().into_iter().flatten() {
-                let step = Step::field(key);
+                let step = FieldStep::field(key);
                 if set.has(&step) {
                     continue;
                 }

@@ -9,19 +9,19 @@ use super::{
     Scene,
     fields::FieldSet,
     reserved::writable,
-    shares::{Manager, Share, Shares},
+    shares::{Manager, FieldShare, Shares},
     typed::{self, DuplicateFields},
 };
 use crate::api::schema::Schema;
 
 /// The fields that a write sets and removes.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct VersionChange {
     pub(super) set: FieldSet,
     pub(super) removed: FieldSet,
 }
 
-impl Change {
+impl VersionChange {
     fn of(schema: &Schema, old: &Value, new: &Value) -> Self {
         let changed = typed::compare(Some(schema), old, new);
         Self {
@@ -42,8 +42,8 @@ impl Change {
 /// The fields that a write changes, in its own version and in the versions in which others own fields.
 #[derive(Debug)]
 pub(super) struct Changes {
-    pub(super) own: Change,
-    others: BTreeMap<String, Change>,
+    pub(super) own: VersionChange,
+    others: BTreeMap<String, VersionChange>,
 }
 
 impl Changes {
@@ -69,7 +69,7 @@ impl Changes {
                 .map_err(|why| format!("failed to convert old object: {why}"))?;
             let schema = convert(scene, version, new)
                 .map_err(|why| format!("failed to convert new object: {why}"))?;
-            let change = Change::of(schema, old, new);
+            let change = VersionChange::of(schema, old, new);
             // For a write through the main endpoint, a server ignores the reset fields of the write's own version only.
             let change = match subresource.as_str() {
                 "" => change,
@@ -78,7 +78,7 @@ impl Changes {
             others.insert(version.clone(), change);
         }
         Ok(Self {
-            own: Change::of(scene.schema, old, new).writable(scene, subresource),
+            own: VersionChange::of(scene.schema, old, new).writable(scene, subresource),
             others,
         })
     }
@@ -86,7 +86,7 @@ impl Changes {
     /// A change that sets these fields, in every version.
     pub(super) fn set(fields: FieldSet) -> Self {
         Self {
-            own: Change {
+            own: VersionChange {
                 set: fields,
                 removed: FieldSet::default(),
             },
@@ -95,14 +95,14 @@ impl Changes {
     }
 
     /// Removes the changed fields from a share.
-    pub(super) fn take_from(&self, share: &mut Share) {
+    pub(super) fn take_from(&self, share: &mut FieldShare) {
         let change = self.seen_by(share);
         share.fields.subtract(&change.set);
         share.fields.subtract(&change.removed);
     }
 
     /// Returns the change in the version of this share.
-    pub(super) fn seen_by(&self, share: &Share) -> &Change {
+    pub(super) fn seen_by(&self, share: &FieldShare) -> &VersionChange {
         self.others.get(&share.api_version).unwrap_or(&self.own)
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn prune(
     scene: Scene<'_>,
     merged: Value,
     shares: &Shares,
-    last: Share,
+    last: FieldShare,
 ) -> Result<Value, String> {
     let version = last.api_version;
     let schema = convert(scene, &version, &merged)

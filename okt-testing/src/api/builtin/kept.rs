@@ -7,9 +7,9 @@ use super::{
     quantity,
 };
 use crate::api::{
-    kind::Kind,
+    kind::ServedKind,
     object::{self, at, put, text},
-    refusal::Cause,
+    refusal::RefusalCause,
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -19,7 +19,7 @@ const STATEFUL_SET_FIELDS: &str = "updates to statefulset spec for fields other 
 const CLAIM_FIELDS: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 /// Checks an update that is not one of the status.
-pub(crate) fn check_kept_fields(kind: &Kind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn check_kept_fields(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => check_pod(old, new, causes),
         ("", "PersistentVolumeClaim") => check_claim(old, new, causes),
@@ -46,13 +46,13 @@ pub(crate) fn check_kept_fields(kind: &Kind, old: &Value, new: &Value, causes: &
 }
 
 /// Checks that a field has the same value as before, apart from defaults.
-fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Vec<Cause>) {
+fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Vec<RefusalCause>) {
     let (before, after) = (at(old, path), at(new, path));
     if is_same(before, after) {
         return;
     }
     let shown = after.cloned().unwrap_or_default();
-    causes.push(Cause::invalid(path.join("."), &shown, "field is immutable"));
+    causes.push(RefusalCause::invalid(path.join("."), &shown, "field is immutable"));
 }
 
 fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
@@ -63,7 +63,7 @@ fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
     }
 }
 
-fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_pod(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
     let (before, mut after) = (spec(old), spec(new));
     for key in ["containers", "initContainers"] {
@@ -71,7 +71,7 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         let (were, are) = (items(&before, key), items(&after, key));
         if were.len() != are.len() {
             let detail = "pod updates may not add or remove containers";
-            causes.push(Cause::forbidden(field, detail));
+            causes.push(RefusalCause::forbidden(field, detail));
             return;
         }
         for (index, (was, is)) in were.iter().zip(are).enumerate() {
@@ -79,11 +79,11 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             let field = format!("{field}[{index}].image");
             if is.is_empty() && !was.is_empty() {
                 // A server checks the spec and the update, and reports both errors.
-                let cause = Cause::required(field, "");
+                let cause = RefusalCause::required(field, "");
                 causes.extend([cause.clone(), cause]);
             } else if is.trim() != is {
                 let detail = "must not have leading or trailing whitespace";
-                causes.push(Cause::invalid(field, &is.into(), detail));
+                causes.push(RefusalCause::invalid(field, &is.into(), detail));
             }
         }
     }
@@ -95,19 +95,19 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             for least in [1, 0] {
                 if !(least..=i64::from(i32::MAX)).contains(&now) {
                     let detail = format!("must be between {least} and 2147483647, inclusive");
-                    causes.push(Cause::invalid(field, &now.into(), &detail));
+                    causes.push(RefusalCause::invalid(field, &now.into(), &detail));
                 }
             }
             return;
         }
         (Some(was), Some(now)) if was < now => {
             let detail = "must be less than or equal to previous value";
-            causes.push(Cause::invalid(field, &now.into(), detail));
+            causes.push(RefusalCause::invalid(field, &now.into(), detail));
             return;
         }
         (Some(_), None) => {
             let detail = "must not update from a positive integer to nil value";
-            causes.push(Cause::invalid(field, &Value::Null, detail));
+            causes.push(RefusalCause::invalid(field, &Value::Null, detail));
         }
         _ => {}
     }
@@ -146,19 +146,19 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// A gated Pod may get a more precise placement.
-fn keep_placement(before: &Value, after: &mut Value, causes: &mut Vec<Cause>) {
+fn keep_placement(before: &Value, after: &mut Value, causes: &mut Vec<RefusalCause>) {
     let labels = |spec: &Value| spec.get("nodeSelector").cloned().unwrap_or_default();
     let (was, is) = (labels(before), labels(after));
     let is_kept = |(key, value): (&String, &Value)| is.get(key) == Some(value);
     if !was.as_object().into_iter().flatten().all(is_kept) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        causes.push(Cause::invalid("spec.nodeSelector", &is, detail));
+        causes.push(RefusalCause::invalid("spec.nodeSelector", &is, detail));
     }
     put(after, &["nodeSelector"], was);
     carry(Some(before), after, &["affinity", "nodeAffinity"]);
 }
 
-fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
     let without_time = |toleration: &Value| {
         let mut toleration = plain(toleration);
         if let Some(fields) = toleration.as_object_mut() {
@@ -173,16 +173,16 @@ fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
     let mut were = items(before, "tolerations").iter().map(without_time);
     if were.any(|toleration| !now.contains(&toleration)) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
-        causes.push(Cause::forbidden("spec.tolerations", detail));
+        causes.push(RefusalCause::forbidden("spec.tolerations", detail));
     }
 }
 
-fn check_gates(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn check_gates(before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
     let were: Vec<_> = items(before, "schedulingGates").iter().collect();
     for (index, gate) in items(after, "schedulingGates").iter().enumerate() {
         if !were.contains(&gate) {
             let name = text(gate, &["name"]);
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 format!("spec.schedulingGates[{index}].name"),
                 &format!("only deletion is allowed, but found new scheduling gate '{name}'"),
             ));
@@ -190,7 +190,7 @@ fn check_gates(before: &Value, after: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_claim(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_claim(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     const STORAGE: [&str; 3] = ["resources", "requests", "storage"];
     let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
     let (before, mut after) = (spec(old), spec(new));
@@ -222,35 +222,35 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     {
         let field = "spec.resources.requests.storage";
         let detail = "field can not be less than status.capacity";
-        causes.push(Cause::forbidden(field, detail));
+        causes.push(RefusalCause::forbidden(field, detail));
     }
     let whole = |mode: Option<&Value>| plain(&json!({ "volumeMode": mode }));
     if whole(before.get("volumeMode")) != whole(mode.as_ref()) {
         let shown = mode.unwrap_or_default();
-        causes.push(Cause::invalid("volumeMode", &shown, "field is immutable"));
+        causes.push(RefusalCause::invalid("volumeMode", &shown, "field is immutable"));
     }
 }
 
 /// Checks that a Service keeps its address. A real server has allocated one, even if this one has not.
-fn check_service(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_service(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let is_outside = |service: &Value| text(service, &["spec", "type"]) == "ExternalName";
     let address = |service: &Value| text(service, &["spec", "clusterIP"]).to_owned();
     let (was, is) = (address(old), address(new));
     if !is.is_empty() && is != was && !is_outside(old) && !is_outside(new) {
         let detail = "may not change once set";
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([is]), detail));
+        causes.push(RefusalCause::invalid("spec.clusterIPs[0]", &json!([is]), detail));
     }
 }
 
 /// Checks the data of a `ConfigMap` or Secret that is immutable.
-fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<Cause>) {
+fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<RefusalCause>) {
     let is_immutable = |object: &Value| object.get("immutable") == Some(&true.into());
     if !is_immutable(old) {
         return;
     }
     let mut forbid = |field: &str| {
         let detail = "field is immutable when `immutable` is set";
-        causes.push(Cause::forbidden(field, detail));
+        causes.push(RefusalCause::forbidden(field, detail));
     };
     if !is_immutable(new) {
         forbid("immutable");
@@ -262,27 +262,27 @@ fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<Cause>)
     }
 }
 
-fn check_selector(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_selector(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     // A real server stores no such object without a selector.
     if at(old, &["spec", "selector"]).is_some_and(Value::is_object) {
         check_immutable(old, new, &["spec", "selector"], causes);
     }
 }
 
-fn require_selector(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn require_selector(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let has = |workload: &Value| at(workload, &["spec", "selector"]).is_some_and(Value::is_object);
     if has(old) && !has(new) {
-        causes.push(Cause::required("spec.selector", ""));
+        causes.push(RefusalCause::required("spec.selector", ""));
     }
 }
 
 /// Checks that the selector still selects the Pods of the template.
-fn check_labels(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_labels(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     if selects_its_pods(old) && !selects_its_pods(new) {
         let path = ["spec", "template", "metadata", "labels"];
         let labels = at(new, &path).cloned().unwrap_or_default();
         let detail = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid(path.join("."), &labels, detail));
+        causes.push(RefusalCause::invalid(path.join("."), &labels, detail));
     }
 }
 
@@ -307,7 +307,7 @@ fn selects_its_pods(workload: &Value) -> bool {
         })
 }
 
-fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     require_selector(old, new, causes);
     check_labels(old, new, causes);
     let rest = |set: &Value| {
@@ -334,11 +334,11 @@ fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         plain(&spec)
     };
     if rest(old) != rest(new) {
-        causes.push(Cause::forbidden("spec", STATEFUL_SET_FIELDS));
+        causes.push(RefusalCause::forbidden("spec", STATEFUL_SET_FIELDS));
     }
 }
 
-fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_job(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let number = |key: &str| at(new, &["spec", key]).and_then(Value::as_i64);
     if text(new, &["spec", "completionMode"]) != "Indexed" {
         check_completions(old, new, causes);
@@ -346,7 +346,7 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         && at(old, &["spec", "completions"]) != Some(&completions.into())
         && completions != number("parallelism").unwrap_or(1)
     {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "spec.completions",
             &completions.into(),
             "can only be modified in tandem with spec.parallelism",
@@ -366,7 +366,7 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             "NonIndexed"
         };
         let detail = "field is immutable";
-        causes.push(Cause::invalid("spec.completionMode", &mode.into(), detail));
+        causes.push(RefusalCause::invalid("spec.completionMode", &mode.into(), detail));
     }
     for key in [
         "podFailurePolicy",
@@ -379,7 +379,7 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the completions of a Job that is not indexed. Their default is 1, unless the parallelism is set.
-fn check_completions(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_completions(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let completions = |job: &Value| {
         let set = |key: &str| at(job, &["spec", key]).filter(|value| !value.is_null());
         match (set("completions"), set("parallelism")) {
@@ -393,7 +393,7 @@ fn check_completions(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let is_unset = at(new, &["spec", "completions"]).is_none_or(Value::is_null);
     if was != completions(new) && !(is_unset && at(old, &["spec", "completions"]).is_none()) {
         let detail = "field is immutable";
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "spec.completions",
             &completions(new),
             detail,
@@ -402,7 +402,7 @@ fn check_completions(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the template of a Job, of which a suspended Job may change the placement and the resources of its Pods.
-fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let template = |job: &Value| at(job, &["spec", "template"]).cloned().unwrap_or_default();
     let (mut before, after) = (template(old), template(new));
     let conditions = at(old, &["status", "conditions"]).and_then(Value::as_array);
@@ -442,18 +442,18 @@ fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             ("spec.template", Some(&after))
         };
         let shown = shown.cloned().unwrap_or_default();
-        causes.push(Cause::invalid(field, &shown, "field is immutable"));
+        causes.push(RefusalCause::invalid(field, &shown, "field is immutable"));
     }
 }
 
-fn check_role(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+fn check_role(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let role = |binding: &Value| {
         let of = |key| text(binding, &["roleRef", key]).to_owned();
         let group = Some(of("apiGroup")).filter(|group| !group.is_empty());
         json!({ "APIGroup": group.as_deref().unwrap_or(RBAC), "Kind": of("kind"), "Name": of("name") })
     };
     if role(old) != role(new) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "roleRef",
             &role(new),
             "cannot change roleRef",
@@ -462,12 +462,12 @@ fn check_role(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Adds an error that lists the fields in which two plain specs differ, if any.
-fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Vec<Cause>) {
+fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
     let mut lines = Vec::new();
     compare(Some(before), Some(after), "spec", &mut lines);
     if !lines.is_empty() {
         let detail = format!("{detail}\n{}\n", lines.join("\n"));
-        causes.push(Cause::forbidden("spec", &detail));
+        causes.push(RefusalCause::forbidden("spec", &detail));
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, PLURAL, read, version::words};
 use crate::api::{
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     object::{self, text},
     store::Store,
 };
@@ -187,7 +187,7 @@ pub(crate) fn reconsider(store: &mut Store, group: &str) {
             {
                 let before = declared.first().and_then(|kind| store.kind(&kind.id()));
                 let was_changed = before.is_some_and(|kind| kind.was_changed);
-                let declared = declared.into_iter().map(|kind| Kind {
+                let declared = declared.into_iter().map(|kind| ServedKind {
                     was_changed,
                     ..kind
                 });

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::version::is;
 use crate::api::{
     object::{self, text},
-    refusal::Cause,
+    refusal::RefusalCause,
     schema::{Schema, Type},
 };
 
@@ -58,7 +58,7 @@ fn pattern(inner: &str) -> Regex {
 }
 
 /// Checks the names and the switches of a CRD.
-pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn check_spec(crd: &Value, causes: &mut Vec<RefusalCause>) {
     let names = object::at(crd, &["spec", "names"])
         .cloned()
         .unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
     }
     let kind = text(&names, &["kind"]);
     if !kind.is_empty() && kind == text(&names, &["listKind"]) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "spec.names.listKind",
             &kind.into(),
             "kind and listKind may not be the same",
@@ -94,14 +94,14 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
     }
     let strategy = text(crd, &["spec", "conversion", "strategy"]);
     if !matches!(strategy, "" | "None" | "Webhook") {
-        causes.push(Cause::unsupported(
+        causes.push(RefusalCause::unsupported(
             "spec.conversion.strategy",
             &strategy.into(),
             &["None".into(), "Webhook".into()],
         ));
     }
     if object::at(crd, &["spec", "preserveUnknownFields"]) == Some(&true.into()) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "spec.preserveUnknownFields",
             &true.into(),
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
@@ -118,7 +118,7 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
         if let (Some(warning), None | Some(Value::Bool(false))) =
             (warning, version.get("deprecated"))
         {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.deprecationWarning"),
                 warning,
                 "can only be set for deprecated versions",
@@ -127,18 +127,18 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut Vec<Cause>) {
+fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut Vec<RefusalCause>) {
     if name.is_empty() || IS_LABEL.is_match(name) {
         return;
     }
     let detail = format!(
         "{prefix}a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{LABEL}')"
     );
-    causes.push(Cause::invalid(field, &shown.into(), &detail));
+    causes.push(RefusalCause::invalid(field, &shown.into(), &detail));
 }
 
 /// Checks the root of a schema with a status subresource.
-pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     let other = openapi
         .as_object()
         .into_iter()
@@ -147,7 +147,7 @@ pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
             !(ROOT_FIELDS.contains(&key.as_str()) || *key == "nullable" || value.is_null())
         });
     if let Some((key, _)) = other {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             path,
             openapi,
             &format!(
@@ -158,9 +158,9 @@ pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks that the versions have unique names and one storage version.
-pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
+pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<RefusalCause>) {
     let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
-    let wrong = |detail| Cause::invalid("spec.versions", &Value::from(versions), detail);
+    let wrong = |detail| RefusalCause::invalid("spec.versions", &Value::from(versions), detail);
     if names.len() < versions.len() {
         causes.push(wrong("must contain unique version names"));
     }
@@ -173,7 +173,7 @@ pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<Cause>) {
 }
 
 /// Checks that no version was removed in which objects may be stored.
-pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cause>) {
+pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<RefusalCause>) {
     let stored = object::at(crd, &["status", "storedVersions"]).and_then(Value::as_array);
     for (index, name) in stored.into_iter().flatten().enumerate() {
         if versions
@@ -187,7 +187,7 @@ pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Cau
             "missing from spec.versions; {gone} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {gone} and removes {gone} from status.storedVersions"
         );
         let field = format!("status.storedVersions[{index}]");
-        causes.push(Cause::invalid(field, name, &detail));
+        causes.push(RefusalCause::invalid(field, name, &detail));
     }
 }
 
@@ -198,7 +198,7 @@ pub(super) fn check_version(
     version: &Value,
     place: impl Fn(&str) -> Option<String>,
     schema: Option<&Schema>,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if let Some(scale) = object::at(version, &["subresources", "scale"])
         && let Some(place) = place("subresources")
@@ -215,13 +215,13 @@ pub(super) fn check_version(
     }
 }
 
-fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
     let mut seen = BTreeSet::new();
     for (index, entry) in list(version, "selectableFields") {
         let field = format!("{place}[{index}].jsonPath");
         let path = text(entry, &["jsonPath"]);
         if path.is_empty() {
-            causes.push(Cause::required(field, ""));
+            causes.push(RefusalCause::required(field, ""));
             continue;
         }
         // The schema that the server checks has no fields of `metadata`.
@@ -230,7 +230,7 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             .and_then(|path| schema.at_path(path));
         let Some(found) = found else {
             let detail = "is an invalid path: does not refer to a valid field";
-            causes.push(Cause::invalid(field, &path.into(), detail));
+            causes.push(RefusalCause::invalid(field, &path.into(), detail));
             continue;
         };
         if !matches!(
@@ -238,14 +238,14 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             Some(Type::String | Type::Boolean | Type::Integer)
         ) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            causes.push(Cause::invalid(field.clone(), &path.into(), detail));
+            causes.push(RefusalCause::invalid(field.clone(), &path.into(), detail));
         }
         if !seen.insert(path) {
-            causes.push(Cause::duplicate(field, &path.into()));
+            causes.push(RefusalCause::duplicate(field, &path.into()));
         }
     }
     if seen.len() > SELECTABLE_LIMIT {
-        causes.push(Cause::too_many(place, seen.len(), SELECTABLE_LIMIT as u64));
+        causes.push(RefusalCause::too_many(place, seen.len(), SELECTABLE_LIMIT as u64));
     }
 }
 
@@ -254,16 +254,16 @@ fn list<'v>(version: &'v Value, key: &str) -> impl Iterator<Item = (usize, &'v V
     list.into_iter().flatten().enumerate()
 }
 
-fn check_column(column: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_column(column: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     if text(column, &["name"]).is_empty() {
-        causes.push(Cause::required(format!("{path}.name"), ""));
+        causes.push(RefusalCause::required(format!("{path}.name"), ""));
     }
     let kind = text(column, &["type"]);
     let detail = format!("must be one of {}", COLUMN_TYPES.join(","));
     if kind.is_empty() {
-        causes.push(Cause::required(format!("{path}.type"), &detail));
+        causes.push(RefusalCause::required(format!("{path}.type"), &detail));
     } else if !COLUMN_TYPES.contains(&kind) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.type"),
             &kind.into(),
             &detail,
@@ -272,7 +272,7 @@ fn check_column(column: &Value, path: &str, causes: &mut Vec<Cause>) {
     let format = text(column, &["format"]);
     if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
         let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.format"),
             &format.into(),
             &detail,
@@ -280,23 +280,23 @@ fn check_column(column: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
     let field = format!("{path}.JSONPath");
     match text(column, &["jsonPath"]) {
-        "" => causes.push(Cause::required(field, "")),
+        "" => causes.push(RefusalCause::required(field, "")),
         json_path => {
             check_path(field, json_path, causes);
         }
     }
 }
 
-fn check_path(field: String, path: &str, causes: &mut Vec<Cause>) -> bool {
+fn check_path(field: String, path: &str, causes: &mut Vec<RefusalCause>) -> bool {
     let holds = path.starts_with('.');
     if !holds {
         let detail = "must be a simple json path starting with .";
-        causes.push(Cause::invalid(field, &path.into(), detail));
+        causes.push(RefusalCause::invalid(field, &path.into(), detail));
     }
     holds
 }
 
-fn check_scale(scale: &Value, place: &str, causes: &mut Vec<Cause>) {
+fn check_scale(scale: &Value, place: &str, causes: &mut Vec<RefusalCause>) {
     for (key, parents, under) in [
         ("specReplicasPath", &[".spec."][..], "under .spec"),
         ("statusReplicasPath", &[".status."], "under .status"),
@@ -310,7 +310,7 @@ fn check_scale(scale: &Value, place: &str, causes: &mut Vec<Cause>) {
         let path = text(scale, &[key]);
         if path.is_empty() {
             if key != "labelSelectorPath" {
-                causes.push(Cause::required(field, ""));
+                causes.push(RefusalCause::required(field, ""));
             }
             continue;
         }
@@ -318,7 +318,7 @@ fn check_scale(scale: &Value, place: &str, causes: &mut Vec<Cause>) {
             && !parents.iter().any(|parent| path.starts_with(parent))
         {
             let detail = format!("should be a json path {under}");
-            causes.push(Cause::invalid(field, &path.into(), &detail));
+            causes.push(RefusalCause::invalid(field, &path.into(), &detail));
         }
     }
 }

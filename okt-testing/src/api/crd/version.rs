@@ -3,24 +3,24 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{Kind, Origin, Scale, Sibling},
+    kind::{ServedKind, Origin, Scale, Sibling},
     object::{self, text},
     priority::priority,
-    refusal::{Cause, Refusal},
+    refusal::{RefusalCause, Refusal},
     schema::SharedSchema,
-    table::{Column, Fault},
+    table::{Column, PathFault},
 };
 
 /// The place of a field that each version has. A server moves a field that is equal in all versions to one place above
 /// them.
-pub(super) enum Place {
+pub(super) enum VersionPlace {
     Above(&'static str),
     /// The place is above the versions, and was checked with the first one.
     Met,
     Here(String),
 }
 
-impl Place {
+impl VersionPlace {
     pub(super) fn of(versions: &[Value], index: usize, key: &str) -> Self {
         let first = versions.first().and_then(|version| version.get(key));
         let differs = versions.iter().any(|version| version.get(key) != first);
@@ -47,27 +47,27 @@ impl Place {
 }
 
 /// Returns the error if selectable fields and schema are at different places; a server accepts only one place.
-pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<Cause> {
+pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<RefusalCause> {
     let key = "selectableFields";
     let given = versions.get(index)?.get(key)?.as_array()?;
     if given.is_empty() {
         return None;
     }
     let (place, detail) = match (
-        Place::of(versions, index, key),
-        Place::of(versions, index, "schema"),
+        VersionPlace::of(versions, index, key),
+        VersionPlace::of(versions, index, "schema"),
     ) {
-        (Place::Here(place), Place::Above(_) | Place::Met) => (
+        (VersionPlace::Here(place), VersionPlace::Above(_) | VersionPlace::Met) => (
             place,
             "may only be set when `version.schema.openAPIV3Schema` is not included",
         ),
-        (Place::Above(place), Place::Here(_)) => (
+        (VersionPlace::Above(place), VersionPlace::Here(_)) => (
             place.to_owned(),
             "may only be set when validations.schema is included",
         ),
         _ => return None,
     };
-    Some(Cause::invalid(place, &"".into(), detail))
+    Some(RefusalCause::invalid(place, &"".into(), detail))
 }
 
 /// The parts that all versions of a kind share.
@@ -101,12 +101,12 @@ impl<'c> Names<'c> {
 }
 
 /// A version with its parsed schema.
-pub(super) struct Version<'c> {
+pub(super) struct CrdVersion<'c> {
     pub(super) raw: &'c Value,
     schema: SharedSchema,
 }
 
-impl<'c> Version<'c> {
+impl<'c> CrdVersion<'c> {
     pub(super) fn of((raw, schema): (&'c Value, SharedSchema)) -> Self {
         Self { raw, schema }
     }
@@ -137,9 +137,9 @@ impl<'c> Version<'c> {
         names: &Names<'_>,
         siblings: Vec<Sibling>,
         versions: &[Value],
-    ) -> Result<Kind, Refusal> {
+    ) -> Result<ServedKind, Refusal> {
         let openapi = object::at(self.raw, &["schema", "openAPIV3Schema"]);
-        Ok(Kind {
+        Ok(ServedKind {
             group: names.group.to_owned(),
             version: self.name().to_owned(),
             kind: text(names.given, &["kind"]).to_owned(),
@@ -247,8 +247,8 @@ fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
     for raw in given {
         match Column::read(raw) {
             Ok(column) => columns.push(column),
-            Err(Fault::Wrong) => break,
-            Err(Fault::Unknown) => {
+            Err(PathFault::Wrong) => break,
+            Err(PathFault::Unknown) => {
                 let path = text(raw, &["jsonPath"]);
                 return Err(Refusal::not_served(format!(
                     "the JSON path {path} of a column"

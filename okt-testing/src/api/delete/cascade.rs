@@ -12,39 +12,39 @@ use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
 use crate::api::{
     convert::{self, stored_id},
     crd,
-    kind::{Kind, KindId, Origin},
+    kind::{ServedKind, KindId, Origin},
     object,
-    store::{Key, Place, Store},
-    stored::Stored,
+    store::{Key, StorePlace, Store},
+    stored::StoredObject,
 };
 
 /// The state of an object after its deletion.
 pub(super) enum Left {
     /// The object is marked; its deletion is pending.
-    Marked(Arc<Stored>),
+    Marked(Arc<StoredObject>),
     /// The object is gone; this is its last state, with the version of its removal.
-    Nothing(Arc<Stored>),
+    Nothing(Arc<StoredObject>),
 }
 
 /// The steps that remain after a deletion.
 #[derive(Debug, Default)]
 pub(super) struct Cascade {
     /// The steps as a stack, so that the consequences of a step run before the next step.
-    steps: Vec<Step>,
+    steps: Vec<CascadeStep>,
     /// The objects whose deletion is under way; they are checked again after all their dependents were deleted.
-    under_way: BTreeSet<Place>,
+    under_way: BTreeSet<StorePlace>,
 }
 
 #[derive(Debug)]
-enum Step {
+enum CascadeStep {
     /// Deletes an object, unless it is being deleted already.
-    Remove(Place),
+    Remove(StorePlace),
     /// Deletes a dependent of an owner that is being deleted, unless it has another owner.
-    Collect { dependent: Place, owner: String },
+    Collect { dependent: StorePlace, owner: String },
     /// Starts the work that the finalizers of Kubernetes itself wait for, if the object is being deleted.
-    Proceed(Place),
+    Proceed(StorePlace),
     /// Completes the work that `Proceed` started, as far as possible now.
-    Conclude(Place),
+    Conclude(StorePlace),
 }
 
 /// The work that Kubernetes itself does before it removes an object that is being deleted.
@@ -56,7 +56,7 @@ enum Duty {
 }
 
 impl Duty {
-    fn of(kind: &Kind, object: &Value) -> Option<Self> {
+    fn of(kind: &ServedKind, object: &Value) -> Option<Self> {
         let finalizers = object::finalizers(object);
         if finalizers.contains(&FOREGROUND) {
             Some(Self::Foreground)
@@ -78,10 +78,10 @@ impl Cascade {
     pub(super) fn run(mut self, store: &mut Store) {
         while let Some(step) = self.steps.pop() {
             match step {
-                Step::Remove(place) => self.remove_at(store, &place),
-                Step::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
-                Step::Proceed(place) => self.proceed(store, &place),
-                Step::Conclude(place) => self.conclude(store, &place),
+                CascadeStep::Remove(place) => self.remove_at(store, &place),
+                CascadeStep::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
+                CascadeStep::Proceed(place) => self.proceed(store, &place),
+                CascadeStep::Conclude(place) => self.conclude(store, &place),
             }
         }
     }
@@ -90,12 +90,12 @@ impl Cascade {
     pub(super) fn remove(
         &mut self,
         store: &mut Store,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         old: &Value,
         propagation: Option<Propagation>,
     ) -> Left {
         let id = stored_id(kind);
-        let place = Place {
+        let place = StorePlace {
             kind: id.clone(),
             key: Key::of(old),
         };
@@ -111,12 +111,12 @@ impl Cascade {
             Some(marked) if is_marked => Arc::clone(marked),
             _ => store.put(&id, &mut convert::absorb(kind, marked)),
         };
-        self.steps.push(Step::Proceed(place));
+        self.steps.push(CascadeStep::Proceed(place));
         Left::Marked(marked)
     }
 
     /// Adds the consequences of the removal of an object.
-    pub(super) fn after_removal(&mut self, store: &mut Store, kind: &Kind, last: &Stored) {
+    pub(super) fn after_removal(&mut self, store: &mut Store, kind: &ServedKind, last: &StoredObject) {
         if kind.is(crd::GROUP, crd::PLURAL) {
             // Another CRD may take the names of this one.
             let last = last.read();
@@ -126,28 +126,28 @@ impl Cascade {
         if kind.origin == Origin::Crd {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = place_of(crd::GROUP, crd::PLURAL, &name);
-            self.steps.push(Step::Proceed(crd));
+            self.steps.push(CascadeStep::Proceed(crd));
         }
         if kind.namespaced {
             let namespace = object::namespace(&last.read()).to_owned();
             let namespace = place_of("", "namespaces", &namespace);
-            self.steps.push(Step::Proceed(namespace));
+            self.steps.push(CascadeStep::Proceed(namespace));
         }
         // Owners that waited for the object may proceed.
         let owners = last.owners().filter_map(|owner| store.by_uid(owner));
-        self.steps.extend(owners.cloned().map(Step::Proceed));
+        self.steps.extend(owners.cloned().map(CascadeStep::Proceed));
         self.collect_all(store, last.uid());
     }
 
     fn collect_all(&mut self, store: &Store, owner: &str) {
         let dependents = store.dependents(owner).into_iter().rev();
-        self.steps.extend(dependents.map(|dependent| Step::Collect {
+        self.steps.extend(dependents.map(|dependent| CascadeStep::Collect {
             dependent,
             owner: owner.to_owned(),
         }));
     }
 
-    fn remove_at(&mut self, store: &mut Store, place: &Place) {
+    fn remove_at(&mut self, store: &mut Store, place: &StorePlace) {
         if let (Some(object), Some(kind)) =
             (store.at(place).cloned(), store.kind(&place.kind).cloned())
             && !object.is_deleting()
@@ -156,7 +156,7 @@ impl Cascade {
         }
     }
 
-    fn collect(&mut self, store: &mut Store, dependent: &Place, owner: &str) {
+    fn collect(&mut self, store: &mut Store, dependent: &StorePlace, owner: &str) {
         let Some(object) = store.at(dependent) else {
             return;
         };
@@ -170,7 +170,7 @@ impl Cascade {
         }
     }
 
-    fn proceed(&mut self, store: &mut Store, place: &Place) {
+    fn proceed(&mut self, store: &mut Store, place: &StorePlace) {
         let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind)) else {
             return;
         };
@@ -182,7 +182,7 @@ impl Cascade {
             return;
         };
         self.under_way.insert(place.clone());
-        self.steps.push(Step::Conclude(place.clone()));
+        self.steps.push(CascadeStep::Conclude(place.clone()));
         match duty {
             Duty::Foreground => self.collect_all(store, object::uid(&object)),
             Duty::Orphan => {
@@ -192,24 +192,24 @@ impl Cascade {
                 }
             }
             Duty::Crd(id) => {
-                let of = |key: &Key| Place {
+                let of = |key: &Key| StorePlace {
                     kind: id.clone(),
                     key: key.clone(),
                 };
                 let first = self.steps.len();
                 let objects = store.list(&id, None);
                 self.steps
-                    .extend(objects.map(|(key, _)| Step::Remove(of(key))));
+                    .extend(objects.map(|(key, _)| CascadeStep::Remove(of(key))));
                 self.steps[first..].reverse();
             }
             Duty::Namespace => {
                 let content = store.in_namespace(&place.key.name).into_iter().rev();
-                self.steps.extend(content.map(Step::Remove));
+                self.steps.extend(content.map(CascadeStep::Remove));
             }
         }
     }
 
-    fn conclude(&mut self, store: &mut Store, place: &Place) {
+    fn conclude(&mut self, store: &mut Store, place: &StorePlace) {
         self.under_way.remove(place);
         let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind).cloned()) else {
             return;
@@ -218,7 +218,7 @@ impl Cascade {
         match Duty::of(&kind, &object) {
             Some(Duty::Foreground) => {
                 let uid = object::uid(&object);
-                let blocks = |dependent: &Place| {
+                let blocks = |dependent: &StorePlace| {
                     (store.at(dependent)).is_some_and(|dependent| blocks(&dependent.read(), uid))
                 };
                 if !store.dependents(uid).iter().any(blocks) {
@@ -245,8 +245,8 @@ impl Cascade {
     fn drop_finalizer(
         &mut self,
         store: &mut Store,
-        kind: &Arc<Kind>,
-        place: &Place,
+        kind: &Arc<ServedKind>,
+        place: &StorePlace,
         finalizer: &str,
     ) {
         let Some(object) = store.at(place) else {
@@ -278,7 +278,7 @@ fn blocks(dependent: &Value, owner: &str) -> bool {
 }
 
 /// Removes the reference to an owner.
-fn disown(store: &mut Store, place: &Place, owner: &str) {
+fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
     let Some(object) = store.at(place) else {
         return;
     };
@@ -296,8 +296,8 @@ fn disown(store: &mut Store, place: &Place, owner: &str) {
 }
 
 /// Returns the place of a cluster-scoped object.
-pub(super) fn place_of(group: &str, plural: &str, name: &str) -> Place {
-    Place {
+pub(super) fn place_of(group: &str, plural: &str, name: &str) -> StorePlace {
+    StorePlace {
         kind: KindId {
             group: group.to_owned(),
             plural: plural.to_owned(),

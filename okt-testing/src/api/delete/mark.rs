@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api::{crd, kind::Kind, object};
+use crate::api::{crd, kind::ServedKind, object};
 
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 pub(super) const ORPHAN: &str = "orphan";
@@ -18,7 +18,7 @@ pub(crate) enum Propagation {
 
 /// Returns the object marked as deleting; `None` if it can be removed at once.
 pub(super) fn mark(
-    kind: &Kind,
+    kind: &ServedKind,
     old: &Value,
     propagation: Option<Propagation>,
     now: &str,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::protobuf;
-use crate::api::{answer::Answer, kind::Kind, refusal::Refusal, store::Store};
+use crate::api::{answer::ApiAnswer, kind::ServedKind, refusal::Refusal, store::Store};
 
 /// The media type that a real server answers with.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -25,7 +25,7 @@ pub(crate) fn v3(
     group: &str,
     version: &str,
     accept: &str,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     refuse_protobuf(accept)?;
     let mut schemas = Map::new();
     let mut paths = Map::new();
@@ -57,7 +57,7 @@ pub(crate) fn v3(
     if schemas.is_empty() {
         return Err(Refusal::unknown_path());
     }
-    Ok(Answer::ok(json!({
+    Ok(ApiAnswer::ok(json!({
         "openapi": "3.0.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": paths,
@@ -66,7 +66,7 @@ pub(crate) fn v3(
 }
 
 /// Returns the document of `OpenAPI` v2.
-pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
+pub(crate) fn v2(store: &Store, accept: &str) -> Result<ApiAnswer, Refusal> {
     let mut definitions = Map::new();
     for kind in store.kinds() {
         definitions.insert(definition_name(kind), definition(kind));
@@ -74,13 +74,13 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<Answer, Refusal> {
     if !takes_json(accept) && accept.contains("application/com.github.proto-openapi.spec.v2") {
         let definitions = definitions.iter();
         let definitions = definitions.map(|(name, definition)| (name.clone(), definition));
-        return Ok(Answer::Typed {
+        return Ok(ApiAnswer::Typed {
             content_type: PROTOBUF,
             body: protobuf::document(definitions).into(),
         });
     }
     refuse_protobuf(accept)?;
-    Ok(Answer::ok(json!({
+    Ok(ApiAnswer::ok(json!({
         "swagger": "2.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": {},
@@ -105,7 +105,7 @@ fn refuse_protobuf(accept: &str) -> Result<(), Refusal> {
     }
 }
 
-fn definition(kind: &Kind) -> Value {
+fn definition(kind: &ServedKind) -> Value {
     let mut schema = kind.openapi.clone();
     crate::api::object::fields(&mut schema).insert(
         "x-kubernetes-group-version-kind".to_owned(),
@@ -123,12 +123,12 @@ fn definition(kind: &Kind) -> Value {
     schema
 }
 
-fn gvk(kind: &Kind) -> Value {
+fn gvk(kind: &ServedKind) -> Value {
     json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
 }
 
 /// Returns a name such as `dev.okt.demo.v1.Database`.
-fn definition_name(kind: &Kind) -> String {
+fn definition_name(kind: &ServedKind) -> String {
     let mut parts: Vec<_> = kind.group.split('.').rev().collect();
     parts.push(&kind.version);
     parts.push(&kind.kind);

@@ -12,7 +12,7 @@ use super::{
     fault::Fault,
     injected::{Due, Hold, Tally, lock},
     seed::Seed,
-    target::{Delivery, EventKind, Resource, Target},
+    target::{Delivery, EventKind, Resource, FaultTarget},
     what::{Either, What},
 };
 use crate::api::record::{RequestRecord, Verb};
@@ -52,17 +52,17 @@ use crate::api::record::{RequestRecord, Verb};
 #[derive(Clone, Debug)]
 pub struct Chaos {
     seed: Seed,
-    requests: Vec<Entry<OnRequest>>,
-    events: Vec<Entry<OnEvent>>,
+    requests: Vec<ChaosEntry<OnRequest>>,
+    events: Vec<ChaosEntry<OnEvent>>,
     /// The limits that all faults share.
-    target: Target,
+    target: FaultTarget,
     at_most: Option<u64>,
     lasting: Option<Duration>,
 }
 
 /// A fault and its rate.
 #[derive(Clone, Debug)]
-struct Entry<W> {
+struct ChaosEntry<W> {
     rate: f64,
     fault: Fault<W>,
 }
@@ -117,7 +117,7 @@ impl Chaos {
             seed: seed.into(),
             requests: Vec::new(),
             events: Vec::new(),
-            target: Target::default(),
+            target: FaultTarget::default(),
             at_most: None,
             lasting: None,
         }
@@ -137,8 +137,8 @@ impl Chaos {
             "the rate of a fault is between 0 and 1 (e.g. 0.05 for one in twenty), not {rate}"
         );
         match W::sort(fault) {
-            Either::Request(fault) => self.requests.push(Entry { rate, fault }),
-            Either::Event(fault) => self.events.push(Entry { rate, fault }),
+            Either::Request(fault) => self.requests.push(ChaosEntry { rate, fault }),
+            Either::Event(fault) => self.events.push(ChaosEntry { rate, fault }),
         }
         for (what, sum) in [
             ("requests", sum(&self.requests)),
@@ -214,7 +214,7 @@ impl Chaos {
     }
 }
 
-fn sum<W>(entries: &[Entry<W>]) -> f64 {
+fn sum<W>(entries: &[ChaosEntry<W>]) -> f64 {
     entries.iter().map(|entry| entry.rate).sum()
 }
 
@@ -224,11 +224,11 @@ pub(super) struct ActiveChaos {
     mix: Chaos,
     until: Option<Instant>,
     pub(super) tally: Arc<Tally>,
-    memory: Mutex<Memory>,
+    memory: Mutex<ChaosMemory>,
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+struct ChaosMemory {
     /// The number of occurrences of each request or event so far.
     occasions: BTreeMap<String, u64>,
     /// The numbers of matches and strikes of each fault of the mix.
@@ -344,7 +344,7 @@ impl ActiveChaos {
     fn pick<'m, W>(
         &self,
         side: Side,
-        entries: &'m [Entry<W>],
+        entries: &'m [ChaosEntry<W>],
         who: &str,
         meets: impl Fn(&Fault<W>) -> bool,
     ) -> Option<(&'m W, f64)> {

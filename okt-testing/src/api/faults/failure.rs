@@ -16,7 +16,7 @@ pub struct OnRequest {
 #[derive(Clone, Debug)]
 pub(crate) enum RequestFault {
     /// The request is answered with this failure.
-    Refused(Failure),
+    Refused(FailureResponse),
     /// The request gets no response.
     Silence,
     /// The connection ends before the response.
@@ -31,7 +31,7 @@ pub(crate) enum RequestFault {
 
 /// A failure response.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailureResponse {
     pub(crate) code: u16,
     pub(super) reason: String,
     /// `None` for the message of a real server, which names the object.
@@ -67,7 +67,7 @@ impl fmt::Display for OnRequest {
     }
 }
 
-impl Failure {
+impl FailureResponse {
     /// Returns the `Status` object that answers a request.
     pub(crate) fn body(&self, request: &RequestRecord) -> Value {
         let name = request.name.as_deref().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{
     count::Window,
     failure::OnRequest,
-    target::{Resource, Target},
+    target::{Resource, FaultTarget},
 };
 use crate::api::record::RequestRecord;
 
@@ -46,7 +46,7 @@ use crate::api::record::RequestRecord;
 #[derive(Clone, Debug)]
 pub struct Fault<What = OnRequest> {
     pub(super) what: What,
-    pub(super) target: Target,
+    pub(super) target: FaultTarget,
     pub(super) window: Window,
 }
 
@@ -54,7 +54,7 @@ impl<What> Fault<What> {
     pub(super) fn of(what: What) -> Self {
         Self {
             what,
-            target: Target::default(),
+            target: FaultTarget::default(),
             window: Window::default(),
         }
     }

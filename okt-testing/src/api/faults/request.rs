@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    failure::{Failure, OnRequest, RequestFault},
+    failure::{FailureResponse, OnRequest, RequestFault},
     fault::Fault,
 };
 use crate::api::record::Verb;
@@ -185,7 +185,7 @@ impl Fault<OnRequest> {
     }
 
     fn refused(code: u16, reason: &str, message: Option<&str>) -> Self {
-        Self::happens(RequestFault::Refused(Failure {
+        Self::happens(RequestFault::Refused(FailureResponse {
             code,
             reason: reason.to_owned(),
             message: message.map(str::to_owned),

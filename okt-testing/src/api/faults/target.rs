@@ -62,7 +62,7 @@ type Test = Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
 /// The limits of a fault: one entry of each list must match; an empty list is no limit.
 #[derive(Clone, Default)]
-pub(crate) struct Target {
+pub(crate) struct FaultTarget {
     pub(super) verbs: Vec<Verb>,
     pub(super) resources: Vec<Resource>,
     pub(super) subresources: Vec<String>,
@@ -115,7 +115,7 @@ impl Resource {
     }
 }
 
-impl Target {
+impl FaultTarget {
     pub(crate) fn meets_request(&self, request: &RequestRecord) -> bool {
         let subresource = request.subresource.as_deref();
         (self.verbs.is_empty() || self.verbs.contains(&request.verb))
@@ -161,7 +161,7 @@ fn allows(list: &[String], value: &str) -> bool {
     list.is_empty() || list.iter().any(|allowed| allowed == value)
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for FaultTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Target");
         let texts = [

@@ -42,20 +42,20 @@ pub(crate) fn apply(target: &mut Value, patch: &Value) -> Result<(), Refusal> {
 }
 
 /// One step; omitted fields are empty or null.
-struct Step<'p> {
+struct PatchStep<'p> {
     op: &'p str,
     path: Path,
     from: Path,
     value: &'p Value,
 }
 
-fn read(patch: &Value) -> Result<Vec<Step<'_>>, Refusal> {
+fn read(patch: &Value) -> Result<Vec<PatchStep<'_>>, Refusal> {
     let steps = match patch {
         Value::Null => return Ok(Vec::new()),
         Value::Array(steps) => steps,
         other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
     };
-    let steps: Vec<_> = steps.iter().map(Step::read).collect::<Result<_, _>>()?;
+    let steps: Vec<_> = steps.iter().map(PatchStep::read).collect::<Result<_, _>>()?;
     if steps.len() > LIMIT {
         return Err(Refusal::new(
             413,
@@ -69,7 +69,7 @@ fn read(patch: &Value) -> Result<Vec<Step<'_>>, Refusal> {
     Ok(steps)
 }
 
-impl<'p> Step<'p> {
+impl<'p> PatchStep<'p> {
     fn read(step: &'p Value) -> Result<Self, Refusal> {
         if !(step.is_object() || step.is_null()) {
             return Err(undecodable(step, "value of type handlers.jsonPatchOp"));
@@ -100,8 +100,8 @@ fn undecodable(found: &Value, place: &str) -> Refusal {
 }
 
 /// Applies one step; `None` if that is impossible.
-fn take_step(target: &mut Value, step: &Step<'_>) -> Option<()> {
-    let Step {
+fn take_step(target: &mut Value, step: &PatchStep<'_>) -> Option<()> {
+    let PatchStep {
         op,
         path,
         from,

@@ -21,9 +21,9 @@ mod types;
 mod used;
 mod value;
 
-pub(crate) use check::Mistake;
+pub(crate) use check::RuleMistake;
 pub(crate) use parse::parse_plain;
-pub(crate) use rule::Rule;
+pub(crate) use rule::CelRule;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -37,18 +37,18 @@ use serde_json::Value;
 
 use self::{functions::FUNCTIONS, rule::Reason};
 use crate::api::{
-    refusal::{Cause, Refusal},
+    refusal::{RefusalCause, Refusal},
     schema::{Schema, old_item},
 };
 
-impl Rule {
+impl CelRule {
     fn run(
         &self,
         raw: &Value,
         value: &CelValue,
         old: Option<&CelValue>,
         (path, tolerated): (&str, bool),
-        causes: &mut Vec<Cause>,
+        causes: &mut Vec<RefusalCause>,
     ) -> Result<(), Refusal> {
         let mut scope = FUNCTIONS.new_inner_scope();
         scope.add_variable_from_value("self", value.clone());
@@ -66,19 +66,19 @@ impl Rule {
             Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
             Ok(CelValue::Bool(false)) => self.say(value, old),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
-            Err(Failed::NotKnown(name)) => {
+            Err(NoValue::NotKnown(name)) => {
                 return Err(Refusal::not_served(format!(
                     "the CEL rule \"{}\" uses '{name}', which its CEL library does not know",
                     self.text
                 )));
             }
-            Err(Failed::Panicked) => {
+            Err(NoValue::Panicked) => {
                 return Err(Refusal::not_served(format!(
                     "the CEL rule \"{}\", on which its CEL library panics",
                     self.text
                 )));
             }
-            Err(Failed::Evaluating(error)) => {
+            Err(NoValue::Evaluating(error)) => {
                 let rule = self.message.as_deref().unwrap_or(&self.text);
                 let detail = if matches!(error, ExecutionError::NoSuchOverload) {
                     format!(
@@ -88,7 +88,7 @@ impl Rule {
                     format!("{error} evaluating rule: {rule}")
                 };
                 let field = path.strip_prefix('.').unwrap_or(path);
-                causes.push(Cause::invalid(field, &self.kind.into(), &detail));
+                causes.push(RefusalCause::invalid(field, &self.kind.into(), &detail));
                 return Ok(());
             }
         };
@@ -96,11 +96,11 @@ impl Rule {
         let field = field.strip_prefix('.').unwrap_or(&field);
         let compound = raw.is_object() || raw.is_array();
         causes.push(match self.reason {
-            Reason::Invalid if compound => Cause::faulty(field, &message),
-            Reason::Invalid => Cause::invalid(field, raw, &message),
-            Reason::Forbidden => Cause::forbidden(field, &message),
-            Reason::Required => Cause::required(field, &message),
-            Reason::Duplicate => Cause::duplicate(field, raw),
+            Reason::Invalid if compound => RefusalCause::faulty(field, &message),
+            Reason::Invalid => RefusalCause::invalid(field, raw, &message),
+            Reason::Forbidden => RefusalCause::forbidden(field, &message),
+            Reason::Required => RefusalCause::required(field, &message),
+            Reason::Duplicate => RefusalCause::duplicate(field, raw),
         });
         Ok(())
     }
@@ -136,7 +136,7 @@ pub(crate) fn check_rules(
     value: &Value,
     old: Option<&Value>,
     again: bool,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) -> Result<(), Refusal> {
     let old = Old {
         value: old,
@@ -166,7 +166,7 @@ fn walk(
     value: &Value,
     old: Old<'_>,
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) -> Result<(), Refusal> {
     if value.is_null() {
         return Ok(());
@@ -218,20 +218,20 @@ fn walk(
 }
 
 /// The reason why an expression has no value.
-enum Failed {
+enum NoValue {
     NotKnown(String),
     Evaluating(ExecutionError),
     Panicked,
 }
 
-fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<CelValue, Failed> {
+fn evaluate(expression: &IdedExpr, scope: &Context<'_>) -> Result<CelValue, NoValue> {
     // The library contains asserts; a client must not be able to crash the server with one.
     match catch_unwind(AssertUnwindSafe(|| CelValue::resolve(expression, scope))) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(ExecutionError::UndeclaredReference(name))) => {
-            Err(Failed::NotKnown(name.to_string()))
+            Err(NoValue::NotKnown(name.to_string()))
         }
-        Ok(Err(error)) => Err(Failed::Evaluating(error)),
-        Err(_) => Err(Failed::Panicked),
+        Ok(Err(error)) => Err(NoValue::Evaluating(error)),
+        Err(_) => Err(NoValue::Panicked),
     }
 }

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use super::cel::{Rule, check_rules};
+use super::cel::{CelRule, check_rules};
 use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
 };
-use crate::api::{object, refusal::Cause};
+use crate::api::{object, refusal::RefusalCause};
 
 impl Schema {
     /// Returns a schema that accepts every object, with known shapes where they matter.
@@ -31,10 +31,10 @@ impl Schema {
     ///
     /// # Errors
     /// All errors of the schema, each with its path.
-    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<Cause>> {
+    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<RefusalCause>> {
         let mut causes = Vec::new();
         structure::check_root(schema, path, &mut causes);
-        let root = parse(schema, path, Place::ROOT, &mut causes);
+        let root = parse(schema, path, SchemaPlace::ROOT, &mut causes);
         if causes.is_empty() {
             Ok(root)
         } else {
@@ -106,7 +106,7 @@ fn object_meta() -> Schema {
         })
     });
     let mut causes = Vec::new();
-    let mut schema = parse(&META, "metadata", Place::ROOT.below(), &mut causes);
+    let mut schema = parse(&META, "metadata", SchemaPlace::ROOT.below(), &mut causes);
     debug_assert!(causes.is_empty(), "{causes:?}");
     for (key, property) in &mut schema.properties {
         property.hidden = key != "name" && key != "generateName";
@@ -116,7 +116,7 @@ fn object_meta() -> Schema {
 
 /// The position of a node.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct SchemaPlace<'p> {
     root: bool,
     /// The node is below allOf, anyOf, oneOf or not, where types are optional.
     junctor: bool,
@@ -124,7 +124,7 @@ struct Place<'p> {
     uncorrelatable: Option<&'p str>,
 }
 
-impl Place<'_> {
+impl SchemaPlace<'_> {
     const ROOT: Self = Self {
         root: true,
         junctor: false,
@@ -147,9 +147,9 @@ impl Place<'_> {
     }
 }
 
-fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> Schema {
+fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Vec<RefusalCause>) -> Schema {
     let Some(node) = raw.as_object() else {
-        causes.push(Cause::invalid(path, raw, "must be a schema object"));
+        causes.push(RefusalCause::invalid(path, raw, "must be a schema object"));
         return Schema::default();
     };
     let mut schema = Schema {
@@ -178,7 +178,7 @@ fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> 
     if let Some(pattern) = text(node, "pattern") {
         match Regex::new(&pattern) {
             Ok(regex) => schema.pattern = Some((pattern, regex)),
-            Err(error) => causes.push(Cause::invalid(
+            Err(error) => causes.push(RefusalCause::invalid(
                 format!("{path}.pattern"),
                 &pattern.into(),
                 &format!("must be a valid regular expression, but isn't: {error}"),
@@ -193,7 +193,7 @@ fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> 
     let rules = members(node, "x-kubernetes-validations");
     for (index, raw) in rules.iter().enumerate().filter(|_| !place.junctor) {
         let of = (&schema, schema.embedded || place.root);
-        if let Some(rule) = Rule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
+        if let Some(rule) = CelRule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
             schema.rules.push(rule);
         }
     }
@@ -204,9 +204,9 @@ fn parse(raw: &Value, path: &str, place: Place<'_>, causes: &mut Vec<Cause>) -> 
 fn parse_children(
     node: &Map<String, Value>,
     path: &str,
-    place: Place<'_>,
+    place: SchemaPlace<'_>,
     schema: &mut Schema,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if let Some(Value::Object(properties)) = node.get("properties") {
         for (key, raw) in properties {
@@ -227,7 +227,7 @@ fn parse_children(
     match node.get("items") {
         Some(raw) => {
             let items = format!("{path}.items");
-            let place = Place {
+            let place = SchemaPlace {
                 uncorrelatable: place
                     .uncorrelatable
                     .or((!matches!(schema.list, ListType::Map(_))).then_some(path)),
@@ -236,7 +236,7 @@ fn parse_children(
             schema.items = Some(Box::new(parse(raw, &items, place, causes)));
         }
         None if schema.kind == Some(Type::Array) && !place.junctor => {
-            causes.push(Cause::required(
+            causes.push(RefusalCause::required(
                 format!("{path}.items"),
                 "must be specified",
             ));
@@ -272,10 +272,10 @@ fn parse_type(
     path: &str,
     junctor: bool,
     schema: &mut Schema,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if node.contains_key("$ref") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             format!("{path}.$ref"),
             "$ref is not supported",
         ));
@@ -286,7 +286,7 @@ fn parse_type(
             schema.kind = Type::parse(&name);
             if schema.kind.is_none() {
                 let supported = ["array", "boolean", "integer", "number", "object", "string"];
-                causes.push(Cause::unsupported(
+                causes.push(RefusalCause::unsupported(
                     field,
                     &name.into(),
                     &supported.map(Value::from),
@@ -295,7 +295,7 @@ fn parse_type(
         }
         None if node.contains_key("$ref") => {}
         None if junctor || schema.int_or_string || schema.keeps_unknown => {}
-        None => causes.push(Cause::required(
+        None => causes.push(RefusalCause::required(
             field,
             if path.rsplit('.').next() == Some("items") {
                 "must not be empty for specified array items"
@@ -308,12 +308,12 @@ fn parse_type(
     }
 }
 
-fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
     let ListType::Map(keys) = &schema.list else {
         return;
     };
     if keys.is_empty() {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             format!("{path}.x-kubernetes-list-map-keys"),
             "must not be empty if x-kubernetes-list-type is map",
         ));
@@ -328,13 +328,13 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     for key in keys {
         let property = format!("{path}.items.properties[{key}]");
         match items.properties.get(key) {
-            None => causes.push(Cause::invalid(
+            None => causes.push(RefusalCause::invalid(
                 format!("{path}.x-kubernetes-list-map-keys"),
                 &keys.clone().into(),
                 "entries must all be names of item properties",
             )),
             Some(item) if item.default.is_none() && !items.required.contains(key) => {
-                causes.push(Cause::required(
+                causes.push(RefusalCause::required(
                     format!("{property}.default"),
                     "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
                 ));
@@ -345,7 +345,7 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
 }
 
 /// Checks a default against its own schema; an invalid one would make the API refuse every object.
-fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
+fn check_default(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
     let Some(default) = &schema.default else {
         return;
     };
@@ -357,7 +357,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     }
     let path = format!("{path}.default");
     if !prune(schema, &mut default.clone()).dropped.is_empty() {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             path,
             default,
             "must not have unknown fields",
@@ -368,7 +368,7 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<Cause>) {
     validate(schema, &filled, None, "", &mut found);
     validate_lists(schema, &filled, "", &mut found);
     if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
-        causes.push(Cause::not_served(
+        causes.push(RefusalCause::not_served(
             path,
             "a default under a rule that cannot be evaluated".to_owned(),
         ));

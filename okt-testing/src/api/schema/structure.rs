@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::api::refusal::Cause;
+use crate::api::refusal::RefusalCause;
 
 /// Checks the schema of a whole object.
-pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     let Some(root) = node.as_object() else { return };
     if has(root, "additionalProperties") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             format!("{path}.additionalProperties"),
             "must not be used at the root",
         ));
     }
     if flag(root, "nullable") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             format!("{path}.nullable"),
             "nullable cannot be true at the root",
         ));
     }
     let kind = text(root, "type");
     if !matches!(kind, "" | "object") {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.type"),
             &kind.into(),
             "must be object at the root",
@@ -34,7 +34,7 @@ pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks `apiVersion`, `kind` and `metadata`, which are implicit and can hardly be restricted.
-fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     let Some(Value::Object(properties)) = node.get("properties") else {
         return;
     };
@@ -49,7 +49,7 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<C
         let path = format!("{path}.properties[{name}]");
         let kind = text(property, "type");
         if kind != wanted {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.type"),
                 &kind.into(),
                 &format!("must be {wanted}"),
@@ -65,7 +65,7 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<C
             .keys()
             .any(|field| field != "name" && field != "generateName")
         {
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 path.clone(),
                 "must not specify anything other than name and generateName, but metadata is implicitly specified",
             ));
@@ -75,7 +75,7 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<C
                 .get("default")
                 .is_some_and(|default| !default.is_null())
             {
-                causes.push(Cause::forbidden(
+                causes.push(RefusalCause::forbidden(
                     format!("{path}.properties[{field}].default"),
                     "must not be set in top-level metadata",
                 ));
@@ -84,7 +84,7 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<C
     }
 }
 
-fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     check_node(node, path, causes);
     check_list(node, path, causes);
     if flag(node, "x-kubernetes-embedded-resource") {
@@ -99,9 +99,9 @@ fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(Cause::forbidden(format!("{path}.{field}"), detail));
+        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
     };
     if flag(node, "uniqueItems") {
         forbid(
@@ -120,7 +120,7 @@ fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     }
     let preserve = "x-kubernetes-preserve-unknown-fields";
     if node.get(preserve) == Some(&false.into()) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.{preserve}"),
             &false.into(),
             "must be true or undefined",
@@ -130,7 +130,7 @@ fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     if !map_type.is_empty() {
         require_type(node, "object", "x-kubernetes-map-type", path, causes);
         if !matches!(map_type, "atomic" | "granular") {
-            causes.push(Cause::unsupported(
+            causes.push(RefusalCause::unsupported(
                 format!("{path}.x-kubernetes-map-type"),
                 &map_type.into(),
                 &["atomic".into(), "granular".into()],
@@ -144,14 +144,14 @@ fn require_type(
     wanted: &str,
     because: &str,
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     let kind = text(node, "type");
     let detail = format!("must be {wanted} if {because} is specified");
     if kind.is_empty() {
-        causes.push(Cause::required(format!("{path}.type"), &detail));
+        causes.push(RefusalCause::required(format!("{path}.type"), &detail));
     } else if kind != wanted {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.type"),
             &kind.into(),
             &detail,
@@ -159,16 +159,16 @@ fn require_type(
     }
 }
 
-fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     if !has(node, "properties") && !flag(node, "x-kubernetes-preserve-unknown-fields") {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             format!("{path}.properties"),
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
         ));
     }
     let kind = text(node, "type");
     if kind != "object" {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.type"),
             &kind.into(),
             "must be object if x-kubernetes-embedded-resource is true",
@@ -178,7 +178,7 @@ fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>
 }
 
 /// Checks a list against its list type.
-fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     let field = format!("{path}.x-kubernetes-list-type");
     let keys: Vec<&str> = node
         .get("x-kubernetes-list-map-keys")
@@ -191,25 +191,25 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     if list.is_empty() {
         if !keys.is_empty() {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-            causes.push(Cause::required(field, detail));
+            causes.push(RefusalCause::required(field, detail));
         }
         return;
     }
     require_type(node, "array", "x-kubernetes-list-type", path, causes);
     if !matches!(list, "atomic" | "set" | "map") {
         let supported = ["atomic".into(), "set".into(), "map".into()];
-        causes.push(Cause::unsupported(field.clone(), &list.into(), &supported));
+        causes.push(RefusalCause::unsupported(field.clone(), &list.into(), &supported));
     }
     if list != "map" && !keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        causes.push(Cause::invalid(field, &list.into(), detail));
+        causes.push(RefusalCause::invalid(field, &list.into(), detail));
     }
     let Some(Value::Object(items)) = node.get("items") else {
         return;
     };
     let path = format!("{path}.items");
     if list != "atomic" && flag(items, "nullable") {
-        causes.push(Cause::forbidden(
+        causes.push(RefusalCause::forbidden(
             format!("{path}.nullable"),
             &format!("cannot be nullable when x-kubernetes-list-type is {list}"),
         ));
@@ -221,19 +221,19 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_items_of_set(items: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn check_items_of_set(items: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let list = items.get("x-kubernetes-list-type");
     match text(items, "type") {
         "array" if list.is_some_and(|list| list != "atomic") => {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.x-kubernetes-list-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
             ));
         }
         "object" if text(items, "x-kubernetes-map-type") != "atomic" => {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.x-kubernetes-map-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
@@ -247,11 +247,11 @@ fn check_items_of_map(
     items: &Map<String, Value>,
     keys: &[&str],
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     let kind = text(items, "type");
     if kind != "object" {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.type"),
             &kind.into(),
             "must be object if parent array's x-kubernetes-list-type is map",
@@ -261,7 +261,7 @@ fn check_items_of_map(
     let mut seen = BTreeSet::new();
     for key in keys {
         if !seen.insert(key) {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 path.replace(".items", ".x-kubernetes-list-map-keys"),
                 &keys.into(),
                 "must not contain duplicate entries",
@@ -274,14 +274,14 @@ fn check_items_of_map(
         let Some(property) = property else { continue };
         let path = format!("{path}.properties[{key}]");
         if matches!(text(property, "type"), "array" | "object") {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.type"),
                 &kind.into(),
                 "must be a scalar type if parent array's x-kubernetes-list-type is map",
             ));
         }
         if flag(property, "nullable") {
-            causes.push(Cause::forbidden(
+            causes.push(RefusalCause::forbidden(
                 format!("{path}.nullable"),
                 "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
             ));
@@ -296,10 +296,10 @@ fn check_within_junctor(
     node: &Map<String, Value>,
     path: &str,
     takes_types: bool,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(Cause::forbidden(format!("{path}.{field}"), detail));
+        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
     };
     let is_taken = takes_types && matches!(text(node, "type"), "integer" | "string");
     if has(node, "type") && !is_taken {

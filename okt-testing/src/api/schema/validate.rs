@@ -16,7 +16,7 @@ use self::{
     scalars::{check_number, check_string},
 };
 use super::{Schema, Type};
-use crate::api::refusal::Cause;
+use crate::api::refusal::RefusalCause;
 
 /// Adds to `causes` all errors of `value` except those of CEL rules.
 pub(crate) fn validate(
@@ -24,7 +24,7 @@ pub(crate) fn validate(
     value: &Value,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if old == Some(value) {
         return;
@@ -40,12 +40,12 @@ pub(crate) fn validate(
             |format| format!("with format {format}"),
         );
         let detail = format!("Checked value must be of type integer {format} in {path}");
-        causes.push(Cause::invalid("<nil>", &"".into(), &detail));
+        causes.push(RefusalCause::invalid("<nil>", &"".into(), &detail));
     }
     if let Some(values) = &schema.values
         && !values.contains(value)
     {
-        causes.push(Cause::unsupported(path, value, values));
+        causes.push(RefusalCause::unsupported(path, value, values));
     }
     if value.is_null() {
         // A null is not checked against alternatives.
@@ -69,7 +69,7 @@ pub(crate) fn validate(
 }
 
 /// Checks the type. Returns whether the other checks make sense.
-fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) -> bool {
+fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) -> bool {
     let wanted = if schema.int_or_string {
         if Type::Integer.holds(value) || Type::String.holds(value) {
             return true;
@@ -104,7 +104,7 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
             "{} in body must be of type {format}: \"{found}\"",
             subject(path)
         );
-        causes.push(Cause::mistyped(path, &found.into(), &detail));
+        causes.push(RefusalCause::mistyped(path, &found.into(), &detail));
         return false;
     }
     let found = match value {
@@ -116,7 +116,7 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    causes.push(Cause::mistyped(
+    causes.push(RefusalCause::mistyped(
         path,
         &found.into(),
         &format!(
@@ -132,12 +132,12 @@ fn check_list(
     items: &[Value],
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if let Some(limit) = schema.max_items
         && items.len() as u64 > limit
     {
-        causes.push(Cause::too_many(path, items.len(), limit));
+        causes.push(RefusalCause::too_many(path, items.len(), limit));
     }
     if let Some(limit) = schema.min_items
         && (items.len() as u64) < limit
@@ -146,7 +146,7 @@ fn check_list(
             "{} in body should have at least {limit} items",
             subject(path)
         );
-        causes.push(Cause::invalid(path, &items.len().into(), &detail));
+        causes.push(RefusalCause::invalid(path, &items.len().into(), &detail));
     }
     if let Some(below) = &schema.items {
         for (index, item) in items.iter().enumerate() {
@@ -163,12 +163,12 @@ fn check_map(
     fields: &Map<String, Value>,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     if let Some(limit) = schema.max_properties
         && fields.len() as u64 > limit
     {
-        causes.push(Cause::too_many(path, fields.len(), limit));
+        causes.push(RefusalCause::too_many(path, fields.len(), limit));
     }
     if let Some(limit) = schema.min_properties
         && (fields.len() as u64) < limit
@@ -177,19 +177,19 @@ fn check_map(
             "{} in body should have at least {limit} properties",
             subject(path)
         );
-        causes.push(Cause::invalid(path, &fields.len().into(), &detail));
+        causes.push(RefusalCause::invalid(path, &fields.len().into(), &detail));
     }
     for key in &schema.required {
         if !fields.contains_key(key) {
-            causes.push(Cause::required(join(path, key), ""));
+            causes.push(RefusalCause::required(join(path, key), ""));
         }
     }
     if schema.embedded {
         for key in ["apiVersion", "kind"] {
             match fields.get(key) {
-                None => causes.push(Cause::required(join(path, key), "")),
+                None => causes.push(RefusalCause::required(join(path, key), "")),
                 Some(value) if value == "" => {
-                    causes.push(Cause::invalid(join(path, key), value, "must not be empty"));
+                    causes.push(RefusalCause::invalid(join(path, key), value, "must not be empty"));
                 }
                 Some(_) => {}
             }
@@ -205,7 +205,7 @@ fn check_map(
     }
 }
 
-fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     let faults = |schema: &Schema| {
         let mut causes = Vec::new();
         validate(schema, value, None, path, &mut causes);
@@ -215,7 +215,7 @@ fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<C
     // The server loses the path here.
     let fault = |detail: &str| {
         let detail = format!("\"{path}\" {detail}");
-        Cause::invalid("<nil>", &"".into(), &detail)
+        RefusalCause::invalid("<nil>", &"".into(), &detail)
     };
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
         causes.push(fault("must validate at least one schema (anyOf)"));

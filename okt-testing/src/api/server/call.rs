@@ -14,11 +14,11 @@ use crate::api::{
     apply::{Manager, Operation},
     builtin, duplicate_fields,
     endpoint::Endpoint,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object, patch,
-    path::{Query, ResourcePath, Target},
+    path::{Query, ResourcePath, RequestTarget},
     record::{RequestRecord, Verb},
-    refusal::{Cause, Refusal},
+    refusal::{RefusalCause, Refusal},
     selector::Selector,
     write::{Subresource, UnknownFields, WriteParams},
 };
@@ -37,15 +37,15 @@ impl Call {
     pub(super) fn record(
         &self,
         endpoint: &Endpoint,
-        target: &Target,
+        target: &RequestTarget,
     ) -> (RequestRecord, Option<Verb>) {
         let named = match target {
-            Target::Resource(path) => path.clone(),
-            Target::Other(_) => ResourcePath::default(),
+            RequestTarget::Resource(path) => path.clone(),
+            RequestTarget::Other(_) => ResourcePath::default(),
         };
         let verb = match target {
-            Target::Resource(path) => self.verb(path.name.is_some()),
-            Target::Other(_) => Some(Verb::Get),
+            RequestTarget::Resource(path) => self.verb(path.name.is_some()),
+            RequestTarget::Other(_) => Some(Verb::Get),
         };
         let manager = self.query.text("fieldManager");
         let record = RequestRecord {
@@ -149,7 +149,7 @@ impl Call {
     }
 
     /// Parses an object of a kind.
-    pub(super) fn object(&self, kind: &Kind) -> Result<Value, Refusal> {
+    pub(super) fn object(&self, kind: &ServedKind) -> Result<Value, Refusal> {
         if self.body.is_empty() {
             return Err(Refusal::bad_request(format!(
                 "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
@@ -173,7 +173,7 @@ impl Call {
         Ok(body)
     }
 
-    pub(super) fn selector(&self, kind: &Kind) -> Result<Selector, Refusal> {
+    pub(super) fn selector(&self, kind: &ServedKind) -> Result<Selector, Refusal> {
         Selector::parse(kind, &self.query)
     }
 
@@ -181,7 +181,7 @@ impl Call {
         self.query.text("dryRun") == "All"
     }
 
-    fn manager(&self, kind: &Kind, operation: Operation, subresource: &str) -> Manager {
+    fn manager(&self, kind: &ServedKind, operation: Operation, subresource: &str) -> Manager {
         let named = self.query.text("fieldManager");
         let agent = self.agent();
         let name = [named, &agent, "unknown"]
@@ -201,7 +201,7 @@ impl Call {
 
     pub(super) fn params(
         &self,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         subresource: Subresource,
         operation: Operation,
     ) -> WriteParams {
@@ -234,7 +234,7 @@ impl Call {
 }
 
 /// Fills in `kind` and `apiVersion`, which an object of a built-in kind may omit.
-fn fill_in_kind(kind: &Kind, body: &mut Value) {
+fn fill_in_kind(kind: &ServedKind, body: &mut Value) {
     if body.is_null() {
         *body = Value::Object(Map::new());
     }
@@ -250,7 +250,7 @@ fn fill_in_kind(kind: &Kind, body: &mut Value) {
 }
 
 /// Checks that a body is an object of this kind, with metadata of the right types.
-pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
+pub(super) fn check_object(kind: &ServedKind, body: &Value) -> Result<(), Refusal> {
     let Some(fields) = body.as_object() else {
         return Err(Refusal::bad_request("the body of the request is no object"));
     };
@@ -286,7 +286,7 @@ pub(super) fn check_object(kind: &Kind, body: &Value) -> Result<(), Refusal> {
 }
 
 /// Returns the first field of the metadata with a wrong type.
-pub(super) fn mistyped_metadata(kind: &Kind, body: &Value) -> Option<Cause> {
+pub(super) fn mistyped_metadata(kind: &ServedKind, body: &Value) -> Option<RefusalCause> {
     let metadata = body.get("metadata").filter(|value| !value.is_null())?;
     let mut causes = Vec::new();
     let schema = kind.schema.properties.get("metadata")?;
@@ -294,7 +294,7 @@ pub(super) fn mistyped_metadata(kind: &Kind, body: &Value) -> Option<Cause> {
     causes.into_iter().next()
 }
 
-fn unrecognised(kind: &Kind, body: &Value, missing: &str) -> Refusal {
+fn unrecognised(kind: &ServedKind, body: &Value, missing: &str) -> Refusal {
     let excerpt: String = body.to_string().chars().take(200).collect();
     Refusal::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{excerpt}' ({excerpt})",

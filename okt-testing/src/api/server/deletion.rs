@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use crate::api::{
-    answer::Answer,
+    answer::ApiAnswer,
     convert,
     delete::{self, Deletion, Propagation},
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object::{self, json_type, text},
     options::DeleteOptions,
     record::RequestRecord,
@@ -20,28 +20,28 @@ use crate::api::{
 pub(super) fn of_object(
     store: &mut Store,
     call: &Call,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     key: &Key,
     record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let (deletion, orphans) = asked(call)?;
     record.dry_run = deletion.dry_run;
     let deleted = delete::delete(store, kind, key, &deletion)?;
     // Only a client that uses `orphanDependents` gets this code.
     Ok(if deleted.waits && orphans == Some(false) {
-        Answer::accepted(&deleted.answer)
+        ApiAnswer::accepted(&deleted.answer)
     } else {
-        Answer::ok(deleted.answer)
+        ApiAnswer::ok(deleted.answer)
     })
 }
 
 pub(super) fn of_collection(
     store: &mut Store,
     call: &Call,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     namespace: Option<&str>,
     record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let selector = call.selector(kind)?;
     let (deletion, _) = asked(call)?;
     record.dry_run = deletion.dry_run;
@@ -72,7 +72,7 @@ pub(super) fn of_collection(
     } else if let Some(shards) = selector.shards() {
         metadata["shardInfo"] = json!({ "selector": shards.to_string() });
     }
-    Ok(Answer::ok(json!({
+    Ok(ApiAnswer::ok(json!({
         "kind": kind.list_kind,
         "apiVersion": kind.api_version(),
         "metadata": metadata,
@@ -155,7 +155,7 @@ fn check_kind(body: &Value) -> Result<(), Refusal> {
         ))
     };
     if !(body.is_object() || body.is_null()) {
-        let go = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let go = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; ServedKind string "json:\"kind,omitempty\"" }"#;
         let found = json_type(body);
         let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
         return Err(unread(why));

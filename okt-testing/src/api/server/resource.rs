@@ -10,20 +10,20 @@ use super::{
     deletion, scale,
 };
 use crate::api::{
-    answer::Answer,
+    answer::ApiAnswer,
     apply::Operation,
     builtin, convert,
-    kind::{Kind, KindId, Origin},
+    kind::{ServedKind, KindId, Origin},
     object, patch,
-    path::{ResourcePath, Target},
+    path::{ResourcePath, RequestTarget},
     read::{self, Form},
     record::{RequestRecord, Verb},
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     replica_view::ReplicaView,
     state::Shared,
     store::{Key, Store},
     watch::{Audience, Watch},
-    write::{self, Moment, Precondition, Subresource, WriteParams, Written},
+    write::{self, Moment, Precondition, Subresource, WriteParams, WrittenObject},
 };
 
 pub(super) fn answer(
@@ -32,7 +32,7 @@ pub(super) fn answer(
     call: &Call,
     path: &ResourcePath,
     record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     if record.verb == Verb::Apply
         && let Some(answer) = apply_beside(shared, call, path, record)?
     {
@@ -52,14 +52,14 @@ fn answer_from(
     call: &Call,
     path: &ResourcePath,
     record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let kind = find(store, path)?;
     let answer = answer_of(store, shared, replica_view, call, path, &kind, record);
     warned(&kind, answer)
 }
 
 /// Adds the deprecation warning of the kind's version to the answer.
-fn warned(kind: &Kind, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
     match &kind.deprecation {
         None => answer,
         Some(warning) => answer
@@ -74,9 +74,9 @@ fn answer_of(
     replica_view: &Arc<ReplicaView>,
     call: &Call,
     path: &ResourcePath,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     record: &mut RequestRecord,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let scope = Scope::of(path, kind);
     let subresource = subresource(kind, path)?;
     let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
@@ -86,7 +86,7 @@ fn answer_of(
             let namespace = scope.namespace.as_deref();
             let seen = replica_view.version(store);
             let list = read::list(store, seen, kind, namespace, &selector, &call.query, form)?;
-            return Ok(Answer::json(list));
+            return Ok(ApiAnswer::json(list));
         }
         Verb::Watch => {
             if Form::is_yaml(&call.header(ACCEPT)) {
@@ -105,7 +105,7 @@ fn answer_of(
             let selector = call.selector(kind)?;
             let query = &call.query;
             let watch = Watch::start(audience, store, kind, namespace, selector, query, form)?;
-            return Ok(Answer::Watch {
+            return Ok(ApiAnswer::Watch {
                 watch: Box::new(watch),
                 warnings: Vec::new(),
             });
@@ -127,9 +127,9 @@ fn answer_of(
                     if kind.origin == Origin::Crd && !scale.is_set(&object) {
                         return Err(scale.unset());
                     }
-                    Answer::json(form.show_scale(scale.of(&object), store))
+                    ApiAnswer::json(form.show_scale(scale.of(&object), store))
                 }
-                _ => Answer::json(form.show(kind, &object, store)),
+                _ => ApiAnswer::json(form.show(kind, &object, store)),
             });
         }
         Verb::Delete if subresource == Subresource::None => {
@@ -171,8 +171,8 @@ fn answer_of(
     Ok(show_written(store, kind, form, written))
 }
 
-fn show_written(store: &Store, kind: &Kind, form: Form, written: Written) -> Answer {
-    Answer::Json {
+fn show_written(store: &Store, kind: &ServedKind, form: Form, written: WrittenObject) -> ApiAnswer {
+    ApiAnswer::Json {
         code: if written.created { 201 } else { 200 },
         body: form.show(kind, &written.object, store),
         warnings: written.warnings,
@@ -188,7 +188,7 @@ fn apply_beside(
     call: &Call,
     path: &ResourcePath,
     record: &mut RequestRecord,
-) -> Result<Option<Answer>, Refusal> {
+) -> Result<Option<ApiAnswer>, Refusal> {
     let store = shared.lock();
     let kind = find(&store, path)?;
     let key = Scope::of(path, &kind).key(&kind)?;
@@ -205,10 +205,10 @@ fn apply_on(
     shared: &Shared,
     call: &Call,
     path: &ResourcePath,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     key: &Key,
     record: &mut RequestRecord,
-) -> Result<Option<Answer>, Refusal> {
+) -> Result<Option<ApiAnswer>, Refusal> {
     let subresource = subresource(kind, path)?;
     if subresource == Subresource::Scale {
         return Ok(None);
@@ -232,7 +232,7 @@ fn apply_on(
 
 fn read_apply(
     call: &Call,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     subresource: Subresource,
 ) -> Result<(WriteParams, Value), Refusal> {
     let params = call.params(kind, subresource, Operation::Apply);
@@ -244,9 +244,9 @@ fn read_apply(
 }
 
 /// Removes the name from the path of a creation: a real server creates a custom resource at the path of any object.
-pub(super) fn without_name(shared: &Shared, call: &Call, target: Target) -> Target {
+pub(super) fn without_name(shared: &Shared, call: &Call, target: RequestTarget) -> RequestTarget {
     match target {
-        Target::Resource(path)
+        RequestTarget::Resource(path)
             if call.method == Method::POST
                 && path.name.is_some()
                 && path.subresource.is_none()
@@ -254,7 +254,7 @@ pub(super) fn without_name(shared: &Shared, call: &Call, target: Target) -> Targ
                     kind.origin == Origin::Crd && kind.namespaced == path.namespace.is_some()
                 }) =>
         {
-            Target::Resource(ResourcePath { name: None, ..path })
+            RequestTarget::Resource(ResourcePath { name: None, ..path })
         }
         target => target,
     }
@@ -276,7 +276,7 @@ pub(super) fn misuse(store: &Store, call: &Call, path: &ResourcePath) -> Refusal
     }
 }
 
-fn subresource(kind: &Kind, path: &ResourcePath) -> Result<Subresource, Refusal> {
+fn subresource(kind: &ServedKind, path: &ResourcePath) -> Result<Subresource, Refusal> {
     Ok(match path.subresource.as_deref() {
         None => Subresource::None,
         Some("status") if kind.has_status => Subresource::Status,
@@ -301,14 +301,14 @@ struct Scope {
 }
 
 impl Scope {
-    fn of(path: &ResourcePath, kind: &Kind) -> Self {
+    fn of(path: &ResourcePath, kind: &ServedKind) -> Self {
         Self {
             namespace: path.namespace.clone().filter(|_| kind.namespaced),
             name: path.name.clone(),
         }
     }
 
-    fn key(&self, kind: &Kind) -> Result<Key, Refusal> {
+    fn key(&self, kind: &ServedKind) -> Result<Key, Refusal> {
         if kind.namespaced && self.namespace.is_none() {
             return Err(Refusal::unknown_path());
         }
@@ -319,7 +319,7 @@ impl Scope {
     }
 }
 
-fn find(store: &Store, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
+fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> {
     let id = KindId {
         group: path.group.clone(),
         plural: path.plural.clone(),
@@ -343,9 +343,9 @@ fn find(store: &Store, path: &ResourcePath) -> Result<Arc<Kind>, Refusal> {
 fn create(
     store: &mut Store,
     call: &Call,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     scope: &Scope,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let params = call.params(kind, Subresource::None, Operation::Update);
     let body = call.object(kind)?;
     let namespace = match (&scope.namespace, kind.namespaced) {
@@ -359,7 +359,7 @@ fn create(
 }
 
 /// Checks that a configuration is one of this kind.
-fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
+fn check_applied(kind: &ServedKind, config: &Value) -> Result<(), Refusal> {
     let (found, version) = (
         object::text(config, &["kind"]),
         object::text(config, &["apiVersion"]),
@@ -376,7 +376,7 @@ fn check_applied(kind: &Kind, config: &Value) -> Result<(), Refusal> {
         format!("/{version}")
     };
     Err(Refusal::bad_request(format!(
-        "invalid object type: {version}, Kind={found}"
+        "invalid object type: {version}, ServedKind={found}"
     )))
 }
 
@@ -386,7 +386,7 @@ fn change(
     call: &Call,
     params: &WriteParams,
     key: &Key,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
     let Some(old) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
@@ -425,14 +425,14 @@ fn change(
 }
 
 /// Returns the error for a patch that changes the version of a custom resource.
-fn another_version(kind: &Kind, patched: &Value) -> Option<Refusal> {
+fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
     let version = object::text(patched, &["apiVersion"]);
     if kind.origin == Origin::BuiltIn || version.is_empty() || kind.is_in(version) {
         return None;
     }
     let found = object::text(patched, &["kind"]);
     let differs = |field: &str, found: &str, must: &str| {
-        let cause = Cause::invalid(field, &found.into(), &format!("must be {must}"));
+        let cause = RefusalCause::invalid(field, &found.into(), &format!("must be {must}"));
         (found != must).then_some(cause)
     };
     let causes: Vec<_> = [
@@ -452,7 +452,7 @@ fn another_version(kind: &Kind, patched: &Value) -> Option<Refusal> {
 }
 
 /// Applies a patch to a document. `kind` is `None` for a scale, which is no kind of its own.
-fn apply_patch(call: &Call, kind: Option<&Kind>, target: &mut Value) -> Result<(), Refusal> {
+fn apply_patch(call: &Call, kind: Option<&ServedKind>, target: &mut Value) -> Result<(), Refusal> {
     let strategic = kind.is_none_or(|kind| kind.origin == Origin::BuiltIn);
     let mut accepted = vec![patch::JSON, patch::MERGE];
     if strategic {

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use crate::api::{
-    answer::Answer,
+    answer::ApiAnswer,
     apply::Operation,
     convert,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object::{self, text},
     patch,
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     store::{Key, Store},
     write::{self, Precondition, Subresource, WriteParams},
 };
@@ -21,9 +21,9 @@ use crate::api::{
 pub(super) fn apply(
     store: &mut Store,
     call: &Call,
-    kind: &Arc<Kind>,
+    kind: &Arc<ServedKind>,
     key: &Key,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
@@ -36,7 +36,7 @@ pub(super) fn apply(
     let given = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
     if given != ("autoscaling/v1", "Scale") {
         return Err(Refusal::bad_request(format!(
-            "invalid object type: {}, Kind={}",
+            "invalid object type: {}, ServedKind={}",
             given.0, given.1
         )));
     }
@@ -77,7 +77,7 @@ pub(super) fn apply(
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
     let written = write::apply_scale(store, &params, &old, replicas, force)?;
-    Ok(Answer::ok(scale.of(&written.read())))
+    Ok(ApiAnswer::ok(scale.of(&written.read())))
 }
 
 /// Writes the replicas by any method but server-side apply.
@@ -87,7 +87,7 @@ pub(super) fn write(
     params: &WriteParams,
     key: &Key,
     edit: impl FnOnce(&mut Value) -> Result<(), Refusal>,
-) -> Result<Answer, Refusal> {
+) -> Result<ApiAnswer, Refusal> {
     let kind = &*params.kind;
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
@@ -113,7 +113,7 @@ pub(super) fn write(
     let mut new = old.clone();
     object::put(&mut new, &path, replicas.into());
     let written = write::update(store, params, &old, new)?;
-    Ok(Answer::ok(scale.of(&written.object.read())))
+    Ok(ApiAnswer::ok(scale.of(&written.object.read())))
 }
 
 fn read_replicas(params: &WriteParams, scale: &Value) -> Result<i64, Refusal> {
@@ -149,7 +149,7 @@ fn check_replicas(key: &Key, replicas: i64) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = "must be greater than or equal to 0";
-    let cause = Cause::invalid("spec.replicas", &replicas.into(), detail);
+    let cause = RefusalCause::invalid("spec.replicas", &replicas.into(), detail);
     let subject = Subject {
         group: "autoscaling",
         kind: "Scale",

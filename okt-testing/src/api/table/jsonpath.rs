@@ -7,14 +7,14 @@ mod grammar;
 
 use serde_json::Value;
 
-pub(crate) use self::grammar::Fault;
+pub(crate) use self::grammar::PathFault;
 
 /// A path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug)]
-pub(crate) struct JsonPath(Vec<Step>);
+pub(crate) struct JsonPath(Vec<PathStep>);
 
 #[derive(Debug)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(i64),
     /// Every item of a list.
@@ -35,25 +35,25 @@ impl JsonPath {
     }
 }
 
-fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
+fn follow<'a>(steps: &[PathStep], value: &'a Value) -> Option<&'a Value> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(value);
     };
     match step {
-        Step::Field(name) => follow(rest, value.get(name)?),
-        Step::Index(index) => {
+        PathStep::Field(name) => follow(rest, value.get(name)?),
+        PathStep::Index(index) => {
             let items = value.as_array()?;
             let length = i64::try_from(items.len()).ok()?;
             let index = if *index < 0 { length + index } else { *index };
             follow(rest, items.get(usize::try_from(index).ok()?)?)
         }
-        Step::Items => value.as_array()?.iter().find_map(|item| follow(rest, item)),
-        Step::All => match value {
+        PathStep::Items => value.as_array()?.iter().find_map(|item| follow(rest, item)),
+        PathStep::All => match value {
             Value::Array(items) => items.iter().find_map(|item| follow(rest, item)),
             Value::Object(fields) => fields.values().find_map(|item| follow(rest, item)),
             _ => None,
         },
-        Step::Filter {
+        PathStep::Filter {
             path,
             equal,
             value: wanted,
@@ -73,7 +73,7 @@ fn follow<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Fault, JsonPath};
+    use super::{PathFault, JsonPath};
 
     fn find(path: &str) -> Option<Value> {
         let object = json!({
@@ -123,7 +123,7 @@ mod tests {
     fn a_path_that_no_server_accepts_is_wrong() {
         for path in [".a[", ".a[b]", ".a]", ".a[?(@.x==]", ".a{b", ".a[\"b\"]"] {
             let read = JsonPath::parse(path).map(|_| ());
-            assert_eq!(read, Err(Fault::Wrong), "{path}");
+            assert_eq!(read, Err(PathFault::Wrong), "{path}");
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
             ".a b",
         ] {
             let read = JsonPath::parse(path).map(|_| ());
-            assert_eq!(read, Err(Fault::Unknown), "{path}");
+            assert_eq!(read, Err(PathFault::Unknown), "{path}");
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::api::object::{self, at, text};
 pub(super) fn columns() -> Vec<Column> {
     vec![
         Column::cell_of("Ready", |pod, _| {
-            let view = View::of(pod);
+            let view = PodView::of(pod);
             format!("{}/{}", view.ready, view.containers).into()
         }),
-        Column::cell_of("Status", |pod, _| View::of(pod).status.into()),
+        Column::cell_of("Status", |pod, _| PodView::of(pod).status.into()),
         Column::cell_of("Restarts", |pod, now| {
-            let view = View::of(pod);
+            let view = PodView::of(pod);
             match view.restarted.filter(|_| view.restarts > 0) {
                 Some(then) => format!("{} ({} ago)", view.restarts, span(then, now)).into(),
                 None => view.restarts.to_string().into(),
@@ -50,7 +50,7 @@ pub(super) fn columns() -> Vec<Column> {
 }
 
 /// The values of the cells.
-struct View {
+struct PodView {
     ready: usize,
     containers: usize,
     status: String,
@@ -59,7 +59,7 @@ struct View {
     restarted: Option<Timestamp>,
 }
 
-impl View {
+impl PodView {
     fn of(pod: &Value) -> Self {
         let phase = match text(pod, &["status", "phase"]) {
             // A real server sets this on creation.
@@ -209,10 +209,10 @@ fn how_it_ended(end: &Value) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::View;
+    use super::PodView;
 
     fn view(pod: &Value) -> String {
-        let view = View::of(pod);
+        let view = PodView::of(pod);
         format!(
             "{}/{} {} {}",
             view.ready, view.containers, view.status, view.restarts

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Watch, pending::Pending, seen::Seen};
+use super::{Watch, pending::Pending, seen::SeenChange};
 use crate::api::{
     convert::stored_id,
     faults::{Delivery, EventFault, EventKind},
@@ -12,7 +12,7 @@ use crate::api::{
 
 impl Watch {
     /// Determines the faults of an event, and sends it unless they delay it.
-    pub(super) fn schedule(&mut self, seen: Seen) {
+    pub(super) fn schedule(&mut self, seen: SeenChange) {
         if seen.is_judged {
             return self.send(&seen, None);
         }

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::seen::Seen;
+use super::seen::SeenChange;
 use crate::api::{
     convert,
     faults::EventKind,
-    kind::Kind,
+    kind::ServedKind,
     object,
     read::Form,
     selector::Selector,
-    store::{Change, Key, Store},
-    stored::Stored,
+    store::{StoreChange, Key, Store},
+    stored::StoredObject,
 };
 
 /// The scope of a watch, and the format of its events.
 pub(super) struct Lens {
-    pub(super) kind: Arc<Kind>,
+    pub(super) kind: Arc<ServedKind>,
     pub(super) namespace: Option<String>,
     pub(super) selector: Selector,
     pub(super) form: Form,
@@ -33,7 +33,7 @@ impl Lens {
     }
 
     /// Returns the event of a change for this watch, or `None` if the watch does not cover it.
-    pub(super) fn see(&self, change: &Change, store: &Store) -> Option<Seen> {
+    pub(super) fn see(&self, change: &StoreChange, store: &Store) -> Option<SeenChange> {
         if !self.covers(&change.key.namespace) {
             return None;
         }
@@ -57,21 +57,21 @@ impl Lens {
                 // An object that leaves the selection is shown in its last state, with the version of the change.
                 let mut last = old?.read();
                 object::set_version(&mut last, change.version);
-                let last = Stored::new(&last);
+                let last = StoredObject::new(&last);
                 Some(self.event(EventKind::Deleted, &change.key, &last, store))
             }
         }
     }
 
     /// Returns the event of an object that existed before the watch, if the watch covers it.
-    pub(super) fn see_first(&self, key: &Key, object: &Arc<Stored>, store: &Store) -> Option<Seen> {
+    pub(super) fn see_first(&self, key: &Key, object: &Arc<StoredObject>, store: &Store) -> Option<SeenChange> {
         let object = convert::present(&self.kind, object);
         (self.covers(&key.namespace) && self.selector.selects(key, &object))
             .then(|| self.event(EventKind::Added, key, &object, store))
     }
 
-    fn event(&self, kind: EventKind, key: &Key, object: &Stored, store: &Store) -> Seen {
-        Seen {
+    fn event(&self, kind: EventKind, key: &Key, object: &StoredObject, store: &Store) -> SeenChange {
+        SeenChange {
             kind,
             key: key.clone(),
             version: object.version(),
@@ -80,7 +80,7 @@ impl Lens {
         }
     }
 
-    pub(super) fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> Seen {
+    pub(super) fn bookmark(&self, version: u64, ends_list: bool, store: &Store) -> SeenChange {
         let mut object = json!({
             "kind": self.kind.kind,
             "apiVersion": self.kind.api_version(),
@@ -91,7 +91,7 @@ impl Lens {
         }
         let shown = match self.form {
             Form::Whole | Form::Metadata => {
-                self.form.show(&self.kind, &Stored::new(&object), store)
+                self.form.show(&self.kind, &StoredObject::new(&object), store)
             }
             Form::Table(_) => {
                 let table = json!({
@@ -104,7 +104,7 @@ impl Lens {
                 Bytes::from(table.to_string())
             }
         };
-        Seen {
+        SeenChange {
             kind: EventKind::Bookmark,
             key: Key {
                 namespace: String::new(),

@@ -2,12 +2,12 @@
 
 use tokio::time::{self, Instant};
 
-use super::seen::Seen;
+use super::seen::SeenChange;
 use crate::api::faults::{EventFault, Hold};
 
 /// A delayed event.
 pub(super) struct Pending {
-    pub(super) seen: Seen,
+    pub(super) seen: SeenChange,
     /// The end of its lag.
     pub(super) opens: Instant,
     pub(super) held: Vec<Hold>,

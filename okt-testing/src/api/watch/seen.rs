@@ -6,7 +6,7 @@ use crate::api::{faults::EventKind, refusal::Refusal, store::Key};
 
 /// An event that a watch sends.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenChange {
     pub(super) kind: EventKind,
     pub(super) key: Key,
     pub(super) version: u64,
@@ -16,7 +16,7 @@ pub(super) struct Seen {
     pub(super) is_judged: bool,
 }
 
-impl Seen {
+impl SeenChange {
     /// Merges two events of one object into one; `None` if the object came and went.
     pub(super) fn merge(self, next: Self) -> Option<Self> {
         let kind = match (self.kind, next.kind) {

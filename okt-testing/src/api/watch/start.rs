@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
 use crate::api::{
     convert::stored_id,
-    kind::{Kind, KindId},
+    kind::{ServedKind, KindId},
     path::Query,
     read::{Form, no_version, parse_version},
     refusal::Refusal,
@@ -20,7 +20,7 @@ impl Watch {
     pub(crate) fn start(
         audience: Audience,
         store: &mut Store,
-        kind: &Arc<Kind>,
+        kind: &Arc<ServedKind>,
         namespace: Option<&str>,
         selector: Selector,
         query: &Query,

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::{Subresource, WriteParams};
 use crate::api::{
     builtin,
-    kind::{Kind, KindId, Origin},
+    kind::{ServedKind, KindId, Origin},
     object,
-    refusal::{Cause, Refusal, Subject},
+    refusal::{RefusalCause, Refusal, Subject},
     rules, schema,
     store::{Key, Store},
 };
@@ -33,7 +33,7 @@ pub(super) fn check(
     if is_other {
         // An object of another kind is not validated against the schema, except for its lists and CEL rules.
         let detail = format!("must be {}", kind.kind);
-        causes.push(Cause::invalid("kind", &found.into(), &detail));
+        causes.push(RefusalCause::invalid("kind", &found.into(), &detail));
         if let Some(old) = old {
             rules::check_kept(old, object, &mut causes);
         }
@@ -54,7 +54,7 @@ pub(super) fn check(
     if !blocking {
         schema::cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             "<nil>",
             &Value::Null,
             "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
@@ -85,7 +85,7 @@ fn check_fields(
     params: &WriteParams,
     object: &Value,
     old: Option<&Value>,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<RefusalCause>,
 ) {
     let kind = &*params.kind;
     rules::check_metadata(kind, object, causes);
@@ -108,7 +108,7 @@ fn check_fields(
         schema::validate(&kind.schema, object, old, "", causes);
     }
     if params.subresource == Subresource::Status {
-        causes.iter_mut().for_each(Cause::shorten_to_status);
+        causes.iter_mut().for_each(RefusalCause::shorten_to_status);
     }
     if kind.origin == Origin::Crd
         && let Some(scale) = &kind.scale
@@ -122,7 +122,7 @@ fn check_fields(
 
 pub(super) fn check_namespace(
     store: &Store,
-    kind: &Kind,
+    kind: &ServedKind,
     namespace: &str,
     name: &str,
 ) -> Result<(), Refusal> {
@@ -149,7 +149,7 @@ pub(super) fn check_namespace(
     }
 }
 
-pub(super) fn check_crd_update(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+pub(super) fn check_crd_update(kind: &ServedKind, old: &Value, new: &Value) -> Result<(), Refusal> {
     for path in [
         &["spec", "group"][..],
         &["spec", "scope"],
@@ -158,7 +158,7 @@ pub(super) fn check_crd_update(kind: &Kind, old: &Value, new: &Value) -> Result<
     ] {
         let value = object::at(new, path).cloned().unwrap_or_default();
         if object::at(old, path) != Some(&value) {
-            let cause = Cause::invalid(path.join("."), &value, "field is immutable");
+            let cause = RefusalCause::invalid(path.join("."), &value, "field is immutable");
             return Err(Refusal::invalid(kind.subject(object::name(old)), &[cause]));
         }
     }

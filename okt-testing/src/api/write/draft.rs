@@ -5,30 +5,30 @@ use std::{mem, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Precondition, Subresource, WriteParams, Written, check_address,
+    Precondition, Subresource, WriteParams, WrittenObject, check_address,
     clean::clean,
-    finish::{Outcome, commit_update, finish_create, finish_update},
+    finish::{WriteOutcome, commit_update, finish_create, finish_update},
     isolate, place, scene,
 };
 use crate::api::{
-    apply::{self, Bare},
+    apply::{self, BareFields},
     convert::{self, stored_id},
-    kind::Kind,
+    kind::ServedKind,
     object,
     refusal::Refusal,
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// The state of an object that a draft is based on.
 #[derive(Debug)]
 pub(crate) struct Moment {
-    stored: Option<Arc<Stored>>,
+    stored: Option<Arc<StoredObject>>,
     now: String,
 }
 
 impl Moment {
-    pub(crate) fn of(store: &Store, kind: &Kind, key: &Key) -> Self {
+    pub(crate) fn of(store: &Store, kind: &ServedKind, key: &Key) -> Self {
         Self {
             stored: store.get(&stored_id(kind), key).cloned(),
             now: store.clock.text(),
@@ -40,7 +40,7 @@ impl Moment {
     }
 
     /// Whether the object and its kind are unchanged.
-    pub(crate) fn holds(&self, store: &Store, kind: &Arc<Kind>, key: &Key) -> bool {
+    pub(crate) fn holds(&self, store: &Store, kind: &Arc<ServedKind>, key: &Key) -> bool {
         let same_kind = store
             .served(&kind.id(), &kind.version)
             .is_some_and(|now| Arc::ptr_eq(now, kind));
@@ -59,7 +59,7 @@ pub(crate) struct Draft {
     warnings: Vec<String>,
     new: Value,
     /// `None` for an object that is created.
-    old: Option<(Value, Outcome)>,
+    old: Option<(Value, WriteOutcome)>,
 }
 
 impl Draft {
@@ -70,12 +70,12 @@ impl Draft {
         &mut self,
         store: &mut Store,
         params: &WriteParams,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WrittenObject, Refusal> {
         let object = match &self.old {
             Some((old, outcome)) => commit_update(store, params, old, &mut self.new, *outcome)?,
             None => finish_create(store, params, mem::take(&mut self.new))?,
         };
-        Ok(Written {
+        Ok(WrittenObject {
             name: mem::take(&mut self.name),
             object,
             created: self.old.is_none(),
@@ -91,7 +91,7 @@ pub(crate) fn apply(
     key: &Key,
     config: Value,
     force: bool,
-) -> Result<Written, Refusal> {
+) -> Result<WrittenObject, Refusal> {
     let moment = Moment::of(store, &params.kind, key);
     draft_apply(&moment, params, key, config, force)?.commit(store, params)
 }
@@ -103,7 +103,7 @@ pub(crate) fn apply_scale(
     old: &Value,
     replicas: (&[String], i64),
     force: bool,
-) -> Result<Arc<Stored>, Refusal> {
+) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
     let (api_version, now) = (kind.api_version(), store.clock.text());
     let scene = scene(kind, &api_version, &now);
@@ -133,9 +133,9 @@ pub(crate) fn draft_apply(
     let api_version = kind.api_version();
     let scene = scene(kind, &api_version, &moment.now);
     let address = check_address(kind, key, &config);
-    let old = old.map(Bare::of);
+    let old = old.map(BareFields::of);
     let mut new = apply::apply(scene, old.as_ref(), config, &params.manager, force)?;
-    let old = old.map(Bare::whole);
+    let old = old.map(BareFields::whole);
     address?;
     if object::name(&new).is_empty() {
         return Err(Refusal::bad_request(format!(

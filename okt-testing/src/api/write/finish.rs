@@ -13,11 +13,11 @@ use crate::api::{
     builtin,
     convert::{self, current, stored_id},
     crd, delete,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
     refusal::Refusal,
     store::{Key, Store},
-    stored::Stored,
+    stored::StoredObject,
 };
 
 /// Validates and commits a new object.
@@ -25,7 +25,7 @@ pub(super) fn finish_create(
     store: &mut Store,
     params: &WriteParams,
     mut object: Value,
-) -> Result<Arc<Stored>, Refusal> {
+) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
     let name = object::name(&object).to_owned();
     let namespace = object::namespace(&object).to_owned();
@@ -73,7 +73,7 @@ pub(super) fn finish_create(
         return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
     if params.dry_run {
-        return Ok(convert::present(kind, &Arc::new(Stored::new(&object))));
+        return Ok(convert::present(kind, &Arc::new(StoredObject::new(&object))));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
@@ -91,10 +91,10 @@ pub(super) fn finish_create(
 /// established.
 fn initialise(
     store: &Store,
-    kind: &Kind,
+    kind: &ServedKind,
     object: &mut Value,
     now: &str,
-) -> Result<Option<Vec<Kind>>, Refusal> {
+) -> Result<Option<Vec<ServedKind>>, Refusal> {
     if kind.is("", "namespaces") {
         let name = object::name(object).to_owned();
         object::put(object, &["spec", "finalizers"], json!(["kubernetes"]));
@@ -113,7 +113,7 @@ fn initialise(
 
 /// The remaining work for a new state of an object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct WriteOutcome {
     /// The new state equals the old one.
     same: bool,
     /// The object is removed.
@@ -130,7 +130,7 @@ pub(super) fn finish_update(
     old: &Value,
     new: &mut Value,
     rewritten: bool,
-) -> Result<Outcome, Refusal> {
+) -> Result<WriteOutcome, Refusal> {
     let kind = &*params.kind;
     keep_metadata(old, new);
     if kind.is(crd::GROUP, crd::PLURAL) {
@@ -164,7 +164,7 @@ pub(super) fn finish_update(
     if !removes {
         *new = convert::absorb(kind, mem::take(new));
     }
-    Ok(Outcome {
+    Ok(WriteOutcome {
         same,
         removes,
         hides: !removes && hide(params, new),
@@ -177,8 +177,8 @@ pub(super) fn commit_update(
     params: &WriteParams,
     old: &Value,
     new: &mut Value,
-    outcome: Outcome,
-) -> Result<Arc<Stored>, Refusal> {
+    outcome: WriteOutcome,
+) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
     let (id, key) = (stored_id(kind), Key::of(old));
     // A write to an object whose written form differs from the one that is read is always a change.
@@ -193,10 +193,10 @@ pub(super) fn commit_update(
             let last = store.remove(&id, &mut last);
             delete::after_removal(store, &params.kind, &last);
         }
-        return Ok(Arc::new(Stored::new(new)));
+        return Ok(Arc::new(StoredObject::new(new)));
     }
     if params.dry_run {
-        return Ok(convert::present(kind, &Arc::new(Stored::new(new))));
+        return Ok(convert::present(kind, &Arc::new(StoredObject::new(new))));
     }
     let declared = if kind.is(crd::GROUP, crd::PLURAL) {
         let now = store.clock.text();
@@ -223,7 +223,7 @@ pub(super) fn commit_update(
 ///
 /// # Errors
 /// Objects are stored in a version that was removed.
-fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<Kind>>, Refusal> {
+fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<ServedKind>>, Refusal> {
     let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
     let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
     if is_same || !crd::is_established(new) {
@@ -238,7 +238,7 @@ fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<K
 }
 
 /// Whether the new state equals the stored one.
-fn is_stored_so(store: &Store, kind: &Kind, new: &Value, outcome: Outcome) -> bool {
+fn is_stored_so(store: &Store, kind: &ServedKind, new: &Value, outcome: WriteOutcome) -> bool {
     if kind.siblings.is_empty() || outcome.removes {
         return outcome.same;
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::api::{apply::Manager, kind::Kind};
+use crate::api::{apply::Manager, kind::ServedKind};
 
 /// The parameters of a write.
 #[derive(Debug)]
 pub(crate) struct WriteParams {
-    pub(crate) kind: Arc<Kind>,
+    pub(crate) kind: Arc<ServedKind>,
     pub(crate) subresource: Subresource,
     pub(crate) manager: Manager,
     pub(crate) dry_run: bool,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
     refusal::Refusal,
 };
@@ -27,7 +27,7 @@ impl Precondition {
     /// Checks the uid of a PUT against that of the object, which is empty if there is no object.
     pub(super) fn check_uid(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         dry_run: bool,
         object: &Value,
     ) -> Result<(), Refusal> {
@@ -60,7 +60,7 @@ impl Precondition {
     }
 
     /// Checks the version of a PUT or a patch against the object; for a patch, the uid is a field like any other.
-    pub(crate) fn check_version(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    pub(crate) fn check_version(&self, kind: &ServedKind, object: &Value) -> Result<(), Refusal> {
         if matches!(self.version.as_str(), "" | "0") || self.version == object::version(object) {
             Ok(())
         } else {

@@ -8,7 +8,7 @@ use super::{Subresource, WriteParams};
 use crate::api::{
     apply::Operation,
     convert,
-    kind::{Kind, Origin},
+    kind::{ServedKind, Origin},
     object,
     refusal::Refusal,
     schema,
@@ -39,7 +39,7 @@ pub(super) fn hide(params: &WriteParams, object: &mut Value) -> bool {
 ///
 /// # Errors
 /// An object is stored in a version that was removed.
-pub(super) fn check_readable(store: &Store, declared: &[Kind]) -> Result<(), Refusal> {
+pub(super) fn check_readable(store: &Store, declared: &[ServedKind]) -> Result<(), Refusal> {
     let Some(kind) = declared.first() else {
         return Ok(());
     };
@@ -56,7 +56,7 @@ pub(super) fn check_readable(store: &Store, declared: &[Kind]) -> Result<(), Ref
 }
 
 /// Converts the stored objects to the form of changed schemas.
-pub(super) fn reread(store: &mut Store, declared: Vec<Kind>) {
+pub(super) fn reread(store: &mut Store, declared: Vec<ServedKind>) {
     let Some(kind) = declared.first() else { return };
     let id = kind.id();
     let objects: Vec<Value> = store
@@ -71,7 +71,7 @@ pub(super) fn reread(store: &mut Store, declared: Vec<Kind>) {
 }
 
 /// Converts an object to the form that is read in its stored version, and returns whether that changes it.
-fn show(kind: &Kind, object: &mut Value) -> bool {
+fn show(kind: &ServedKind, object: &mut Value) -> bool {
     let schema = match kind.siblings.as_slice() {
         [] => &kind.schema,
         _ => kind

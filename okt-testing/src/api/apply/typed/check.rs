@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Atom, Atoms, Shape, field_shape, is_named, item_shape, list_type, step_to};
 use crate::api::{
-    apply::fields::{Step, show},
+    apply::fields::{FieldStep, show},
     kind::{in_go, type_in_go},
     schema::{Additional, Type},
 };
@@ -34,11 +34,11 @@ fn walk(
     shape: Shape<'_>,
     value: &Value,
     (open, duplicates): (bool, DuplicateFields),
-    path: &mut Vec<Step>,
+    path: &mut Vec<FieldStep>,
     errors: &mut Vec<String>,
 ) {
     let open = open || shape.is_some_and(|schema| schema.keeps_unknown);
-    let mut complain = |path: &[Step], what: &str| {
+    let mut complain = |path: &[FieldStep], what: &str| {
         errors.push(if path.is_empty() {
             what.to_owned()
         } else {
@@ -55,7 +55,7 @@ fn walk(
             Value::Null => {}
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    path.push(Step::field(key));
+                    path.push(FieldStep::field(key));
                     let declared = is_named(shape, key) || takes(shape, open);
                     if declared {
                         walk(
@@ -83,7 +83,7 @@ fn walk(
                 let mut seen = Vec::new();
                 for (index, item) in items.iter().enumerate() {
                     match list_type(shape) {
-                        None => path.push(Step::index(index)),
+                        None => path.push(FieldStep::index(index)),
                         Some(list) => match step_to(shape, list, item) {
                             Ok(step) => {
                                 if seen.contains(&step) && duplicates == DuplicateFields::Refused {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Atom, Atoms, Shape, by_step, field_shape, is_atomic_map, item_shape, items_of, list_type, same,
 };
-use crate::api::apply::fields::{FieldSet, Step};
+use crate::api::apply::fields::{FieldSet, FieldStep};
 
 /// The differences between two values.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ fn differ(
     shape: Shape<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
-    path: &mut Vec<Step>,
+    path: &mut Vec<FieldStep>,
     found: &mut Comparison,
 ) {
     let (before, after) = (Atoms::of(shape).deduced(old), Atoms::of(shape).deduced(new));
@@ -60,7 +60,7 @@ fn differ_as(
     shape: Shape<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
-    path: &mut Vec<Step>,
+    path: &mut Vec<FieldStep>,
     found: &mut Comparison,
 ) -> bool {
     match atom {
@@ -76,14 +76,14 @@ fn differ_as(
                 for (key, value) in after.into_iter().flatten() {
                     let was = before.and_then(|fields| fields.get(key));
                     if was != Some(value) {
-                        path.push(Step::field(key));
+                        path.push(FieldStep::field(key));
                         differ(field_shape(shape, key), was, Some(value), path, found);
                         path.pop();
                     }
                 }
                 for (key, value) in before.into_iter().flatten() {
                     if !after.is_some_and(|fields| fields.contains_key(key)) {
-                        path.push(Step::field(key));
+                        path.push(FieldStep::field(key));
                         differ(field_shape(shape, key), Some(value), None, path, found);
                         path.pop();
                     }
@@ -123,10 +123,10 @@ fn differ_as(
 /// Compares the items with the same keys; several such items count as one value.
 fn differ_items(
     shape: Shape<'_>,
-    step: &Step,
+    step: &FieldStep,
     before: &[&Value],
     after: &[&Value],
-    path: &mut Vec<Step>,
+    path: &mut Vec<FieldStep>,
     found: &mut Comparison,
 ) {
     let below = item_shape(shape);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     Atom, Atoms, Shape, field_shape, is_atomic_map, item_shape, items_of, list_type, step_to,
 };
-use crate::api::{apply::fields::Step, schema::ListType};
+use crate::api::{apply::fields::FieldStep, schema::ListType};
 
 /// Merges a configuration into a live value.
 pub(crate) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
@@ -65,20 +65,20 @@ fn overlay_items(
     config: &[Value],
 ) -> Vec<Value> {
     let below = item_shape(shape);
-    let steps = |items: &[Value]| -> Vec<Step> {
+    let steps = |items: &[Value]| -> Vec<FieldStep> {
         items
             .iter()
             .filter_map(|item| step_to(shape, list, item).ok())
             .collect()
     };
     let (live_steps, config_steps) = (steps(live), steps(config));
-    let place_in = |steps: &[Step], wanted: &Step| steps.iter().position(|step| step == wanted);
+    let place_in = |steps: &[FieldStep], wanted: &FieldStep| steps.iter().position(|step| step == wanted);
     let mut shared = config_steps.iter().filter(|step| live_steps.contains(step));
     let mut next_shared = shared.next();
-    let mut done: Vec<&Step> = Vec::new();
+    let mut done: Vec<&FieldStep> = Vec::new();
     let mut merged = Vec::with_capacity(live.len().max(config.len()));
     // Duplicates in the live list are replaced by the configuration, not merged with it.
-    let counterpart = |step: &Step| -> Option<&Value> {
+    let counterpart = |step: &FieldStep| -> Option<&Value> {
         let mut duplicates = live_steps.iter().filter(|other| *other == step);
         duplicates.next()?;
         if duplicates.next().is_some() {

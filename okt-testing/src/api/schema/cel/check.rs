@@ -17,14 +17,14 @@ use super::{
 
 /// The reason why an expression cannot be used.
 #[derive(Debug)]
-pub(crate) enum Mistake {
+pub(crate) enum RuleMistake {
     /// The server would refuse it too.
     Wrong(String),
     /// The server knows this name, but the library does not.
     Lacking(String),
 }
 
-impl Mistake {
+impl RuleMistake {
     fn undeclared(name: &str) -> Self {
         Self::Wrong(format!(
             "undeclared reference to '{name}' (in container '')"
@@ -90,7 +90,7 @@ impl Checker {
     }
 
     /// Returns the known facts about the value of an expression.
-    pub(super) fn check(&mut self, node: &IdedExpr) -> Result<Known, Mistake> {
+    pub(super) fn check(&mut self, node: &IdedExpr) -> Result<Known, RuleMistake> {
         match &node.expr {
             Expr::Unspecified => Ok(Known::of(Type::Dyn)),
             Expr::Literal(literal) => Ok(Known::of_literal(literal)),
@@ -99,7 +99,7 @@ impl Checker {
             Expr::Call(call) => self.check_call(node.id, call),
             Expr::List(list) => self.check_list(list),
             Expr::Map(map) => self.check_map(map),
-            Expr::Struct(structure) => Err(Mistake::undeclared(&structure.type_name)),
+            Expr::Struct(structure) => Err(RuleMistake::undeclared(&structure.type_name)),
             Expr::Comprehension(inner) if is_binding(inner) => self.check_binding(inner),
             Expr::Comprehension(inner) => self.check_comprehension(inner),
         }
@@ -110,15 +110,15 @@ impl Checker {
         found.map(|(_, known)| known)
     }
 
-    fn check_name(&self, name: &str) -> Result<Known, Mistake> {
+    fn check_name(&self, name: &str) -> Result<Known, RuleMistake> {
         match self.find(name) {
             Some(known) => Ok(known.clone()),
             None if Type::is_name(name) => Ok(Known::of(types::TYPE)),
-            None => Err(Mistake::undeclared(name)),
+            None => Err(RuleMistake::undeclared(name)),
         }
     }
 
-    fn check_select(&mut self, node: &IdedExpr, select: &SelectExpr) -> Result<Known, Mistake> {
+    fn check_select(&mut self, node: &IdedExpr, select: &SelectExpr) -> Result<Known, RuleMistake> {
         if let Some(name) = self.qualified(node)
             && Type::is_name(&name)
         {
@@ -138,7 +138,7 @@ impl Checker {
         } else {
             found
         };
-        let declared = below(operand.declared.as_deref(), &Step::Field(&select.field));
+        let declared = below(operand.declared.as_deref(), &DeclStep::Field(&select.field));
         Ok(Known { kind, declared })
     }
 
@@ -154,7 +154,7 @@ impl Checker {
         }
     }
 
-    fn check_list(&mut self, list: &ListExpr) -> Result<Known, Mistake> {
+    fn check_list(&mut self, list: &ListExpr) -> Result<Known, RuleMistake> {
         let mut kind = Type::Open;
         for (index, element) in list.elements.iter().enumerate() {
             let known = self.check(element)?;
@@ -171,7 +171,7 @@ impl Checker {
         Ok(Known::of(Type::List(Rc::new(kind))))
     }
 
-    fn check_map(&mut self, map: &MapExpr) -> Result<Known, Mistake> {
+    fn check_map(&mut self, map: &MapExpr) -> Result<Known, RuleMistake> {
         let (mut key_kind, mut kind) = (Type::Open, Type::Open);
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else {
@@ -191,7 +191,7 @@ impl Checker {
     }
 
     /// Checks a value that gets a name, as in `optMap`.
-    fn check_binding(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
+    fn check_binding(&mut self, inner: &ComprehensionExpr) -> Result<Known, RuleMistake> {
         let bound = self.check(&inner.accu_init)?;
         self.scope.push((inner.accu_var.clone(), bound));
         let result = self.check(&inner.result);
@@ -199,15 +199,15 @@ impl Checker {
         result
     }
 
-    fn check_comprehension(&mut self, inner: &ComprehensionExpr) -> Result<Known, Mistake> {
+    fn check_comprehension(&mut self, inner: &ComprehensionExpr) -> Result<Known, RuleMistake> {
         let range = self.check(&inner.iter_range)?;
         let init = self.check(&inner.accu_init)?;
         let (step, kind) = match &range.kind {
-            Type::List(items) => (Step::Element, Type::clone(items)),
-            Type::Map(keys, _) => (Step::Key, Type::clone(keys)),
-            Type::Dyn | Type::Open => (Step::Key, Type::Dyn),
+            Type::List(items) => (DeclStep::Element, Type::clone(items)),
+            Type::Map(keys, _) => (DeclStep::Key, Type::clone(keys)),
+            Type::Dyn | Type::Open => (DeclStep::Key, Type::Dyn),
             other => {
-                return Err(Mistake::Wrong(format!(
+                return Err(RuleMistake::Wrong(format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 )));
             }
@@ -228,7 +228,7 @@ impl Checker {
         inner: &ComprehensionExpr,
         init: &Known,
         outer: usize,
-    ) -> Result<Known, Mistake> {
+    ) -> Result<Known, RuleMistake> {
         self.check(&inner.loop_cond)?;
         let step = self.check(&inner.loop_step)?;
         let kind = join(&init.kind, &step.kind)?;
@@ -242,7 +242,7 @@ impl Checker {
 }
 
 /// A step from a declared value to one within it.
-enum Step<'s> {
+enum DeclStep<'s> {
     Field(&'s str),
     /// An item of a list or a value of a map.
     Element,
@@ -257,11 +257,11 @@ fn is_binding(inner: &ComprehensionExpr) -> bool {
     over_nothing && never
 }
 
-fn below(from: Option<&Decl>, step: &Step<'_>) -> Option<Rc<Decl>> {
+fn below(from: Option<&Decl>, step: &DeclStep<'_>) -> Option<Rc<Decl>> {
     match (from?, step) {
-        (from, Step::Field(name)) => from.field(name).or_else(|| from.value_of_map()),
-        (from, Step::Element) => from.element(),
-        (from, Step::Key) => from.key(),
+        (from, DeclStep::Field(name)) => from.field(name).or_else(|| from.value_of_map()),
+        (from, DeclStep::Element) => from.element(),
+        (from, DeclStep::Key) => from.key(),
     }
 }
 
@@ -272,20 +272,20 @@ fn unwrap(kind: &Type) -> (Type, bool) {
     }
 }
 
-fn join(a: &Type, b: &Type) -> Result<Type, Mistake> {
+fn join(a: &Type, b: &Type) -> Result<Type, RuleMistake> {
     a.join(b)
-        .ok_or_else(|| Mistake::Wrong(format!("expected type '{a}' but found '{b}'")))
+        .ok_or_else(|| RuleMistake::Wrong(format!("expected type '{a}' but found '{b}'")))
 }
 
-fn field_type(kind: &Type, name: &str) -> Result<Type, Mistake> {
+fn field_type(kind: &Type, name: &str) -> Result<Type, RuleMistake> {
     match kind {
         Type::Map(_, values) => Ok(Type::clone(values)),
         Type::Object(decl) => decl
             .field(name)
             .map(|field| field.kind())
-            .ok_or_else(|| Mistake::Wrong(format!("undefined field '{name}'"))),
+            .ok_or_else(|| RuleMistake::Wrong(format!("undefined field '{name}'"))),
         Type::Dyn | Type::Open => Ok(Type::Dyn),
-        other => Err(Mistake::Wrong(format!(
+        other => Err(RuleMistake::Wrong(format!(
             "type '{other}' does not support field selection"
         ))),
     }

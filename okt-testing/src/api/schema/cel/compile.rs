@@ -6,27 +6,27 @@ use kube::core::cel::cel::{IdedExpr, parser::Parser};
 use serde_json::Value;
 
 use super::{
-    check::{Checker, Mistake},
+    check::{Checker, RuleMistake},
     decl::Decl,
     depth, macros,
     parse::{self, Unparsed},
     repair,
-    rule::{Reason, Rule},
+    rule::{Reason, CelRule},
     used::Used,
 };
 use crate::api::{
-    refusal::Cause,
+    refusal::RefusalCause,
     schema::{Schema, Type},
 };
 
-impl Rule {
+impl CelRule {
     /// Compiles one entry and adds its errors to `causes`.
     pub(crate) fn compile(
         raw: &Value,
         (path, index): (&str, usize),
         uncorrelatable: Option<&str>,
         (schema, is_object): (&Schema, bool),
-        causes: &mut Vec<Cause>,
+        causes: &mut Vec<RefusalCause>,
     ) -> Option<Self> {
         let list = format!("{path}.x-kubernetes-validations");
         let path = format!("{list}[{index}]");
@@ -37,7 +37,7 @@ impl Rule {
                 .map(str::to_owned)
         };
         let Some(rule) = text("rule") else {
-            causes.push(Cause::required(
+            causes.push(RefusalCause::required(
                 format!("{path}.rule"),
                 "rule is not specified",
             ));
@@ -49,7 +49,7 @@ impl Rule {
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
         let Some(decl) = Decl::of(schema, is_object) else {
             if index == 0 {
-                causes.push(Cause::internal(
+                causes.push(RefusalCause::internal(
                     list,
                     "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
                 ));
@@ -68,7 +68,7 @@ impl Rule {
             .is_some_and(|expression| expression.references().has_variable("oldSelf"));
         let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
         if let (Some(given), false) = (old_is_given, is_transition) {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.optionalOldSelf"),
                 given,
                 "may not be set if oldSelf is not used in rule",
@@ -80,7 +80,7 @@ impl Rule {
             None => None,
         };
         if let (Some(list), true) = (uncorrelatable, is_transition) {
-            causes.push(Cause::invalid(
+            causes.push(RefusalCause::invalid(
                 format!("{path}.rule"),
                 &rule.clone().into(),
                 &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
@@ -98,7 +98,7 @@ impl Rule {
                     "FieldValueInvalid",
                     "FieldValueRequired",
                 ];
-                causes.push(Cause::unsupported(
+                causes.push(RefusalCause::unsupported(
                     format!("{path}.reason"),
                     &other.into(),
                     &supported.map(Value::from),
@@ -131,7 +131,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    fn compile(&self, source: &str, field: &str, causes: &mut Vec<Cause>) -> Option<IdedExpr> {
+    fn compile(&self, source: &str, field: &str, causes: &mut Vec<RefusalCause>) -> Option<IdedExpr> {
         let (wanted, prefix) = if field == "rule" {
             ("bool", "cel expression must evaluate to a bool")
         } else {
@@ -144,8 +144,8 @@ impl Compiler<'_> {
         };
         let mut checker = Checker::new(self.decl, self.is_optional);
         let outcome = depth::check(source)
-            .map_err(Mistake::Lacking)
-            .and_then(|()| parse(source).map_err(Mistake::Wrong))
+            .map_err(RuleMistake::Lacking)
+            .and_then(|()| parse(source).map_err(RuleMistake::Wrong))
             .and_then(|expression| checker.check(&expression).map(|known| (expression, known)));
         let path = format!("{}.{field}", self.path);
         let wrong = match outcome {
@@ -154,12 +154,12 @@ impl Compiler<'_> {
                 return Some(expression);
             }
             Ok(_) => prefix.to_owned(),
-            Err(Mistake::Wrong(error)) if error.starts_with("ERROR:") => {
+            Err(RuleMistake::Wrong(error)) if error.starts_with("ERROR:") => {
                 format!("{compiling}: {error}")
             }
-            Err(Mistake::Wrong(error)) => format!("{compiling}: ERROR: {error}"),
-            Err(Mistake::Lacking(name)) => {
-                causes.push(Cause::not_served(
+            Err(RuleMistake::Wrong(error)) => format!("{compiling}: ERROR: {error}"),
+            Err(RuleMistake::Lacking(name)) => {
+                causes.push(RefusalCause::not_served(
                     path,
                     format!(
                         "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
@@ -168,7 +168,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        causes.push(Cause::faulty(path, &format!("{}: {wrong}", self.show())));
+        causes.push(RefusalCause::faulty(path, &format!("{}: {wrong}", self.show())));
         None
     }
 
@@ -191,32 +191,32 @@ impl Compiler<'_> {
 }
 
 /// Checks the texts of a rule except for its expressions.
-fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<Cause>) -> bool {
+fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) -> bool {
     let before = causes.len();
     let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
     let breaks = |text: &str| text.trim().contains(['\n', '\r']);
     let (message, blank) = (text("message"), "must be non-empty if specified");
     if !message.is_empty() && message.trim().is_empty() {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.message"),
             &message.into(),
             blank,
         ));
     } else if breaks(message) {
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}.message"),
             &message.into(),
             "must not contain line breaks",
         ));
     } else if breaks(text("rule")) && message.is_empty() {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             format!("{path}.message"),
             "message must be specified if rule contains line breaks",
         ));
     }
     let expression = text("messageExpression");
     if !expression.is_empty() && expression.trim().is_empty() {
-        causes.push(Cause::required(
+        causes.push(RefusalCause::required(
             format!("{path}.messageExpression"),
             "messageExpression must be non-empty if specified",
         ));
@@ -225,11 +225,11 @@ fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<Cause>
     if !field_path.is_empty() {
         let field = format!("{path}.fieldPath");
         if field_path.trim().is_empty() {
-            causes.push(Cause::invalid(field.clone(), &field_path.into(), blank));
+            causes.push(RefusalCause::invalid(field.clone(), &field_path.into(), blank));
         }
         if schema.at_path(field_path).is_none() {
             let detail = "must be a valid path";
-            causes.push(Cause::invalid(field, &field_path.into(), detail));
+            causes.push(RefusalCause::invalid(field, &field_path.into(), detail));
         }
     }
     causes.len() == before

@@ -7,7 +7,7 @@ use kube::core::cel::cel::{
     parser::{ParseErrors, Parser},
 };
 
-use super::{check::Mistake, depth};
+use super::{check::RuleMistake, depth};
 
 /// The maximum length of an expression, in characters.
 const SOURCE_LIMIT: usize = 100_000;
@@ -44,14 +44,14 @@ pub(super) fn parse(parser: Parser, source: &str) -> Result<IdedExpr, Unparsed> 
 }
 
 /// Parses an expression that is not evaluated, without the syntax of optionals.
-pub(crate) fn parse_plain(source: &str) -> Result<IdedExpr, Mistake> {
-    depth::check(source).map_err(Mistake::Lacking)?;
+pub(crate) fn parse_plain(source: &str) -> Result<IdedExpr, RuleMistake> {
+    depth::check(source).map_err(RuleMistake::Lacking)?;
     parse(Parser::new(), source).map_err(|unparsed| match unparsed {
         Unparsed::Errors(errors) => {
             let first = errors.errors.into_iter().next();
-            Mistake::Wrong(first.map(|error| error.msg).unwrap_or_default())
+            RuleMistake::Wrong(first.map(|error| error.msg).unwrap_or_default())
         }
-        Unparsed::Long(why) => Mistake::Wrong(why),
-        Unparsed::Panicked => Mistake::Lacking("an expression on which the parser panics".into()),
+        Unparsed::Long(why) => RuleMistake::Wrong(why),
+        Unparsed::Panicked => RuleMistake::Lacking("an expression on which the parser panics".into()),
     })
 }

@@ -54,12 +54,12 @@ pub(super) fn rewrite(inner: &mut ComprehensionExpr) {
 
 /// The error of an item whose predicate failed.
 #[derive(Debug, PartialEq)]
-struct Failed(ExecutionError);
+struct QuantifierError(ExecutionError);
 
 // The errors of the crate hold floats; none of them is NaN here.
-impl Eq for Failed {}
+impl Eq for QuantifierError {}
 
-impl Opaque for Failed {
+impl Opaque for QuantifierError {
     fn runtime_type_name(&self) -> &'static str {
         "error"
     }
@@ -74,18 +74,18 @@ fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
     Ok(match Value::resolve(item, cx.ptx) {
         Ok(Value::Bool(said)) if said == deciding => said.into(),
         Ok(Value::Bool(_)) => before,
-        Ok(_) => Value::Opaque(Arc::new(Failed(ExecutionError::NoSuchOverload))),
+        Ok(_) => Value::Opaque(Arc::new(QuantifierError(ExecutionError::NoSuchOverload))),
         // An unknown name is an error of the rule, not of the item.
         Err(error @ ExecutionError::UndeclaredReference(_)) => return Err(error),
-        Err(error) => Value::Opaque(Arc::new(Failed(error))),
+        Err(error) => Value::Opaque(Arc::new(QuantifierError(error))),
     })
 }
 
 /// Returns the result, or the error of an item that failed.
 fn settle(verdict: Value) -> ResolveResult {
     match &verdict {
-        Value::Opaque(opaque) => match opaque.downcast_ref::<Failed>() {
-            Some(Failed(error)) => Err(error.clone()),
+        Value::Opaque(opaque) => match opaque.downcast_ref::<QuantifierError>() {
+            Some(QuantifierError(error)) => Err(error.clone()),
             None => Ok(verdict),
         },
         _ => Ok(verdict),

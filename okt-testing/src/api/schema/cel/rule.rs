@@ -7,7 +7,7 @@ use kube::core::cel::cel::IdedExpr;
 use super::used::Used;
 
 /// One entry of `x-kubernetes-validations`.
-pub(crate) struct Rule {
+pub(crate) struct CelRule {
     pub(super) expression: IdedExpr,
     pub(super) text: String,
     pub(super) message: Option<String>,
@@ -34,7 +34,7 @@ pub(super) enum Reason {
     Duplicate,
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for CelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rule").field(&self.text).finish()
     }

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::path::join;
 use crate::api::{
-    refusal::Cause,
+    refusal::RefusalCause,
     schema::{ListType, Schema},
 };
 
 /// Adds the duplicate items of sets and maps to `causes`.
-pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -43,14 +43,14 @@ pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes:
     }
 }
 
-fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<RefusalCause>) {
     if let ListType::Map(_) = &schema.list
         && let Some(index) = items
             .iter()
             .position(|item| !item.is_object() && !item.is_null())
     {
         let detail = "must be an object for an array of list-type map";
-        causes.push(Cause::invalid(
+        causes.push(RefusalCause::invalid(
             format!("{path}[{index}]"),
             &items[index],
             detail,
@@ -68,7 +68,7 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut V
         // A further duplicate is not reported again.
         let identity_text = identity.to_string();
         if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
-            causes.push(Cause::duplicate(format!("{path}[{index}]"), &identity));
+            causes.push(RefusalCause::duplicate(format!("{path}[{index}]"), &identity));
         }
     }
 }

@@ -4,25 +4,25 @@ use jiff::{Timestamp, civil};
 use serde_json::Value;
 
 use super::path::subject;
-use crate::api::{refusal::Cause, schema::Schema};
+use crate::api::{refusal::RefusalCause, schema::Schema};
 
-pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<RefusalCause>) {
     let value = || Value::from(text);
     let length = text.chars().count() as u64;
     // A server reports only the first of these errors.
     if let Some(limit) = schema.max_length.filter(|limit| length > *limit) {
-        causes.push(Cause::too_long(path, limit));
+        causes.push(RefusalCause::too_long(path, limit));
     } else if let Some(limit) = schema.min_length.filter(|limit| length < *limit) {
         let detail = format!(
             "{} in body should be at least {limit} chars long",
             subject(path)
         );
-        causes.push(Cause::invalid(path, &value(), &detail));
+        causes.push(RefusalCause::invalid(path, &value(), &detail));
     } else if let Some((pattern, regex)) = &schema.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{} in body should match '{pattern}'", subject(path));
-        causes.push(Cause::invalid(path, &value(), &detail));
+        causes.push(RefusalCause::invalid(path, &value(), &detail));
     }
     if let Some(format) = &schema.format
         && !has_format(format, text)
@@ -31,7 +31,7 @@ pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut
             "{} in body must be of type {format}: \"{text}\"",
             subject(path)
         );
-        causes.push(Cause::mistyped(path, &value(), &detail));
+        causes.push(RefusalCause::mistyped(path, &value(), &detail));
     }
 }
 
@@ -50,11 +50,11 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
     let Some(number) = value.as_f64() else { return };
     let mut complain = |detail: String| {
         let detail = format!("{} in body should be {detail}", subject(path));
-        causes.push(Cause::invalid(path, value, &detail));
+        causes.push(RefusalCause::invalid(path, value, &detail));
     };
     if let Some(bound) = schema.minimum {
         if bound.exclusive && number <= bound.value {
@@ -87,6 +87,6 @@ pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &
             "{} in body must be of type {format}: \"{value}\"",
             subject(path)
         );
-        causes.push(Cause::invalid(path, value, &detail));
+        causes.push(RefusalCause::invalid(path, value, &detail));
     }
 }

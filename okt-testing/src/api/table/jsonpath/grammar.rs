@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::{JsonPath, Step};
+use super::{JsonPath, PathStep};
 
 /// The reason why a path is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum PathFault {
     /// A server cannot read the path either.
     Wrong,
     /// A server can read the path.
@@ -14,9 +14,9 @@ pub(crate) enum Fault {
 }
 
 /// The rest of a path, and the steps read so far.
-struct Reader<'t> {
+struct PathReader<'t> {
     rest: &'t str,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     /// A part was read that no step represents.
     unknown: bool,
     after_recursion: bool,
@@ -27,9 +27,9 @@ impl JsonPath {
     ///
     /// # Errors
     /// The path is invalid on every server, or uses a part that this file does not support.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, PathFault> {
         // A server puts the path into braces, so a brace of its own ends it.
-        let mut reader = Reader {
+        let mut reader = PathReader {
             rest: text,
             steps: Vec::new(),
             unknown: false,
@@ -39,14 +39,14 @@ impl JsonPath {
             reader.step()?;
         }
         if reader.unknown {
-            return Err(Fault::Unknown);
+            return Err(PathFault::Unknown);
         }
         Ok(Self(reader.steps))
     }
 }
 
-impl Reader<'_> {
-    fn step(&mut self) -> Result<(), Fault> {
+impl PathReader<'_> {
+    fn step(&mut self) -> Result<(), PathFault> {
         let recursion_before = std::mem::take(&mut self.after_recursion);
         if let Some(rest) = self.rest.strip_prefix("[?(") {
             self.rest = rest;
@@ -54,7 +54,7 @@ impl Reader<'_> {
         }
         if let Some(rest) = self.rest.strip_prefix("..") {
             if recursion_before {
-                return Err(Fault::Wrong);
+                return Err(PathFault::Wrong);
             }
             self.rest = rest;
             self.unknown = true;
@@ -95,7 +95,7 @@ impl Reader<'_> {
                 self.rest = &self.rest[end..];
                 self.unknown = true;
             }
-            _ => return Err(Fault::Wrong),
+            _ => return Err(PathFault::Wrong),
         }
         Ok(())
     }
@@ -117,16 +117,16 @@ impl Reader<'_> {
         }
         self.rest = &self.rest[end..];
         self.steps.push(if name == "*" {
-            Step::All
+            PathStep::All
         } else {
-            Step::Field(name)
+            PathStep::Field(name)
         });
     }
 
-    fn bracket(&mut self) -> Result<(), Fault> {
-        let (inner, rest) = self.rest.split_once(']').ok_or(Fault::Wrong)?;
+    fn bracket(&mut self) -> Result<(), PathFault> {
+        let (inner, rest) = self.rest.split_once(']').ok_or(PathFault::Wrong)?;
         if inner.contains('\n') {
-            return Err(Fault::Wrong);
+            return Err(PathFault::Wrong);
         }
         self.rest = rest;
         if inner.contains(',') {
@@ -151,7 +151,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if matches!(inner, "*" | ":") {
-            self.steps.push(Step::Items);
+            self.steps.push(PathStep::Items);
             return Ok(());
         }
         let digits = |part: &str| {
@@ -161,18 +161,18 @@ impl Reader<'_> {
         if let Ok(index) = inner.parse()
             && digits(inner)
         {
-            self.steps.push(Step::Index(index));
+            self.steps.push(PathStep::Index(index));
         } else if inner.split(':').count() <= 3
             && inner.split(':').all(|part| digits(part) && part != "-")
         {
             self.unknown = true;
         } else {
-            return Err(Fault::Wrong);
+            return Err(PathFault::Wrong);
         }
         Ok(())
     }
 
-    fn filter(&mut self) -> Result<(), Fault> {
+    fn filter(&mut self) -> Result<(), PathFault> {
         let (inner, rest) = split_filter(self.rest)?;
         self.rest = rest;
         let is_operator = |c: char| matches!(c, '!' | '<' | '>' | '=');
@@ -193,7 +193,7 @@ impl Reader<'_> {
             operator,
             literal(right.trim_matches(' ')),
         ) {
-            (Ok(path), "==" | "!=", Some(value)) => self.steps.push(Step::Filter {
+            (Ok(path), "==" | "!=", Some(value)) => self.steps.push(PathStep::Filter {
                 path,
                 equal: operator == "==",
                 value,
@@ -203,12 +203,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Fault> {
+    fn number(&mut self) -> Result<(), PathFault> {
         let sign = usize::from(self.rest.starts_with(['+', '-']));
         let digits = &self.rest[sign..];
         let end = digits.find(|c: char| c != '.' && !c.is_ascii_digit());
         let end = sign + end.unwrap_or(digits.len());
-        self.rest[..end].parse::<f64>().map_err(|_| Fault::Wrong)?;
+        self.rest[..end].parse::<f64>().map_err(|_| PathFault::Wrong)?;
         self.rest = &self.rest[end..];
         self.unknown = true;
         Ok(())
@@ -216,10 +216,10 @@ impl Reader<'_> {
 }
 
 /// Whether a server can read a path.
-fn check(text: &str) -> Result<(), Fault> {
+fn check(text: &str) -> Result<(), PathFault> {
     match JsonPath::parse(text) {
-        Err(Fault::Wrong) => Err(Fault::Wrong),
-        Ok(_) | Err(Fault::Unknown) => Ok(()),
+        Err(PathFault::Wrong) => Err(PathFault::Wrong),
+        Ok(_) | Err(PathFault::Unknown) => Ok(()),
     }
 }
 
@@ -235,36 +235,36 @@ fn ends_field(c: char) -> bool {
 }
 
 /// Returns the text after a quoted part, whose first quote is already read.
-fn skip_quoted(text: &str, quote: char) -> Result<&str, Fault> {
+fn skip_quoted(text: &str, quote: char) -> Result<&str, PathFault> {
     let mut before = quote;
     for (at, c) in text.char_indices() {
         match c {
-            '\n' => return Err(Fault::Wrong),
+            '\n' => return Err(PathFault::Wrong),
             _ if c == quote && before != '\\' => return Ok(&text[at + 1..]),
             _ => before = c,
         }
     }
-    Err(Fault::Wrong)
+    Err(PathFault::Wrong)
 }
 
 /// Splits a filter into its content and the rest of the path.
-fn split_filter(text: &str) -> Result<(&str, &str), Fault> {
+fn split_filter(text: &str) -> Result<(&str, &str), PathFault> {
     let (mut open, mut before) = (None, '(');
     let mut is_closed = false;
     for (at, c) in text.char_indices() {
         match (c, open) {
-            ('\n', _) => return Err(Fault::Wrong),
+            ('\n', _) => return Err(PathFault::Wrong),
             ('"' | '\'', None) => open = Some(c),
             ('"' | '\'', Some(quote)) if c == quote && before != '\\' => is_closed = true,
             (')', open) if open.is_some() == is_closed => {
-                let rest = text[at + 1..].strip_prefix(']').ok_or(Fault::Wrong)?;
+                let rest = text[at + 1..].strip_prefix(']').ok_or(PathFault::Wrong)?;
                 return Ok((&text[..at], rest));
             }
             _ => {}
         }
         before = c;
     }
-    Err(Fault::Wrong)
+    Err(PathFault::Wrong)
 }
 
 fn literal(text: &str) -> Option<Value> {

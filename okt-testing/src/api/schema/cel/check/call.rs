@@ -16,12 +16,12 @@ use super::{
         library, merge,
         types::{Bindings, Type},
     },
-    Checker, Known, Mistake, Step, below, field_type, unwrap,
+    Checker, Known, RuleMistake, DeclStep, below, field_type, unwrap,
 };
 
 impl Checker {
     /// Returns the known facts about the result of a function.
-    pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Known, Mistake> {
+    pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Known, RuleMistake> {
         if call.func_name == operators::OPT_SELECT {
             return self.check_optional_select(call);
         }
@@ -33,7 +33,7 @@ impl Checker {
                 // The function belongs to a library (e.g. `sets.contains`), not to a value.
                 Some(outer) => name = outer,
                 None if library::MACROS.contains(&name.as_str()) => {
-                    return Err(Mistake::Lacking(name));
+                    return Err(RuleMistake::Lacking(name));
                 }
                 None => target = Some(self.check(node)?),
             }
@@ -43,14 +43,14 @@ impl Checker {
             && call.args.len() == 3
             && matches!(name.as_str(), "all" | "exists" | "existsOne" | "exists_one");
         if is_macro {
-            return Err(Mistake::Lacking(format!("{name} with two variables")));
+            return Err(RuleMistake::Lacking(format!("{name} with two variables")));
         }
         let outside = std::mem::replace(&mut self.takes_mixed, name == "format");
         for argument in &call.args {
             arguments.push(self.check(argument)?);
         }
         self.takes_mixed = outside;
-        let overloads = library::overloads(&name).ok_or_else(|| Mistake::undeclared(&name))?;
+        let overloads = library::overloads(&name).ok_or_else(|| RuleMistake::undeclared(&name))?;
         let given: Vec<&Type> = target
             .iter()
             .chain(&arguments)
@@ -78,7 +78,7 @@ impl Checker {
             .all(|(_, kind)| kind.to_string() == first.to_string());
         let kind = if same { first.clone() } else { Type::Dyn };
         if !is_operator(&name) && !exists(&name) {
-            return Err(Mistake::Lacking(name));
+            return Err(RuleMistake::Lacking(name));
         }
         check_literals(&name, call)?;
         if let (operators::EQUALS | operators::NOT_EQUALS | operators::ADD, Some(left)) =
@@ -94,7 +94,7 @@ impl Checker {
         }
         let declared = match (name.as_str(), &target, arguments.first()) {
             (operators::INDEX | operators::OPT_INDEX, _, Some(operand)) => {
-                below(operand.declared.as_deref(), &Step::Element)
+                below(operand.declared.as_deref(), &DeclStep::Element)
             }
             (operators::ADD, _, Some(left)) => left.declared.clone(),
             (operators::CONDITIONAL, ..) => arguments[1].declared.clone(),
@@ -106,29 +106,29 @@ impl Checker {
     }
 
     /// Checks `a.?b`, which is an optional for every type of `a`.
-    fn check_optional_select(&mut self, call: &CallExpr) -> Result<Known, Mistake> {
+    fn check_optional_select(&mut self, call: &CallExpr) -> Result<Known, RuleMistake> {
         let [operand, field] = call.args.as_slice() else {
-            return Err(Mistake::undeclared(&call.func_name));
+            return Err(RuleMistake::undeclared(&call.func_name));
         };
         let operand = self.check(operand)?;
         let Expr::Literal(LiteralValue::String(name)) = &field.expr else {
-            return Err(Mistake::Wrong(
+            return Err(RuleMistake::Wrong(
                 "unsupported optional field selection".to_owned(),
             ));
         };
         let found = field_type(&unwrap(&operand.kind).0, name.inner())?;
         Ok(Known {
             kind: Type::Optional(Rc::new(found)),
-            declared: below(operand.declared.as_deref(), &Step::Field(name.inner())),
+            declared: below(operand.declared.as_deref(), &DeclStep::Field(name.inner())),
         })
     }
 }
 
-fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> Mistake {
+fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> RuleMistake {
     let is_logical = matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR);
     let other = arguments.iter().find(|one| !one.kind.is("bool"));
     if let (true, Some(other)) = (is_logical, other) {
-        return Mistake::Wrong(format!("expected type 'bool' but found '{}'", other.kind));
+        return RuleMistake::Wrong(format!("expected type 'bool' but found '{}'", other.kind));
     }
     let list = arguments
         .iter()
@@ -136,13 +136,13 @@ fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> Mista
         .collect::<Vec<_>>()
         .join(", ");
     let owner = target.map_or_else(String::new, |target| format!("{}.", target.kind));
-    Mistake::Wrong(format!(
+    RuleMistake::Wrong(format!(
         "found no matching overload for '{name}' applied to '{owner}({list})'"
     ))
 }
 
 /// Checks literals that are used as a pattern, a duration or a time.
-fn check_literals(name: &str, call: &CallExpr) -> Result<(), Mistake> {
+fn check_literals(name: &str, call: &CallExpr) -> Result<(), RuleMistake> {
     let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|node| &node.expr)
     else {
         return Ok(());
@@ -162,7 +162,7 @@ fn check_literals(name: &str, call: &CallExpr) -> Result<(), Mistake> {
     if holds {
         Ok(())
     } else {
-        Err(Mistake::Wrong(format!("invalid {name} argument")))
+        Err(RuleMistake::Wrong(format!("invalid {name} argument")))
     }
 }
 
