@@ -121,7 +121,12 @@ async fn run(line: KubectlLine) -> Result<(), Error> {
         OktCommand::Completion { shell } => {
             // kubectl calls a plugin's completion by its own name.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut KubectlLine::command(), "kubectl-okt", &mut script);
+            clap_complete::generate(
+                shell,
+                &mut KubectlLine::command(),
+                "kubectl-okt",
+                &mut script,
+            );
             print(&String::from_utf8_lossy(&script));
             Ok(())
         }

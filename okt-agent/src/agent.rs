@@ -381,7 +381,10 @@ pub fn free(journal_directory: &Path) -> Result<Option<Owner>, JournalError> {
     Ok(owner)
 }
 
-fn open(directory: &Path, gate: Gate) -> Result<(Journal, AgentMemory, Option<Trouble>), JournalError> {
+fn open(
+    directory: &Path,
+    gate: Gate,
+) -> Result<(Journal, AgentMemory, Option<Trouble>), JournalError> {
     Ok(match Journal::open(directory, gate)? {
         Opened::Usable(journal, memory) => (journal, memory, None),
         Opened::Damaged(journal, damage) => {

@@ -67,7 +67,7 @@ pub use self::results::{
     StartResult, Stored, WriteError,
 };
 pub use self::time::Time;
-use self::work::{WorkStage, StateWork};
+use self::work::{StateWork, WorkStage};
 pub use self::writes::LastWrite;
 use self::writes::Writes;
 use crate::facts::{LifecycleFacts, Observed};

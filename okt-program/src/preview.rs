@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use self::dry_run::{Record, dry_run};
-use self::owned::{OwnedChange, Owned};
+use self::owned::{Owned, OwnedChange};
 use self::places::{lost, moved, revised};
 pub(crate) use self::report::text;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};

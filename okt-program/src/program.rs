@@ -31,7 +31,7 @@ use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
-use self::command_line::{OperatorCommand, CommandLine, PrintFormat, Manifests, Monitor};
+use self::command_line::{CommandLine, Manifests, Monitor, OperatorCommand, PrintFormat};
 use self::part::{ProgramPart, Running};
 use crate::in_use::InUse;
 use crate::install::alerts::{self, Monitored};
@@ -297,7 +297,9 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             } => print(&self.roles(&namespace, service_account.as_ref(), metrics_secure)?),
             OperatorCommand::Manifests(manifests) => print(&self.manifests(&manifests)?),
             OperatorCommand::Graph { format } => print(&self.graphs(format)),
-            OperatorCommand::Dashboards { what, manifest } => print(&self.dashboards(what, manifest)?),
+            OperatorCommand::Dashboards { what, manifest } => {
+                print(&self.dashboards(what, manifest)?)
+            }
             OperatorCommand::Health => {
                 let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
                 print(&yaml(&health::config_map(&kinds))?)

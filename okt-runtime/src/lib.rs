@@ -93,7 +93,7 @@ pub mod __program {
     pub use crate::author::application::revision_of;
     pub use crate::operator::{SHUTDOWN_LIMIT, watched};
     pub use crate::resources::{
-        AllowedWrites, Cluster, Inventory, OwnedMemory, ResourceKind, Pace, Site, is_label,
+        AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, ResourceKind, Site, is_label,
     };
 }
 

@@ -49,7 +49,7 @@ use crate::author::application::{Application, PassGraph, StateOf};
 use crate::author::asked::{CallPermits, QUESTIONS};
 use crate::cache::cached::reference;
 use crate::cache::history::History;
-use crate::cache::store::{StorePart, Store, StoredObjects};
+use crate::cache::store::{Store, StorePart, StoredObjects};
 use crate::crd::readiness::{Readiness, watch_crd};
 use crate::operator::drive::drive;
 use crate::operator::news::Property;

@@ -288,7 +288,8 @@ mod tests {
     fn kinds_are_named_once_they_are_known() {
         let table_of = |kinds: &[&'static str]| {
             let kinds = kinds.iter().copied().collect();
-            table("db", &RangeTable::new(Duration::ZERO), &kinds)["metadata"]["annotations"][KINDS_KEY]
+            table("db", &RangeTable::new(Duration::ZERO), &kinds)["metadata"]["annotations"]
+                [KINDS_KEY]
                 .clone()
         };
         assert_eq!(table_of(&[]), Value::Null);

@@ -8,7 +8,9 @@ mod requests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::protocol::{Held, Lease, Now, RequestOutcome, Purpose, LeaseRequest, Said, SeenLease, Timing};
+use super::protocol::{
+    Held, Lease, LeaseRequest, Now, Purpose, RequestOutcome, Said, SeenLease, Timing,
+};
 use super::ranges::Ranges;
 use super::table::{Name, RangeTable};
 
@@ -504,7 +506,10 @@ impl Member {
                 }
             }
             (LeaseRequest::Renew { .. }, RequestOutcome::Missing | RequestOutcome::Changed)
-            | (LeaseRequest::Leave { .. }, RequestOutcome::Done(_) | RequestOutcome::Missing | RequestOutcome::Changed) => {
+            | (
+                LeaseRequest::Leave { .. },
+                RequestOutcome::Done(_) | RequestOutcome::Missing | RequestOutcome::Changed,
+            ) => {
                 self.lose();
             }
             (LeaseRequest::Delete { name, .. }, RequestOutcome::Done(_)) => {
@@ -512,7 +517,10 @@ impl Member {
                 self.peers.remove(&name);
                 self.missed.remove(&name);
             }
-            (LeaseRequest::Found | LeaseRequest::Write { .. }, RequestOutcome::Done(Some(lease))) => {
+            (
+                LeaseRequest::Found | LeaseRequest::Write { .. },
+                RequestOutcome::Done(Some(lease)),
+            ) => {
                 self.note(lease, now);
             }
             _ => {}

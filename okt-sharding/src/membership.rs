@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::{Gate, MembershipHandle};
 use super::lease::{self, table_name};
 use super::member::Member;
-use super::protocol::{Held, Lease, RequestOutcome, Purpose, LeaseRequest, SeenLease, Timing};
+use super::protocol::{Held, Lease, LeaseRequest, Purpose, RequestOutcome, SeenLease, Timing};
 use super::ranges::RANGES;
 use super::table::{Name, RangeTable};
 use super::time::Stopwatch;

@@ -219,7 +219,7 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::super::proc;
-    use super::{Command, Cut, Launcher, CommandEnvironment};
+    use super::{Command, CommandEnvironment, Cut, Launcher};
 
     #[tokio::test]
     async fn a_start_that_hangs_is_ended_within_its_limit() {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::children::Children;
-use super::config::{DEFAULT_PATH, CommandEnvironment};
+use super::config::{CommandEnvironment, DEFAULT_PATH};
 use super::group::ProcessGroup;
 use super::users::{self, Person};
 

@@ -182,12 +182,13 @@ impl Item {
                     format!("write `{word} = \"..\"`"),
                 );
             }
-            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => report.error(
-                Rule::Option,
-                self.spot,
-                format!("`{word}` takes a text"),
-                format!("write `{word} = \"..\"`"),
-            ),
+            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => report
+                .error(
+                    Rule::Option,
+                    self.spot,
+                    format!("`{word}` takes a text"),
+                    format!("write `{word} = \"..\"`"),
+                ),
         }
         None
     }

@@ -7,7 +7,7 @@ use quote::quote;
 use syn::parse::Parser;
 use syn::{Path, parse_quote};
 
-use crate::items::{self, ItemContent, Item};
+use crate::items::{self, Item, ItemContent};
 use crate::report::ErrorReport;
 
 /// The options of the attribute on the enum.

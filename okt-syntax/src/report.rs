@@ -127,7 +127,10 @@ impl ErrorReport {
     /// Returns the mistakes as `compile_error!`s, in source order; empty if there are none.
     pub(crate) fn finish(self) -> TokenStream {
         let mistakes = self.into_mistakes();
-        mistakes.iter().map(ReportedMistake::to_compile_error).collect()
+        mistakes
+            .iter()
+            .map(ReportedMistake::to_compile_error)
+            .collect()
     }
 
     /// Returns the mistakes, in source order.

@@ -241,7 +241,9 @@ pub(super) async fn check(
             (StatusCode::UNAUTHORIZED, headers, why).into_response()
         }
         Ok(Some(PermissionAnswer::Allowed)) => next.run(request).await,
-        Ok(Some(PermissionAnswer::Unknown)) => unauthorized("the API server does not know this token\n"),
+        Ok(Some(PermissionAnswer::Unknown)) => {
+            unauthorized("the API server does not know this token\n")
+        }
         Ok(Some(PermissionAnswer::Forbidden(user))) => {
             let why = format!("{user} may not get the path {path}: no role allows it\n");
             (StatusCode::FORBIDDEN, why).into_response()

@@ -84,7 +84,9 @@ impl Clock {
                 led.shown = lead(led.shown, passed, Timestamp::now());
                 led.shown
             }
-            TimeSource::Tokio { set_to, at } => set_to.saturating_add(at.elapsed()).unwrap_or(*set_to),
+            TimeSource::Tokio { set_to, at } => {
+                set_to.saturating_add(at.elapsed()).unwrap_or(*set_to)
+            }
         };
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }

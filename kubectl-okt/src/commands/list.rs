@@ -10,7 +10,9 @@ use kube::runtime::watcher;
 use okt_view::{Kind, View, age, way};
 
 use crate::error::Error;
-use crate::output::{BAD, BUSY, OutputFormat, GOOD, TextTable, print, print_lines, print_value, styled};
+use crate::output::{
+    BAD, BUSY, GOOD, OutputFormat, TextTable, print, print_lines, print_value, styled,
+};
 use crate::select::{Many, NO_KINDS, called, watch};
 
 /// Show where all objects of all OKT operators are on their graphs.

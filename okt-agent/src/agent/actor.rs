@@ -17,11 +17,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attempt::{RunningAttempt, Course, Ending, Speech, panic_text};
+use super::attempt::{Course, Ending, RunningAttempt, Speech, panic_text};
 use super::board::{Board, Live};
 use super::command::ActorRequest;
 use super::journal::Journal;
-use super::memory::{MemoryChange, AgentMemory, Remembered};
+use super::memory::{AgentMemory, MemoryChange, Remembered};
 use super::metrics::Metrics;
 use super::output::cut;
 use super::settings::AgentSettings;

@@ -20,7 +20,7 @@ pub(super) use self::files::Gate;
 #[cfg(test)]
 pub(super) use self::files::JournalStep;
 use super::error::JournalError;
-use super::memory::{MemoryChange, AgentMemory};
+use super::memory::{AgentMemory, MemoryChange};
 
 /// The size in bytes from which on the file is rewritten, once it has also doubled since the last rewrite.
 const COMPACT_FROM: u64 = 1024 * 1024;
@@ -88,7 +88,11 @@ impl Journal {
     /// # Errors
     ///
     /// The change may not be on disk, so nothing may follow from it.
-    pub(super) fn add(&mut self, memory: &AgentMemory, change: &MemoryChange) -> std::io::Result<()> {
+    pub(super) fn add(
+        &mut self,
+        memory: &AgentMemory,
+        change: &MemoryChange,
+    ) -> std::io::Result<()> {
         let bloated = self.length > COMPACT_FROM.max(2 * self.compact);
         if self.suspect || bloated {
             self.rewrite(memory)?;

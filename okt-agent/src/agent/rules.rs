@@ -59,7 +59,11 @@ pub(super) enum Acknowledged {
 }
 
 /// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
-pub(super) fn asked(standing: RuleInput<'_>, id: &ActionId, request: &ActionRequest) -> RuleVerdict {
+pub(super) fn asked(
+    standing: RuleInput<'_>,
+    id: &ActionId,
+    request: &ActionRequest,
+) -> RuleVerdict {
     let RuleInput {
         memory,
         offers,

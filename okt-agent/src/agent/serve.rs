@@ -22,7 +22,7 @@ use tower::ServiceExt;
 
 use super::connections::{ConnectionGuard, Connections};
 use super::error::ServeError;
-use super::listen::{ListenPlace, Listen, Listener};
+use super::listen::{Listen, ListenPlace, Listener};
 use super::metrics::Metrics;
 use super::service::{self, ServiceAccess};
 use super::settings::AgentSettings;
@@ -77,7 +77,9 @@ impl<W: Work> Agent<W> {
         let mut opened = Vec::new();
         for listen in listens {
             let tls = match &listen.0 {
-                ListenPlace::Tcp { tls, .. } => tls.clone().map(Tls::read).transpose()?.map(Arc::new),
+                ListenPlace::Tcp { tls, .. } => {
+                    tls.clone().map(Tls::read).transpose()?.map(Arc::new)
+                }
                 ListenPlace::Unix { .. } => None,
             };
             let asks_clients = tls.as_ref().is_some_and(|tls| tls.asks_clients());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::subject::{Killed, States, Subject};
-use crate::client::{Accepted, Client, ClientError, Endpoint, AgentReply};
+use crate::client::{Accepted, AgentReply, Client, ClientError, Endpoint};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
 };

@@ -166,7 +166,8 @@ impl StateWork {
     pub(super) fn end(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         // It has ended before it was cancelled.
         self.orphan.take_if(|orphan| *orphan == task);
-        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == WorkStage::Running(task)) else {
+        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == WorkStage::Running(task))
+        else {
             return false;
         };
         match result {

@@ -8,7 +8,7 @@ use kube::{Client, Config};
 use okt_wire::texts::chain;
 
 use super::command_line::PreviewOptions;
-use super::part::{ProgramPart, Previewed, PartTask};
+use super::part::{PartTask, Previewed, ProgramPart};
 use crate::install::rbac::{ServiceAccount, lease_roles};
 use crate::preview::{Preview, dry_run, text};
 

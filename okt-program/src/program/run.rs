@@ -34,7 +34,7 @@ use super::command_line::Listen;
 use super::command_line::RunOptions;
 #[cfg(feature = "logs")]
 use super::logs;
-use super::part::{OperatorLimits, ProgramPart, ProgramContext, PartTask};
+use super::part::{OperatorLimits, PartTask, ProgramContext, ProgramPart};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
 

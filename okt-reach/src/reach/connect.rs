@@ -77,7 +77,11 @@ impl tower::Service<Uri> for Connector {
             });
         }
         let connecting = self.tcp.call(uri);
-        Box::pin(async move { Ok(TokioIo::new(ReachStream::Tcp(connecting.await?.into_inner()))) })
+        Box::pin(async move {
+            Ok(TokioIo::new(ReachStream::Tcp(
+                connecting.await?.into_inner(),
+            )))
+        })
     }
 }
 

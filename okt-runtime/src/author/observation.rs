@@ -108,7 +108,9 @@ impl<S: Lifecycle> Observation<S> {
     /// Returns the observation for the machine, and as text.
     pub(crate) fn result(&self) -> (ObservationResult, String) {
         match &self.seen {
-            ObservedState::Unobserved => (ObservationResult::Unobserved { again: true }, String::new()),
+            ObservedState::Unobserved => {
+                (ObservationResult::Unobserved { again: true }, String::new())
+            }
             ObservedState::Absent(tolerance) => {
                 let tolerance = *tolerance;
                 (ObservationResult::Absent { tolerance }, String::new())
@@ -116,7 +118,9 @@ impl<S: Lifecycle> Observation<S> {
             ObservedState::In(StateName::Known(state)) => {
                 (ObservationResult::In(state.id()), state.name().to_owned())
             }
-            ObservedState::In(StateName::Unknown(name)) => (ObservationResult::Unforeseen, name.clone()),
+            ObservedState::In(StateName::Unknown(name)) => {
+                (ObservationResult::Unforeseen, name.clone())
+            }
             ObservedState::Unreachable(why) => (ObservationResult::Unreachable, why.clone()),
         }
     }

@@ -142,7 +142,9 @@ impl<K: LifecycleObject> Serialize for Body<'_, K> {
                 let version = self.0.version.as_deref();
                 StatusPatch::of::<K>(version, &**status).serialize(serializer)
             }
-            WriteContent::Finalizers(patch) | WriteContent::Removal(patch) => patch.serialize(serializer),
+            WriteContent::Finalizers(patch) | WriteContent::Removal(patch) => {
+                patch.serialize(serializer)
+            }
         }
     }
 }

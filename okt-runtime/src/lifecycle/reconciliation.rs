@@ -19,8 +19,8 @@ use okt_wire::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::effect::{WriteContent, Effect, Work, Write};
-use super::memory::{Memory, LifecycleSettings, Taken};
+use super::effect::{Effect, Work, Write, WriteContent};
+use super::memory::{LifecycleSettings, Memory, Taken};
 use crate::author::observation::Observation;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
@@ -209,8 +209,12 @@ impl<K: LifecycleObject> Reconciliation<K> {
     fn perform(&mut self, asked: Asked) -> Option<Effect<K>> {
         let (meta, now) = (self.object.meta(), moment());
         let effect = match &asked {
-            Asked::AddFinalizer(_) => self.write(WriteContent::Finalizers(finalizer::addition(meta))),
-            Asked::DropFinalizer(_) => self.write(WriteContent::Finalizers(finalizer::removal(meta))),
+            Asked::AddFinalizer(_) => {
+                self.write(WriteContent::Finalizers(finalizer::addition(meta)))
+            }
+            Asked::DropFinalizer(_) => {
+                self.write(WriteContent::Finalizers(finalizer::removal(meta)))
+            }
             Asked::Observe(_) if self.sighting.is_none() => Effect::Observe,
             Asked::TakeOver(_) => {
                 let patch = inherited(&*self.object, self.recorded()).unwrap_or_default();

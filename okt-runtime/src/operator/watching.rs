@@ -361,7 +361,9 @@ impl<A: Application> Watching<A> {
 }
 
 /// Returns the next event of any watch.
-async fn next<K>(parts: &mut [WatchedPart<K>]) -> (usize, watcher::Result<watcher::Event<Cached<K>>>) {
+async fn next<K>(
+    parts: &mut [WatchedPart<K>],
+) -> (usize, watcher::Result<watcher::Event<Cached<K>>>) {
     std::future::poll_fn(|cx| {
         for (index, part) in parts.iter_mut().enumerate() {
             if let Poll::Ready(Some(event)) = poll(part, cx) {

@@ -22,7 +22,7 @@ use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::managers::{owns_at, put_at, settled};
 use super::names::Key;
-use super::plan::{ResourcePlan, Presence, plan};
+use super::plan::{Presence, ResourcePlan, plan};
 use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};

@@ -111,7 +111,8 @@ impl Inventory {
         }
         let unproved = |inventory: Self| {
             let entries = inventory.entries.into_iter();
-            let entries = entries.map(|(identity, entry)| (identity, InventoryEntry { uid: None, ..entry }));
+            let entries =
+                entries.map(|(identity, entry)| (identity, InventoryEntry { uid: None, ..entry }));
             (entries.collect::<BTreeMap<_, _>>(), inventory.hashes)
         };
         if unproved(stored) == unproved(next) {

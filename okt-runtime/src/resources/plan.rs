@@ -63,8 +63,14 @@ mod tests {
 
     #[test]
     fn an_object_is_recorded_then_created_and_applied_again_after_a_backoff() {
-        assert_eq!(plan(Presence::Absent, true, false, None), ResourcePlan::Record);
-        assert_eq!(plan(Presence::Absent, true, true, None), ResourcePlan::Apply);
+        assert_eq!(
+            plan(Presence::Absent, true, false, None),
+            ResourcePlan::Record
+        );
+        assert_eq!(
+            plan(Presence::Absent, true, true, None),
+            ResourcePlan::Apply
+        );
         for presence in [Presence::Absent, Presence::Changed, Presence::Outdated] {
             assert_eq!(plan(presence, true, true, None), ResourcePlan::Apply);
             let waits = ResourcePlan::Wait(Duration::from_secs(1));
@@ -81,7 +87,10 @@ mod tests {
             assert_eq!(plan(Presence::Changed), ResourcePlan::LeaveAlone);
             assert_eq!(plan(Presence::AsDeclared), ResourcePlan::Check);
         }
-        assert_eq!(plan(Presence::Outdated, false, true, None), ResourcePlan::Apply);
+        assert_eq!(
+            plan(Presence::Outdated, false, true, None),
+            ResourcePlan::Apply
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::declared::{Declared, DeclaredOwner};
 use super::drift::owned_fields;
-use super::inventory::{InventoryEntry, Inventory};
+use super::inventory::{Inventory, InventoryEntry};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
@@ -124,7 +124,12 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     /// Returns whether an object is the one that an entry names.
-    pub(super) fn is_recorded_as(&self, entry: &InventoryEntry, found: &Kept, object: &Value) -> bool {
+    pub(super) fn is_recorded_as(
+        &self,
+        entry: &InventoryEntry,
+        found: &Kept,
+        object: &Value,
+    ) -> bool {
         match &entry.uid {
             Some(uid) => found.meta().uid.as_ref() == Some(uid),
             None => self.is_made_for(found, object),

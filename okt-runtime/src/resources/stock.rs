@@ -14,7 +14,7 @@ use super::apply::{Applying, Wanted};
 use super::cluster::name_of;
 use super::declared::Resources;
 use super::going::Owned;
-use super::inventory::{InventoryEntry, Finished, Inventory};
+use super::inventory::{Finished, Inventory, InventoryEntry};
 use super::kept::Kept;
 use super::kind::ResourceKind;
 use super::names::{Key, ResourcePlace};

@@ -182,7 +182,11 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.with_referred(ResourceKind::of::<T>(), config, Names::Beside(Box::new(names)))
+        self.with_referred(
+            ResourceKind::of::<T>(),
+            config,
+            Names::Beside(Box::new(names)),
+        )
     }
 
     /// Declares references to objects of this kind in any namespace that match the selectors of `config`.
@@ -219,7 +223,11 @@ impl<K> Watches<K> {
             let names = names(object).into_iter();
             names.map(|it| (it.namespace, it.name)).collect()
         };
-        self.with_referred(ResourceKind::of::<T>(), config, Names::Across(Box::new(names)))
+        self.with_referred(
+            ResourceKind::of::<T>(),
+            config,
+            Names::Across(Box::new(names)),
+        )
     }
 
     /// Does the same as [`refers_among`](Self::refers_among) for a kind without a Rust type.

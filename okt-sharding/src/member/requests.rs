@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Member, Missed, Own, Peer, SentRequest};
 use crate::plan::{PlannedGroup, give, plan};
-use crate::protocol::{Now, Purpose, LeaseRequest, Said};
+use crate::protocol::{LeaseRequest, Now, Purpose, Said};
 use crate::ranges::{Range, Ranges};
 use crate::table::{Name, RangeTable};
 
@@ -52,7 +52,11 @@ impl Member {
     ///
     /// Call [`held`](Self::held) before the next call: ranges that drained are closed in one call, and given away in a
     /// later one, so that nothing begins in between.
-    pub(crate) fn requests(&mut self, busy: impl FnOnce() -> Ranges, now: Now) -> Vec<LeaseRequest> {
+    pub(crate) fn requests(
+        &mut self,
+        busy: impl FnOnce() -> Ranges,
+        now: Now,
+    ) -> Vec<LeaseRequest> {
         if matches!(self.own, Own::Left | Own::Lost) || self.listed.is_none() {
             return Vec::new();
         }
@@ -143,7 +147,8 @@ impl Member {
         }
         let Some(seen) = &self.table else {
             let waits = PLAN_RANK.saturating_mul(self.rank(now));
-            return (!self.says.stopping && self.has_waited(waits, now)).then_some(LeaseRequest::Found);
+            return (!self.says.stopping && self.has_waited(waits, now))
+                .then_some(LeaseRequest::Found);
         };
         let (uid, version) = (seen.uid.clone(), seen.version.clone());
         let table = seen.table.clone()?;
@@ -172,7 +177,12 @@ impl Member {
 
     /// Closes the ranges that are at rest and go to another member; returns the table with those given away that were
     /// closed before.
-    fn given_away(&mut self, table: &RangeTable, busy: impl FnOnce() -> Ranges, now: Now) -> RangeTable {
+    fn given_away(
+        &mut self,
+        table: &RangeTable,
+        busy: impl FnOnce() -> Ranges,
+        now: Now,
+    ) -> RangeTable {
         let held = table.held_by(&self.name);
         let all_go = matches!(&self.own, Own::Joined { said, .. } if said.stopping);
         let goes = if all_go {

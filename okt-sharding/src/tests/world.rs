@@ -7,7 +7,9 @@ use std::time::Duration;
 use okt_fuzz::Dice;
 
 use crate::member::Member;
-use crate::protocol::{Held, Lease, Now, RequestOutcome, Purpose, LeaseRequest, Said, SeenLease, Timing};
+use crate::protocol::{
+    Held, Lease, LeaseRequest, Now, Purpose, RequestOutcome, Said, SeenLease, Timing,
+};
 use crate::ranges::{Range, Ranges};
 use crate::table::RangeTable;
 
@@ -492,7 +494,13 @@ impl World {
         }
     }
 
-    fn put_member(&mut self, name: &str, uid: String, joined: String, said: Said) -> RequestOutcome {
+    fn put_member(
+        &mut self,
+        name: &str,
+        uid: String,
+        joined: String,
+        said: Said,
+    ) -> RequestOutcome {
         let (name, version) = (name.to_owned(), self.next_version());
         let length = self.length(&name);
         self.put(Lease::Member {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::complaints::{Complaints, nearest};
 use super::fields::Field;
-use super::{DEFAULT_PATH, CommandEnvironment};
+use super::{CommandEnvironment, DEFAULT_PATH};
 use crate::users;
 
 /// Checks that the program of a command exists and is executable.

@@ -22,7 +22,7 @@ use serde_saphyr::Location;
 use super::complaints::{Complaints, ConfigError};
 use super::fields::{Field, Fields};
 use super::tree::{Node, Position};
-use super::{Config, AgentLimits, ListenConfig, Machine, CommandEnvironment, TlsConfig, machine};
+use super::{AgentLimits, CommandEnvironment, Config, ListenConfig, Machine, TlsConfig, machine};
 
 /// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;

@@ -7,8 +7,8 @@ use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Deadline, NoRoute, EdgeTarget, Trigger, spot};
-use crate::items::{self, ItemContent, Item};
+use super::{Attributes, Deadline, EdgeTarget, NoRoute, Trigger, spot};
+use crate::items::{self, Item, ItemContent};
 use crate::report::{ErrorReport, Spot};
 
 impl Attributes {
@@ -181,7 +181,11 @@ fn states_of(report: &mut ErrorReport, item: &Item) -> Vec<EdgeTarget> {
 }
 
 /// Returns the states that an attribute names, and its other items; at least one target, so that an edge stays an edge.
-fn targets(report: &mut ErrorReport, attr: &Attribute, options: &[&str]) -> (Vec<EdgeTarget>, Vec<Item>) {
+fn targets(
+    report: &mut ErrorReport,
+    attr: &Attribute,
+    options: &[&str],
+) -> (Vec<EdgeTarget>, Vec<Item>) {
     let own = spot(report, attr);
     let nameless = EdgeTarget {
         ident: None,
@@ -226,7 +230,12 @@ fn targets(report: &mut ErrorReport, attr: &Attribute, options: &[&str]) -> (Vec
 /// Returns the state that an item names; none if the item is an option.
 ///
 /// A word in lower case may be either: in some places it can only be a state, and so can a raw identifier anywhere.
-fn target(report: &mut ErrorReport, item: &Item, is_state: bool, options: &[&str]) -> Option<EdgeTarget> {
+fn target(
+    report: &mut ErrorReport,
+    item: &Item,
+    is_state: bool,
+    options: &[&str],
+) -> Option<EdgeTarget> {
     let ident = match &item.content {
         ItemContent::Name(path) => {
             let last = path.segments.last()?.ident.clone();
@@ -257,7 +266,9 @@ fn target(report: &mut ErrorReport, item: &Item, is_state: bool, options: &[&str
             );
             ident
         }
-        ItemContent::Literal(_) | ItemContent::Value { .. } | ItemContent::List { .. } => return None,
+        ItemContent::Literal(_) | ItemContent::Value { .. } | ItemContent::List { .. } => {
+            return None;
+        }
     };
     Some(EdgeTarget {
         ident,
@@ -267,7 +278,11 @@ fn target(report: &mut ErrorReport, item: &Item, is_state: bool, options: &[&str
 }
 
 /// Reports further targets of one attribute, so that each edge is one line of a diff; they stay edges.
-fn one_per_attribute(report: &mut ErrorReport, word: &str, targets: Vec<EdgeTarget>) -> Vec<EdgeTarget> {
+fn one_per_attribute(
+    report: &mut ErrorReport,
+    word: &str,
+    targets: Vec<EdgeTarget>,
+) -> Vec<EdgeTarget> {
     for target in targets.iter().skip(1) {
         let name = target.ident.as_ref().map_or("..".to_string(), items::name);
         report.error(

@@ -17,7 +17,7 @@ use self::shape::known_shape;
 pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
 
 use crate::api::{
-    kind::{ServedKind, Origin, Scale},
+    kind::{Origin, Scale, ServedKind},
     object,
     schema::{Schema, SharedSchema},
     table,

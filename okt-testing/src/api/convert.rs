@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::{
     event,
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     object,
     schema::{self, Schema},
     store::{Key, Store},

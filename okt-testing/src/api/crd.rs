@@ -7,11 +7,11 @@ mod version;
 use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
-use self::version::{Names, VersionPlace, CrdVersion, is};
+use self::version::{CrdVersion, Names, VersionPlace, is};
 use crate::api::{
     kind::ServedKind,
     object::{self, text},
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
     schema::{Schema, SharedSchema},
 };
 
@@ -97,7 +97,9 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<Sha
                 let parsed = parsed.map_err(|found| causes.extend(found)).ok();
                 let has_status = match place {
                     VersionPlace::Here(_) => version::has_status(version),
-                    VersionPlace::Above(_) | VersionPlace::Met => raw.iter().any(version::has_status),
+                    VersionPlace::Above(_) | VersionPlace::Met => {
+                        raw.iter().any(version::has_status)
+                    }
                 };
                 if has_status {
                     rules::check_root(openapi, &path, causes);

@@ -16,7 +16,7 @@ use self::{
 use crate::api::{
     convert::{self, current},
     crd,
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     object,
     refusal::{Refusal, Subject},
     store::{Key, Store},
@@ -149,7 +149,11 @@ pub(crate) fn collect_if_orphaned(store: &mut Store, id: &KindId, object: &Store
 }
 
 /// Refuses to create an object whose CRD is being deleted.
-pub(crate) fn check_not_terminating(store: &Store, kind: &ServedKind, name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_not_terminating(
+    store: &Store,
+    kind: &ServedKind,
+    name: &str,
+) -> Result<(), Refusal> {
     let crd = format!("{}.{}", kind.plural, kind.group);
     let place = place_of(crd::GROUP, crd::PLURAL, &crd);
     match store.at(&place) {

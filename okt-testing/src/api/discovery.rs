@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::{
     answer::ApiAnswer,
     builtin,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     priority::priority,
     refusal::Refusal,
     store::Store,

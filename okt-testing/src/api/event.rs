@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     object,
 };
 

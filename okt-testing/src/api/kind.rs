@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::api::{
     object,
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
     schema::{Schema, SharedSchema},
     table::Column,
 };

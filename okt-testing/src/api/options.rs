@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::{
     path::Query,
     record::Verb,
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
 };
 
 /// Checks the options of a request.

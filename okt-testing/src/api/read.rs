@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::api::{
     convert::{self, current, stored_id},
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     path::Query,
     record::Verb,

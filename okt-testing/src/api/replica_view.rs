@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::api::{
     refusal::Refusal,
-    store::{StoreChange, Store},
+    store::{Store, StoreChange},
 };
 
 /// How long a read waits for a replica to reach the requested version.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::api::{
     crd,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     refusal::RefusalCause,
 };
@@ -117,7 +117,8 @@ fn check_data(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>)
 
 /// Checks a name, or the beginning of a generated one.
 fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Vec<RefusalCause>) {
-    let mut complain = |detail: &str| causes.push(RefusalCause::invalid(field, &name.into(), detail));
+    let mut complain =
+        |detail: &str| causes.push(RefusalCause::invalid(field, &name.into(), detail));
     let is_prefix = field == "metadata.generateName";
     if kind.group.starts_with("rbac.") {
         // The names of roles are not restricted to subdomains (e.g. `system:node`).
@@ -174,7 +175,8 @@ pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<RefusalCaus
 
 /// Checks the key of a label, an annotation or a finalizer.
 pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<RefusalCause>) {
-    let mut complain = |detail: &str| causes.push(RefusalCause::invalid(field, &key.into(), detail));
+    let mut complain =
+        |detail: &str| causes.push(RefusalCause::invalid(field, &key.into(), detail));
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
         [name] => name,
@@ -238,7 +240,11 @@ pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<RefusalCause
         let (was, now) = (object::at(old, &path), object::at(new, &path));
         if was != now {
             let shown = now.cloned().unwrap_or_default();
-            causes.push(RefusalCause::invalid(path.join("."), &shown, "field is immutable"));
+            causes.push(RefusalCause::invalid(
+                path.join("."),
+                &shown,
+                "field is immutable",
+            ));
         }
     }
 }

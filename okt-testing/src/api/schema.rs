@@ -227,7 +227,11 @@ impl Schema {
                 .as_str()
                 .is_none_or(|text| text.parse::<jiff::Timestamp>().is_err())
         {
-            causes.push(RefusalCause::mistyped(path, value, "must be a time in RFC 3339"));
+            causes.push(RefusalCause::mistyped(
+                path,
+                value,
+                "must be a time in RFC 3339",
+            ));
         }
         match value {
             Value::Object(fields) => {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::api::{
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     path::Query,
-    refusal::{RefusalCause, Refusal},
+    refusal::{Refusal, RefusalCause},
     rules,
     shards::Shards,
     store::Key,
@@ -80,12 +80,16 @@ impl Selector {
             let label = object::at(object, &["metadata", "labels", &requirement.key])
                 .and_then(Value::as_str);
             match (&requirement.condition, label) {
-                (SelectorTerm::In(values), Some(label)) => values.iter().any(|value| value == label),
+                (SelectorTerm::In(values), Some(label)) => {
+                    values.iter().any(|value| value == label)
+                }
                 (SelectorTerm::NotIn(values), Some(label)) => {
                     !values.iter().any(|value| value == label)
                 }
                 (SelectorTerm::Exists, label) => label.is_some(),
-                (SelectorTerm::In(_) | SelectorTerm::More(_) | SelectorTerm::Less(_), None) => false,
+                (SelectorTerm::In(_) | SelectorTerm::More(_) | SelectorTerm::Less(_), None) => {
+                    false
+                }
                 (SelectorTerm::More(limit), Some(label)) => {
                     label.parse::<i64>().is_ok_and(|number| number > *limit)
                 }

@@ -281,7 +281,11 @@ where
     }
 }
 
-async fn carry_out(call: &Call, target: RequestTarget, entry: &mut RequestInProgress) -> Result<ApiAnswer, Refusal> {
+async fn carry_out(
+    call: &Call,
+    target: RequestTarget,
+    entry: &mut RequestInProgress,
+) -> Result<ApiAnswer, Refusal> {
     let RequestInProgress {
         endpoint, record, ..
     } = entry;

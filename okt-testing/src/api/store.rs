@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::api::{
     builtin,
     clock::Clock,
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     object,
     refusal::Refusal,
     stored::StoredObject,

@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde_json::{Number, Value, json};
 
 pub(crate) use self::builtin::{columns as builtin_columns, scale as scale_columns};
-pub(crate) use self::jsonpath::PathFault;
 use self::jsonpath::JsonPath;
+pub(crate) use self::jsonpath::PathFault;
 use crate::api::object;
 
 /// A column in addition to the name.

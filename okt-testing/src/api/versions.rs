@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::api::{
     faults::EventKind,
     kind::KindId,
-    store::{StoreChange, Store},
+    store::{Store, StoreChange},
     stored::StoredObject,
 };
 

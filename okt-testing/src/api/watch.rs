@@ -27,7 +27,7 @@ use crate::api::{
     refusal::Refusal,
     replica_view::ReplicaView,
     state::Shared,
-    store::{StoreChange, Feed},
+    store::{Feed, StoreChange},
     versions::EventRecord,
 };
 

@@ -27,9 +27,9 @@ use crate::api::{
     apply::{self, Scene},
     builtin,
     convert::current,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
     store::{Key, Store},
     stored::StoredObject,
 };

@@ -68,7 +68,10 @@ impl Processes {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
         }
-        Ok(self.servers.iter_mut().try_for_each(ServerProcess::restart)?)
+        Ok(self
+            .servers
+            .iter_mut()
+            .try_for_each(ServerProcess::restart)?)
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut ServerProcess> {

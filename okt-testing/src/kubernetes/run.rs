@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::{
     Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build,
-    process::{ServerProcess, Processes},
+    process::{Processes, ServerProcess},
     say,
     source::{self, ServerSource, on_path},
 };
@@ -347,7 +347,10 @@ async fn is_ready(client: &Client) -> bool {
 }
 
 /// Adds the controllers, and waits until they delete an object whose owner does not exist.
-async fn control(kubernetes: &mut Kubernetes, process: ServerProcess) -> Result<(), KubernetesError> {
+async fn control(
+    kubernetes: &mut Kubernetes,
+    process: ServerProcess,
+) -> Result<(), KubernetesError> {
     kubernetes.processes.controllers = Some(process);
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let client = Client::try_from(kubernetes.config.clone())?;

@@ -186,7 +186,9 @@ mod tests {
         Kubeconfig::from_yaml(&text).expect("a kubeconfig")
     }
 
-    fn chosen(environment: &Environment) -> (Result<ServerSource, KubernetesError>, Option<String>) {
+    fn chosen(
+        environment: &Environment,
+    ) -> (Result<ServerSource, KubernetesError>, Option<String>) {
         let mut notice = None;
         let source = choose(environment, &mut notice);
         (source, notice)

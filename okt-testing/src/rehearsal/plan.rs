@@ -104,7 +104,11 @@ impl RehearsalPlan {
                 plans.push(Self::Crash { write, after });
                 plans.push(Self::Unanswered { write, after });
             }
-            let refusals = [PlannedRefusal::Conflict, PlannedRefusal::Unavailable, PlannedRefusal::TooMany];
+            let refusals = [
+                PlannedRefusal::Conflict,
+                PlannedRefusal::Unavailable,
+                PlannedRefusal::TooMany,
+            ];
             plans.extend(refusals.map(|how| Self::Refused { write, how }));
         }
         for event in 1..=course.events {

@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{
     Rehearsal,
-    plan::{Becomes, Course, RehearsalPlan, PlannedRefusal},
+    plan::{Becomes, Course, PlannedRefusal, RehearsalPlan},
     step::RehearsalStep,
     writes,
 };

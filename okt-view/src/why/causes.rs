@@ -8,7 +8,7 @@ use okt_wire::keys::FINALIZER;
 use okt_wire::refusal::Refusal;
 use serde::Serialize;
 
-use super::surroundings::{ReplicaGroup, ObjectSurroundings};
+use super::surroundings::{ObjectSurroundings, ReplicaGroup};
 use crate::object::View;
 use crate::text::age;
 

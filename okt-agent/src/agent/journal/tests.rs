@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 
-use super::super::memory::{MemoryChange, AgentMemory};
-use super::{Journal, JournalError, Opened, JournalStep};
+use super::super::memory::{AgentMemory, MemoryChange};
+use super::{Journal, JournalError, JournalStep, Opened};
 use crate::wire::Fence;
 
 fn epoch(epoch: u64) -> MemoryChange {

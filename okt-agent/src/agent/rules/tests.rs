@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::super::actor::requests::begun;
-use super::super::memory::{MemoryChange, AgentMemory, Remembered};
+use super::super::memory::{AgentMemory, MemoryChange, Remembered};
 use super::{Acknowledged, Cancelled, RuleInput, RuleVerdict, acknowledged, asked, cancelled};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
@@ -118,7 +118,9 @@ impl Agent {
 fn refused(asked: RuleVerdict) -> Problem {
     match asked {
         RuleVerdict::Refuse(problem) => problem,
-        RuleVerdict::Tell | RuleVerdict::Begin { .. } | RuleVerdict::Withdrawn => panic!("{asked:?}"),
+        RuleVerdict::Tell | RuleVerdict::Begin { .. } | RuleVerdict::Withdrawn => {
+            panic!("{asked:?}")
+        }
     }
 }
 
@@ -312,7 +314,10 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     // The cluster's data was restored, so transitions repeat.
     let mut restored = request(3, 2, 1);
     restored.fence.recorded_at = at(2000);
-    assert_eq!(agent.take("b", &restored), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(
+        agent.take("b", &restored),
+        RuleVerdict::Begin { attempt: 1 }
+    );
     agent.end("b", Phase::Succeeded, true);
     assert_eq!(
         agent.memory.fence, restored.fence,
@@ -328,7 +333,10 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     );
     // The operator's clock went back, but the object moves on.
     let moves_on = request(3, 3, 1);
-    assert_eq!(agent.take("c", &moves_on), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(
+        agent.take("c", &moves_on),
+        RuleVerdict::Begin { attempt: 1 }
+    );
 }
 
 #[test]

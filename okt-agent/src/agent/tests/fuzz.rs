@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::super::journal;
-use super::super::memory::{MemoryChange, AgentMemory};
+use super::super::memory::{AgentMemory, MemoryChange};
 use super::puppet::{Life, work};
 use crate::wire::{Code, Problem, TEXT_LIMIT};
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::ConfigReader;
 use crate::config::fields::Field;
-use crate::config::{ApplicationConfig, OnExit, Recognise, StopStep, CommandEnvironment};
+use crate::config::{ApplicationConfig, CommandEnvironment, OnExit, Recognise, StopStep};
 use crate::recognise::PidFile;
 
 impl ConfigReader {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ConfigReader;
 use crate::config::fields::{Field, Fields, is_state};
-use crate::config::{ApplicationConfig, Call, Job, Method, JobStep, CommandEnvironment, Verb};
+use crate::config::{ApplicationConfig, Call, CommandEnvironment, Job, JobStep, Method, Verb};
 
 impl ConfigReader {
     pub(super) fn states(
@@ -79,7 +79,8 @@ impl ConfigReader {
         fields.end(&mut self.complaints);
         // Starting a running application and stopping a stopped one change nothing, so such work is repeatable.
         let harmless = !steps.is_empty()
-            && (steps.iter()).all(|it| matches!(it, JobStep::Application(Verb::Start | Verb::Stop)));
+            && (steps.iter())
+                .all(|it| matches!(it, JobStep::Application(Verb::Start | Verb::Stop)));
         Some(Job {
             repeatable: repeatable.unwrap_or(harmless),
             steps,
@@ -91,7 +92,12 @@ impl ConfigReader {
         })
     }
 
-    fn steps(&mut self, list: &Field<'_>, around: &CommandEnvironment, manages: bool) -> Vec<JobStep> {
+    fn steps(
+        &mut self,
+        list: &Field<'_>,
+        around: &CommandEnvironment,
+        manages: bool,
+    ) -> Vec<JobStep> {
         let steps = list.list(&mut self.complaints);
         let found = steps.iter().filter_map(|field| {
             let mut fields = field.fields(&mut self.complaints)?;

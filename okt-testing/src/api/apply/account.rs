@@ -6,7 +6,7 @@ use super::{
     Scene,
     fields::FieldSet,
     reserved::{own, strip},
-    shares::{Manager, FieldShare, Shares, cap, read, write},
+    shares::{FieldShare, Manager, Shares, cap, read, write},
     typed::{self, DuplicateFields},
     versions::Changes,
 };

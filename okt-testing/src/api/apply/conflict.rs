@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{
     fields::{FieldStep, show},
-    shares::{Manager, FieldShare, Shares, describe},
+    shares::{FieldShare, Manager, Shares, describe},
     versions::Changes,
 };
-use crate::api::refusal::{RefusalCause, Refusal};
+use crate::api::refusal::{Refusal, RefusalCause};
 
 /// Moves the ownership of the fields that this manager sets away from the others, or refuses with a conflict unless
 /// `force` is set.

@@ -6,7 +6,7 @@ use super::{
     Scene,
     conflict::settle,
     fields::FieldSet,
-    shares::{Manager, FieldShare, read, write},
+    shares::{FieldShare, Manager, read, write},
     versions::Changes,
 };
 use crate::api::{object, refusal::Refusal};

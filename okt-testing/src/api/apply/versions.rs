@@ -9,7 +9,7 @@ use super::{
     Scene,
     fields::FieldSet,
     reserved::writable,
-    shares::{Manager, FieldShare, Shares},
+    shares::{FieldShare, Manager, Shares},
     typed::{self, DuplicateFields},
 };
 use crate::api::schema::Schema;

@@ -19,7 +19,12 @@ const STATEFUL_SET_FIELDS: &str = "updates to statefulset spec for fields other 
 const CLAIM_FIELDS: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 /// Checks an update that is not one of the status.
-pub(crate) fn check_kept_fields(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+pub(crate) fn check_kept_fields(
+    kind: &ServedKind,
+    old: &Value,
+    new: &Value,
+    causes: &mut Vec<RefusalCause>,
+) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => check_pod(old, new, causes),
         ("", "PersistentVolumeClaim") => check_claim(old, new, causes),
@@ -52,7 +57,11 @@ fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Vec<Ref
         return;
     }
     let shown = after.cloned().unwrap_or_default();
-    causes.push(RefusalCause::invalid(path.join("."), &shown, "field is immutable"));
+    causes.push(RefusalCause::invalid(
+        path.join("."),
+        &shown,
+        "field is immutable",
+    ));
 }
 
 fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
@@ -227,7 +236,11 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let whole = |mode: Option<&Value>| plain(&json!({ "volumeMode": mode }));
     if whole(before.get("volumeMode")) != whole(mode.as_ref()) {
         let shown = mode.unwrap_or_default();
-        causes.push(RefusalCause::invalid("volumeMode", &shown, "field is immutable"));
+        causes.push(RefusalCause::invalid(
+            "volumeMode",
+            &shown,
+            "field is immutable",
+        ));
     }
 }
 
@@ -238,7 +251,11 @@ fn check_service(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     let (was, is) = (address(old), address(new));
     if !is.is_empty() && is != was && !is_outside(old) && !is_outside(new) {
         let detail = "may not change once set";
-        causes.push(RefusalCause::invalid("spec.clusterIPs[0]", &json!([is]), detail));
+        causes.push(RefusalCause::invalid(
+            "spec.clusterIPs[0]",
+            &json!([is]),
+            detail,
+        ));
     }
 }
 
@@ -366,7 +383,11 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
             "NonIndexed"
         };
         let detail = "field is immutable";
-        causes.push(RefusalCause::invalid("spec.completionMode", &mode.into(), detail));
+        causes.push(RefusalCause::invalid(
+            "spec.completionMode",
+            &mode.into(),
+            detail,
+        ));
     }
     for key in [
         "podFailurePolicy",

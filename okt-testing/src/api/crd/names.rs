@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, PLURAL, read, version::words};
 use crate::api::{
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     object::{self, text},
     store::Store,
 };

@@ -245,7 +245,11 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
         }
     }
     if seen.len() > SELECTABLE_LIMIT {
-        causes.push(RefusalCause::too_many(place, seen.len(), SELECTABLE_LIMIT as u64));
+        causes.push(RefusalCause::too_many(
+            place,
+            seen.len(),
+            SELECTABLE_LIMIT as u64,
+        ));
     }
 }
 

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{ServedKind, Origin, Scale, Sibling},
+    kind::{Origin, Scale, ServedKind, Sibling},
     object::{self, text},
     priority::priority,
-    refusal::{RefusalCause, Refusal},
+    refusal::{Refusal, RefusalCause},
     schema::SharedSchema,
     table::{Column, PathFault},
 };

@@ -12,9 +12,9 @@ use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
 use crate::api::{
     convert::{self, stored_id},
     crd,
-    kind::{ServedKind, KindId, Origin},
+    kind::{KindId, Origin, ServedKind},
     object,
-    store::{Key, StorePlace, Store},
+    store::{Key, Store, StorePlace},
     stored::StoredObject,
 };
 
@@ -40,7 +40,10 @@ enum CascadeStep {
     /// Deletes an object, unless it is being deleted already.
     Remove(StorePlace),
     /// Deletes a dependent of an owner that is being deleted, unless it has another owner.
-    Collect { dependent: StorePlace, owner: String },
+    Collect {
+        dependent: StorePlace,
+        owner: String,
+    },
     /// Starts the work that the finalizers of Kubernetes itself wait for, if the object is being deleted.
     Proceed(StorePlace),
     /// Completes the work that `Proceed` started, as far as possible now.
@@ -79,7 +82,9 @@ impl Cascade {
         while let Some(step) = self.steps.pop() {
             match step {
                 CascadeStep::Remove(place) => self.remove_at(store, &place),
-                CascadeStep::Collect { dependent, owner } => self.collect(store, &dependent, &owner),
+                CascadeStep::Collect { dependent, owner } => {
+                    self.collect(store, &dependent, &owner)
+                }
                 CascadeStep::Proceed(place) => self.proceed(store, &place),
                 CascadeStep::Conclude(place) => self.conclude(store, &place),
             }
@@ -116,7 +121,12 @@ impl Cascade {
     }
 
     /// Adds the consequences of the removal of an object.
-    pub(super) fn after_removal(&mut self, store: &mut Store, kind: &ServedKind, last: &StoredObject) {
+    pub(super) fn after_removal(
+        &mut self,
+        store: &mut Store,
+        kind: &ServedKind,
+        last: &StoredObject,
+    ) {
         if kind.is(crd::GROUP, crd::PLURAL) {
             // Another CRD may take the names of this one.
             let last = last.read();
@@ -141,10 +151,11 @@ impl Cascade {
 
     fn collect_all(&mut self, store: &Store, owner: &str) {
         let dependents = store.dependents(owner).into_iter().rev();
-        self.steps.extend(dependents.map(|dependent| CascadeStep::Collect {
-            dependent,
-            owner: owner.to_owned(),
-        }));
+        self.steps
+            .extend(dependents.map(|dependent| CascadeStep::Collect {
+                dependent,
+                owner: owner.to_owned(),
+            }));
     }
 
     fn remove_at(&mut self, store: &mut Store, place: &StorePlace) {

@@ -12,7 +12,7 @@ use super::{
     fault::Fault,
     injected::{Due, Hold, Tally, lock},
     seed::Seed,
-    target::{Delivery, EventKind, Resource, FaultTarget},
+    target::{Delivery, EventKind, FaultTarget, Resource},
     what::{Either, What},
 };
 use crate::api::record::{RequestRecord, Verb};

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{
     count::Window,
     failure::OnRequest,
-    target::{Resource, FaultTarget},
+    target::{FaultTarget, Resource},
 };
 use crate::api::record::RequestRecord;
 

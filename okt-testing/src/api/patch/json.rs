@@ -55,7 +55,10 @@ fn read(patch: &Value) -> Result<Vec<PatchStep<'_>>, Refusal> {
         Value::Array(steps) => steps,
         other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
     };
-    let steps: Vec<_> = steps.iter().map(PatchStep::read).collect::<Result<_, _>>()?;
+    let steps: Vec<_> = steps
+        .iter()
+        .map(PatchStep::read)
+        .collect::<Result<_, _>>()?;
     if steps.len() > LIMIT {
         return Err(Refusal::new(
             413,

@@ -37,7 +37,7 @@ use serde_json::Value;
 
 use self::{functions::FUNCTIONS, rule::Reason};
 use crate::api::{
-    refusal::{RefusalCause, Refusal},
+    refusal::{Refusal, RefusalCause},
     schema::{Schema, old_item},
 };
 

@@ -147,7 +147,12 @@ impl SchemaPlace<'_> {
     }
 }
 
-fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Vec<RefusalCause>) -> Schema {
+fn parse(
+    raw: &Value,
+    path: &str,
+    place: SchemaPlace<'_>,
+    causes: &mut Vec<RefusalCause>,
+) -> Schema {
     let Some(node) = raw.as_object() else {
         causes.push(RefusalCause::invalid(path, raw, "must be a schema object"));
         return Schema::default();

@@ -198,7 +198,11 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCau
     require_type(node, "array", "x-kubernetes-list-type", path, causes);
     if !matches!(list, "atomic" | "set" | "map") {
         let supported = ["atomic".into(), "set".into(), "map".into()];
-        causes.push(RefusalCause::unsupported(field.clone(), &list.into(), &supported));
+        causes.push(RefusalCause::unsupported(
+            field.clone(),
+            &list.into(),
+            &supported,
+        ));
     }
     if list != "map" && !keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";

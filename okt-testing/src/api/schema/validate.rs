@@ -189,7 +189,11 @@ fn check_map(
             match fields.get(key) {
                 None => causes.push(RefusalCause::required(join(path, key), "")),
                 Some(value) if value == "" => {
-                    causes.push(RefusalCause::invalid(join(path, key), value, "must not be empty"));
+                    causes.push(RefusalCause::invalid(
+                        join(path, key),
+                        value,
+                        "must not be empty",
+                    ));
                 }
                 Some(_) => {}
             }

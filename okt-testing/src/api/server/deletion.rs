@@ -9,7 +9,7 @@ use crate::api::{
     answer::ApiAnswer,
     convert,
     delete::{self, Deletion, Propagation},
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object::{self, json_type, text},
     options::DeleteOptions,
     record::RequestRecord,

@@ -9,10 +9,10 @@ use crate::api::{
     answer::ApiAnswer,
     apply::Operation,
     convert,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object::{self, text},
     patch,
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
     store::{Key, Store},
     write::{self, Precondition, Subresource, WriteParams},
 };

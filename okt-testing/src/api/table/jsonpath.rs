@@ -73,7 +73,7 @@ fn follow<'a>(steps: &[PathStep], value: &'a Value) -> Option<&'a Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{PathFault, JsonPath};
+    use super::{JsonPath, PathFault};
 
     fn find(path: &str) -> Option<Value> {
         let object = json!({

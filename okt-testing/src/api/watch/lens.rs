@@ -13,7 +13,7 @@ use crate::api::{
     object,
     read::Form,
     selector::Selector,
-    store::{StoreChange, Key, Store},
+    store::{Key, Store, StoreChange},
     stored::StoredObject,
 };
 
@@ -64,13 +64,24 @@ impl Lens {
     }
 
     /// Returns the event of an object that existed before the watch, if the watch covers it.
-    pub(super) fn see_first(&self, key: &Key, object: &Arc<StoredObject>, store: &Store) -> Option<SeenChange> {
+    pub(super) fn see_first(
+        &self,
+        key: &Key,
+        object: &Arc<StoredObject>,
+        store: &Store,
+    ) -> Option<SeenChange> {
         let object = convert::present(&self.kind, object);
         (self.covers(&key.namespace) && self.selector.selects(key, &object))
             .then(|| self.event(EventKind::Added, key, &object, store))
     }
 
-    fn event(&self, kind: EventKind, key: &Key, object: &StoredObject, store: &Store) -> SeenChange {
+    fn event(
+        &self,
+        kind: EventKind,
+        key: &Key,
+        object: &StoredObject,
+        store: &Store,
+    ) -> SeenChange {
         SeenChange {
             kind,
             key: key.clone(),
@@ -91,7 +102,8 @@ impl Lens {
         }
         let shown = match self.form {
             Form::Whole | Form::Metadata => {
-                self.form.show(&self.kind, &StoredObject::new(&object), store)
+                self.form
+                    .show(&self.kind, &StoredObject::new(&object), store)
             }
             Form::Table(_) => {
                 let table = json!({

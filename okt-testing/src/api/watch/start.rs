@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
 use crate::api::{
     convert::stored_id,
-    kind::{ServedKind, KindId},
+    kind::{KindId, ServedKind},
     path::Query,
     read::{Form, no_version, parse_version},
     refusal::Refusal,

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::{Subresource, WriteParams};
 use crate::api::{
     builtin,
-    kind::{ServedKind, KindId, Origin},
+    kind::{KindId, Origin, ServedKind},
     object,
-    refusal::{RefusalCause, Refusal, Subject},
+    refusal::{Refusal, RefusalCause, Subject},
     rules, schema,
     store::{Key, Store},
 };

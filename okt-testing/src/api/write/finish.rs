@@ -13,7 +13,7 @@ use crate::api::{
     builtin,
     convert::{self, current, stored_id},
     crd, delete,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     refusal::Refusal,
     store::{Key, Store},
@@ -73,7 +73,10 @@ pub(super) fn finish_create(
         return Err(Refusal::already_exists(kind.subject(&name), deleting));
     }
     if params.dry_run {
-        return Ok(convert::present(kind, &Arc::new(StoredObject::new(&object))));
+        return Ok(convert::present(
+            kind,
+            &Arc::new(StoredObject::new(&object)),
+        ));
     }
     object::metadata(&mut object).remove("resourceVersion");
     let created = store.put(&id, &mut object);
@@ -223,7 +226,11 @@ pub(super) fn commit_update(
 ///
 /// # Errors
 /// Objects are stored in a version that was removed.
-fn declared_anew(store: &Store, old: &Value, new: &Value) -> Result<Option<Vec<ServedKind>>, Refusal> {
+fn declared_anew(
+    store: &Store,
+    old: &Value,
+    new: &Value,
+) -> Result<Option<Vec<ServedKind>>, Refusal> {
     let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
     let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
     if is_same || !crd::is_established(new) {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::{
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     refusal::Refusal,
 };

@@ -8,7 +8,7 @@ use super::{Subresource, WriteParams};
 use crate::api::{
     apply::Operation,
     convert,
-    kind::{ServedKind, Origin},
+    kind::{Origin, ServedKind},
     object,
     refusal::Refusal,
     schema,

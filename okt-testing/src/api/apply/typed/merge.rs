@@ -72,7 +72,8 @@ fn overlay_items(
             .collect()
     };
     let (live_steps, config_steps) = (steps(live), steps(config));
-    let place_in = |steps: &[FieldStep], wanted: &FieldStep| steps.iter().position(|step| step == wanted);
+    let place_in =
+        |steps: &[FieldStep], wanted: &FieldStep| steps.iter().position(|step| step == wanted);
     let mut shared = config_steps.iter().filter(|step| live_steps.contains(step));
     let mut next_shared = shared.next();
     let mut done: Vec<&FieldStep> = Vec::new();

@@ -11,7 +11,7 @@ use super::{
     depth, macros,
     parse::{self, Unparsed},
     repair,
-    rule::{Reason, CelRule},
+    rule::{CelRule, Reason},
     used::Used,
 };
 use crate::api::{
@@ -131,7 +131,12 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    fn compile(&self, source: &str, field: &str, causes: &mut Vec<RefusalCause>) -> Option<IdedExpr> {
+    fn compile(
+        &self,
+        source: &str,
+        field: &str,
+        causes: &mut Vec<RefusalCause>,
+    ) -> Option<IdedExpr> {
         let (wanted, prefix) = if field == "rule" {
             ("bool", "cel expression must evaluate to a bool")
         } else {
@@ -168,7 +173,10 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        causes.push(RefusalCause::faulty(path, &format!("{}: {wrong}", self.show())));
+        causes.push(RefusalCause::faulty(
+            path,
+            &format!("{}: {wrong}", self.show()),
+        ));
         None
     }
 
@@ -225,7 +233,11 @@ fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<Refusa
     if !field_path.is_empty() {
         let field = format!("{path}.fieldPath");
         if field_path.trim().is_empty() {
-            causes.push(RefusalCause::invalid(field.clone(), &field_path.into(), blank));
+            causes.push(RefusalCause::invalid(
+                field.clone(),
+                &field_path.into(),
+                blank,
+            ));
         }
         if schema.at_path(field_path).is_none() {
             let detail = "must be a valid path";

@@ -52,6 +52,8 @@ pub(crate) fn parse_plain(source: &str) -> Result<IdedExpr, RuleMistake> {
             RuleMistake::Wrong(first.map(|error| error.msg).unwrap_or_default())
         }
         Unparsed::Long(why) => RuleMistake::Wrong(why),
-        Unparsed::Panicked => RuleMistake::Lacking("an expression on which the parser panics".into()),
+        Unparsed::Panicked => {
+            RuleMistake::Lacking("an expression on which the parser panics".into())
+        }
     })
 }

@@ -11,7 +11,12 @@ use crate::api::{
 };
 
 /// Adds the duplicate items of sets and maps to `causes`.
-pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+pub(crate) fn validate_lists(
+    schema: &Schema,
+    value: &Value,
+    path: &str,
+    causes: &mut Vec<RefusalCause>,
+) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -68,7 +73,10 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut V
         // A further duplicate is not reported again.
         let identity_text = identity.to_string();
         if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
-            causes.push(RefusalCause::duplicate(format!("{path}[{index}]"), &identity));
+            causes.push(RefusalCause::duplicate(
+                format!("{path}[{index}]"),
+                &identity,
+            ));
         }
     }
 }

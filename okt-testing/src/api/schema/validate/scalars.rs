@@ -6,7 +6,12 @@ use serde_json::Value;
 use super::path::subject;
 use crate::api::{refusal::RefusalCause, schema::Schema};
 
-pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_string(
+    schema: &Schema,
+    text: &str,
+    path: &str,
+    causes: &mut Vec<RefusalCause>,
+) {
     let value = || Value::from(text);
     let length = text.chars().count() as u64;
     // A server reports only the first of these errors.
@@ -50,7 +55,12 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_number(
+    schema: &Schema,
+    value: &Value,
+    path: &str,
+    causes: &mut Vec<RefusalCause>,
+) {
     let Some(number) = value.as_f64() else { return };
     let mut complain = |detail: String| {
         let detail = format!("{} in body should be {detail}", subject(path));

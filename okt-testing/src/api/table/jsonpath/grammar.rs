@@ -208,7 +208,9 @@ impl PathReader<'_> {
         let digits = &self.rest[sign..];
         let end = digits.find(|c: char| c != '.' && !c.is_ascii_digit());
         let end = sign + end.unwrap_or(digits.len());
-        self.rest[..end].parse::<f64>().map_err(|_| PathFault::Wrong)?;
+        self.rest[..end]
+            .parse::<f64>()
+            .map_err(|_| PathFault::Wrong)?;
         self.rest = &self.rest[end..];
         self.unknown = true;
         Ok(())

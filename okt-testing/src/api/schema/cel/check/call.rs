@@ -16,7 +16,7 @@ use super::{
         library, merge,
         types::{Bindings, Type},
     },
-    Checker, Known, RuleMistake, DeclStep, below, field_type, unwrap,
+    Checker, DeclStep, Known, RuleMistake, below, field_type, unwrap,
 };
 
 impl Checker {
