@@ -15,7 +15,7 @@
 //! # use serde::{Deserialize, Serialize};
 //! # #[lifecycle_graph]
 //! # #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-//! # pub enum StoreState { #[entry] #[child(OpenRequests)] Start, #[rest] #[child(End)] OpenRequests, #[leaf(idle)] End }
+//! # pub enum StoreState { #[entry] #[child(Open)] Start, #[rest] #[child(End)] Open, #[leaf(idle)] End }
 //! # #[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! # #[kube(group = "demo.okt.dev", version = "v1", kind = "Store", namespaced, status = "Status<StoreState>")]
 //! # pub struct StoreSpec { #[serde(default)] pub lifecycle: Desired<StoreState> }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::output::print;
 use crate::select::{list, watch};
 
-/// ConditionsCheck the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
+/// Check the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
 ///
 /// It exits with 3 if a rule is broken.
 #[derive(Args)]
@@ -43,7 +43,7 @@ pub(crate) struct Conditions {
     /// Only objects with these labels.
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with_all = ["file", "name"])]
     selector: Option<String>,
-    /// ConditionsCheck each new version, until interrupted.
+    /// Check each new version, until interrupted.
     #[arg(short, long, conflicts_with = "file")]
     watch: bool,
 }

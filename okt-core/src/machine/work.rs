@@ -211,7 +211,7 @@ impl StateWork {
             }
             StartResult::NoPermit(wait) => Some(Waits::Permit(wait)),
         };
-        // StateWork that was in flight before this process began is remembered only once it runs.
+        // Work that was in flight before this process began is remembered only once it runs.
         if !resumed || result == StartResult::Started {
             self.run = Some(run);
         }

@@ -27,7 +27,7 @@ pub(super) struct CommandLine {
 
 #[derive(Subcommand)]
 pub(super) enum OperatorCommand {
-    /// RunOptions the operator until SIGTERM or Ctrl-C.
+    /// Run the operator until SIGTERM or Ctrl-C.
     ///
     /// The cluster is that of $KUBECONFIG or ~/.kube/config, or the one of the pod.
     ///
@@ -146,7 +146,7 @@ pub(super) struct Manifests {
     /// As given to `run`; may be given several times. These namespaces must exist.
     #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub(super) namespace: Vec<String>,
-    /// RunOptions as this service account, in its namespace, which must exist [default: both are created, and named after the
+    /// Run as this service account, in its namespace, which must exist [default: both are created, and named after the
     /// program]
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(super) service_account: Option<ServiceAccount>,

@@ -13,7 +13,6 @@ use crate::api::{
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    clippy::struct_field_names,
     reason = "what a kind has or has not is independent, and the names are those of a CRD"
 )]
 pub(crate) struct ServedKind {

@@ -83,7 +83,7 @@ impl Cascade {
             match step {
                 CascadeStep::Remove(place) => self.remove_at(store, &place),
                 CascadeStep::Collect { dependent, owner } => {
-                    self.collect(store, &dependent, &owner)
+                    self.collect(store, &dependent, &owner);
                 }
                 CascadeStep::Proceed(place) => self.proceed(store, &place),
                 CascadeStep::Conclude(place) => self.conclude(store, &place),

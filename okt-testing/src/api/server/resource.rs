@@ -376,7 +376,7 @@ fn check_applied(kind: &ServedKind, config: &Value) -> Result<(), Refusal> {
         format!("/{version}")
     };
     Err(Refusal::bad_request(format!(
-        "invalid object type: {version}, ServedKind={found}"
+        "invalid object type: {version}, Kind={found}"
     )))
 }
 

@@ -36,7 +36,7 @@ pub(super) fn apply(
     let given = (text(&config, &["apiVersion"]), text(&config, &["kind"]));
     if given != ("autoscaling/v1", "Scale") {
         return Err(Refusal::bad_request(format!(
-            "invalid object type: {}, ServedKind={}",
+            "invalid object type: {}, Kind={}",
             given.0, given.1
         )));
     }
