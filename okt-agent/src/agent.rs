@@ -128,7 +128,7 @@ impl<W: Work> Agent<W> {
         }
     }
 
-    /// Sets the name and version in the agent's status. The default is `okt-sidecar` with the version of this crate.
+    /// Sets the name and version in the agent's status. The default is `okt-agent` with the version of this crate.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.settings.agent = AgentInfo {

@@ -1,6 +1,4 @@
 //! What installs an operator in a cluster: roles, manifests, and what monitors it.
-//!
-//! Uses `author` and below. `program` prints it.
 
 #[cfg(feature = "cli")]
 pub(crate) mod alerts;

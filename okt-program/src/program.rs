@@ -445,8 +445,7 @@ fn roles<A: Application>(
     namespaces: &[String],
     account: Option<&ServiceAccount>,
 ) -> Result<String, String> {
-    let roles =
-        rbac::<A>(namespaces, account).map_err(|error| format!("cannot {}", chain(&error)))?;
+    let roles = rbac::<A>(namespaces, account).map_err(|error| chain(&error))?;
     documents(&roles)
 }
 

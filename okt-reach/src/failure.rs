@@ -47,6 +47,7 @@ impl Failure {
     }
 
     /// Converts the failure of a step.
+    #[doc(hidden)]
     pub fn of_step(failed: Failed) -> Self {
         Self {
             failed,
@@ -56,6 +57,7 @@ impl Failure {
 
     /// Notes how long the API server asks to wait.
     #[must_use]
+    #[doc(hidden)]
     pub fn after(self, retry_after: Option<Duration>) -> Self {
         Self {
             retry_after,
@@ -64,12 +66,14 @@ impl Failure {
     }
 
     /// Returns how long the API server asks to wait before the next attempt, if it does.
+    #[doc(hidden)]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
     /// Appends a text to the message.
     #[must_use]
+    #[doc(hidden)]
     pub fn saying(mut self, more: &str) -> Self {
         if !more.is_empty() {
             self.failed.message.push_str(": ");

@@ -77,6 +77,7 @@ use okt_wire::texts::chain;
 
 pub use self::error::ReachError;
 pub use self::exec::Exec;
+#[doc(hidden)]
 pub use self::http::parsed;
 pub use self::http::{Http, Request};
 pub use self::http_error::{Body, HttpError};

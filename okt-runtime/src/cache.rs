@@ -1,6 +1,4 @@
 //! The cache of objects, as packed text that is decoded when they are reconciled, and the queue that names them.
-//!
-//! Uses `wire`. Everything that reads objects uses it.
 
 pub(crate) mod cached;
 pub(crate) mod guarded;

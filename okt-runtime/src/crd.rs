@@ -1,7 +1,5 @@
 //! The CRD of an application: its schema with the graph as CEL rules, the union of two releases, and the check of the
 //! CRD in the cluster.
-//!
-//! Uses `wire`; the operator and the command line use it.
 
 pub(crate) mod definition;
 pub(crate) mod readiness;

@@ -218,6 +218,7 @@ impl Membership {
     }
 
     /// Returns the gate for the operators of this process.
+    #[doc(hidden)]
     pub fn gate(&self) -> Gate {
         Gate::Member(Arc::clone(&self.standing))
     }

@@ -125,7 +125,7 @@ fn journal(config: &Config) -> PathBuf {
     config.data.join("journal")
 }
 
-/// Frees the agent of a configuration, which must not run; see [`free`](crate::free).
+/// Frees the agent of a configuration, which must not run; see [`okt_agent::free`].
 ///
 /// Returns the previous owner.
 ///
@@ -153,6 +153,7 @@ fn place(config: &Config) -> okt_agent::Listen {
 fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
     let config = &program.config;
     let mut agent = Agent::new(Arc::clone(program), journal)
+        .name(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
         .observe_every(config.probe.every)
         // The probe has its own timeout; this one covers two probes and their ends.
         .observe_timeout(config.probe.timeout * 2 + Duration::from_secs(15))

@@ -31,7 +31,7 @@ impl Eq for Spot {}
 /// The mistakes so far.
 ///
 /// Readers do not stop at the first mistake: they report it here and continue with what they understand.
-/// Call [`Report::finish`]: a report that is dropped without it panics, so that no mistake is lost.
+/// Call [`ErrorReport::finish`]: a report that is dropped without it panics, so that no mistake is lost.
 #[derive(Debug)]
 pub(crate) struct ErrorReport {
     mistakes: Vec<ReportedMistake>,

@@ -134,11 +134,13 @@ impl Monitoring {
     }
 
     /// Notes that an operator of this name is to run: until then the process is not ready.
+    #[doc(hidden)]
     pub fn expect(&self, controller: String) {
         self.operators.expect(controller);
     }
 
     /// Returns the metrics of the operator of this name, which reconciles so many objects at the same time.
+    #[doc(hidden)]
     pub fn of(&self, controller: &str, workers: usize) -> Measured {
         Measured {
             name: controller.to_owned(),

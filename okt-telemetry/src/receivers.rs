@@ -1,6 +1,4 @@
 //! Systems that receive what happens to objects: `CloudEvents`, and a collector of traces.
-//!
-//! Uses `telemetry`, `reach` and below. `program` sets them up.
 
 #[cfg(feature = "cloudevents")]
 pub mod cloud_events;

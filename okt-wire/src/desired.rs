@@ -96,6 +96,7 @@ pub struct Desired<S> {
 
 impl<S> Desired<S> {
     /// No desired state, request or visit.
+    #[doc(hidden)]
     pub const NONE: Self = Self {
         state: None,
         request: None,

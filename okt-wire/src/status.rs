@@ -205,6 +205,7 @@ pub struct RecordedFailure {
 
 impl RecordedFailure {
     /// Creates a failure whose texts are cut to fit the status.
+    #[doc(hidden)]
     pub fn new(reason: &str, message: &str) -> Self {
         Self {
             reason: cut(reason, REASON_LIMIT),

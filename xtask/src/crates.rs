@@ -27,8 +27,18 @@ pub(crate) fn packages(repository: &Path) -> Vec<Package> {
         .collect();
     let names: BTreeSet<String> = manifests.iter().map(|(_, it)| package_name(it)).collect();
     let packages = manifests.into_iter().map(|(folder, manifest)| {
-        let used = manifest.get("dependencies").and_then(Value::as_table);
-        let used = used.into_iter().flat_map(Table::keys);
+        let targets = manifest.get("target").and_then(Value::as_table);
+        let tables = targets
+            .into_iter()
+            .flat_map(Table::values)
+            .filter_map(Value::as_table);
+        let tables = tables
+            .chain([&manifest])
+            .flat_map(|table| ["dependencies", "build-dependencies"].map(|name| table.get(name)));
+        let used = tables
+            .flatten()
+            .filter_map(Value::as_table)
+            .flat_map(Table::keys);
         Package {
             name: package_name(&manifest),
             folder,

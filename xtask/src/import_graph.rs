@@ -160,13 +160,16 @@ fn read(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, Str
         if stem == "tests" || stem == "fuzz" {
             continue;
         }
+        let is_program_of_a_library = stem == "main" && path.with_file_name("lib.rs").exists();
         if !(matches!(&*stem, "lib" | "main" | "mod") && path.is_file()) {
             own.push(stem.into_owned());
         }
         if path.is_dir() {
             read(&path, &own, texts);
         } else if path.extension().is_some_and(|it| it == "rs") {
-            texts.insert(own, fs::read_to_string(&path).expect("a text"));
+            if !is_program_of_a_library {
+                texts.insert(own, fs::read_to_string(&path).expect("a text"));
+            }
         }
     }
 }

@@ -162,9 +162,10 @@ fn texts_after(code: &str, before: &str) -> BTreeSet<String> {
 }
 
 /// The crates that an operator is made of, beside the core.
-const RUNTIME: [&str; 6] = [
+const RUNTIME: [&str; 7] = [
     "okt-runtime/src",
     "okt-program/src",
+    "okt-reach/src",
     "okt-sharding/src",
     "okt-telemetry/src",
     "okt-view/src",

@@ -1,6 +1,6 @@
 //! The memory of an agent: whose requests it takes, and the actions that it must not begin again.
 //!
-//! Only [`Change`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the same
+//! Only [`MemoryChange`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the same
 //! way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

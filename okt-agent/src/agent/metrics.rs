@@ -54,7 +54,7 @@ struct Closed {
 impl Metrics {
     /// Creates metrics that are all zero.
     pub(super) fn new() -> Self {
-        let mut own = Registry::with_prefix("okt_agent");
+        let mut own = Registry::with_prefix("okt_sidecar");
         let registry = &mut own;
         let answer_buckets = exponential_buckets(0.000_1, 4.0, 10);
         let action_buckets = exponential_buckets(0.01, 4.0, 12);

@@ -91,12 +91,15 @@ pub(super) fn router(service: Arc<ServiceState>, access: ServiceAccess) -> Route
     router
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
-        .layer(from_fn_with_state((Arc::clone(&service), access), listener))
+        .layer(from_fn_with_state(
+            (Arc::clone(&service), access),
+            authorize,
+        ))
         .with_state(service)
 }
 
 /// Checks who may use the listener, and counts the request.
-async fn listener(
+async fn authorize(
     State((service, access)): State<(Arc<ServiceState>, ServiceAccess)>,
     path: Option<MatchedPath>,
     request: Request,

@@ -55,6 +55,7 @@ impl Http {
     }
 
     /// Returns what opens connections as this client does.
+    #[doc(hidden)]
     pub fn https_connector(&self) -> impl Connect + Clone + fmt::Debug + Send + Sync + use<> {
         self.connector.clone().with_tls(machine_tls().0)
     }

@@ -1,7 +1,7 @@
 //! A stored object: its JSON text, and the few fields that are often needed.
 //!
 //! A tree of JSON values takes ten times the memory of its text. So the text is kept, and the
-//! store, its history, the responses and the watches share it. [`Stored::read`] parses it.
+//! store, its history, the responses and the watches share it. [`StoredObject::read`] parses it.
 
 use bytes::Bytes;
 use serde_json::Value;

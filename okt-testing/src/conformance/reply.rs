@@ -1,4 +1,4 @@
-//! [`Reply`]: the response to a raw request.
+//! [`RawReply`]: the response to a raw request.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
 /// The lines that are shown unless `RUST_LOG` chooses others.
-const USUAL: &str = "info,okt_runtime=debug";
+const USUAL: &str = "info,okt_reach=debug,okt_runtime=debug,okt_sharding=debug,okt_telemetry=debug";
 
 /// Writes the log of this thread to standard error until the guard is dropped.
 pub(super) fn to_stderr() -> DefaultGuard {

@@ -1,4 +1,4 @@
-//! [`Plan`]: the fault of a run; all plans are derived from the undisturbed run.
+//! [`RehearsalPlan`]: the fault of a run; all plans are derived from the undisturbed run.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! [`Stage`]: executes one run.
+//! [`RehearsalStage`]: executes one run.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! [`Step`]: one step of a rehearsal.
+//! [`RehearsalStep`]: one step of a rehearsal.
 
 use std::fmt;
 

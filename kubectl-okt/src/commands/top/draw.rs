@@ -191,7 +191,7 @@ fn row(view: &View<'_>, shows_namespaces: bool, now: Timestamp) -> Row<'static> 
         None => view.name().to_owned(),
     };
     let sign = if view.is_stuck() { "✕ " } else { "" };
-    let action = if view.is_deleting() {
+    let desired = if view.is_deleting() {
         "deletion"
     } else {
         view.pending_visit()
@@ -202,7 +202,7 @@ fn row(view: &View<'_>, shows_namespaces: bool, now: Timestamp) -> Row<'static> 
         Cell::new(format!("{sign}{name}")),
         Cell::new(view.state().unwrap_or("(none)").to_owned()),
         Cell::new(view.time_in_state(now).map(age).unwrap_or_default()),
-        Cell::new(action.to_owned()),
+        Cell::new(desired.to_owned()),
         Cell::new(Span::styled(ready.to_owned(), style)),
         Cell::new(reason.to_owned()),
     ])

@@ -7,7 +7,7 @@ use super::{
     event::{EventFault, OnEvent},
     failure::{OnRequest, RequestFault},
     fault::Fault,
-    injected::{Due, Hold, Injected, Log, Strike, Tally, lock},
+    injected::{Due, Hold, Injected, Log, Strike, Tally},
     target::Delivery,
     what::{Either, What},
 };
@@ -116,7 +116,7 @@ impl Book {
 
     /// Returns all strikes so far, in order.
     pub(crate) fn strikes(&self) -> Vec<Strike> {
-        lock(&self.strikes).clone()
+        self.strikes.lock().clone()
     }
 
     fn forget_ended(&mut self) {

@@ -10,7 +10,7 @@ use super::{
     event::OnEvent,
     failure::OnRequest,
     fault::Fault,
-    injected::{Due, Hold, Tally, lock},
+    injected::{Due, Hold, Tally},
     seed::Seed,
     target::{Delivery, EventKind, FaultTarget, Resource},
     what::{Either, What},
@@ -348,7 +348,7 @@ impl ActiveChaos {
         who: &str,
         meets: impl Fn(&Fault<W>) -> bool,
     ) -> Option<(&'m W, f64)> {
-        let mut memory = lock(&self.memory);
+        let mut memory = self.memory.lock();
         let occasion = memory.occasions.entry(who.to_owned()).or_default();
         *occasion += 1;
         let draw = draw(self.mix.seed.number(), who, *occasion);

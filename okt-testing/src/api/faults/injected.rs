@@ -131,7 +131,7 @@ impl Tally {
     }
 
     pub(super) fn counts(&self) -> MutexGuard<'_, Counts> {
-        lock(&self.counts)
+        self.counts.lock()
     }
 
     /// Settles a strike that is to happen later.
@@ -144,7 +144,7 @@ impl Tally {
         let at = Instant::now();
         let strike = Strike { at, fault, on };
         self.counts().strikes.push(strike.clone());
-        lock(&self.log).push(strike);
+        self.log.lock().push(strike);
         self.news.send_modify(|news| news.struck += 1);
     }
 
@@ -207,9 +207,4 @@ impl Hold {
             () = by_itself => {}
         }
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The content is consistent even after a panic, so poisoning is ignored.
-    mutex.lock()
 }

@@ -155,7 +155,7 @@ fn check_kind(body: &Value) -> Result<(), Refusal> {
         ))
     };
     if !(body.is_object() || body.is_null()) {
-        let go = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; ServedKind string "json:\"kind,omitempty\"" }"#;
+        let go = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
         let found = json_type(body);
         let why = format!("json: cannot unmarshal {found} into Go value of type {go}");
         return Err(unread(why));
