@@ -5,8 +5,8 @@
 //! | module | content |
 //! |---|---|
 //! | `exit`, `users`, `proc` | how a process ended; users and groups of the machine; processes as the kernel shows them |
-//! | `children`, `notes`, `recognise`, `scratch` | child processes; notes about them for a later agent; an application that another program has started; the files that a command shares with the agent |
-//! | `config` | the configuration file and its errors |
+//! | `children`, `notes`, `recognise` | child processes; notes about them for a later agent; an application that another program has started |
+//! | `config`, `scratch` | the configuration file and its errors; the files that a command shares with the agent |
 //! | `launch`, `group`, `command` | a process that begins nothing before it is recorded; a command, its process group and its output |
 //! | `http`, `probe`, `application` | HTTP requests; the observation of the application; the application as a process |
 //! | `work`, `job`, `call` | the application as the file describes it; the steps of a state's work; requests as steps |
