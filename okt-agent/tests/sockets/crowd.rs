@@ -56,7 +56,7 @@ async fn a_thousand_half_open_connections_neither_stop_the_status_nor_take_memor
     assert!(grown < 60 * 1024, "{grown} KiB more");
     let metrics = ask(address, &request("GET", "/metrics", "")).await.body;
     let open: usize = (metrics.lines())
-        .find_map(|line| line.strip_prefix("okt_agent_connections "))
+        .find_map(|line| line.strip_prefix("okt_sidecar_connections "))
         .unwrap()
         .parse()
         .unwrap();
