@@ -166,10 +166,8 @@ fn read(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, Str
         }
         if path.is_dir() {
             read(&path, &own, texts);
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            if !is_program_of_a_library {
-                texts.insert(own, fs::read_to_string(&path).expect("a text"));
-            }
+        } else if path.extension().is_some_and(|it| it == "rs") && !is_program_of_a_library {
+            texts.insert(own, fs::read_to_string(&path).expect("a text"));
         }
     }
 }
