@@ -6,8 +6,9 @@ use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use okt_wire::api_timeout::limit_answers;
+use okt_wire::texts::chain;
 
-use crate::error::{Error, chain};
+use crate::error::Error;
 
 /// The options of kubectl that choose a cluster and a user.
 #[derive(Args)]

@@ -2,6 +2,7 @@
 
 use kube::runtime::watcher;
 use okt_view::RequestError;
+use okt_wire::texts::chain;
 
 /// An error of a command: what happened, to what, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -53,21 +54,6 @@ impl Error {
             _ => None,
         }
     }
-}
-
-/// Returns the text of an error with its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// Returns the text of an error of a watch; of an answer of the API only the message.
