@@ -2,7 +2,8 @@
 //! their graphs, and why.
 //!
 //! It knows no operator in advance: the graph is an annotation of each CRD, and the position is in the status. `kubectl
-//! okt` is made of it. [`conditions`] checks whether the conditions of any operator follow the rules of Kubernetes.
+//! okt` is made of it (feature `client`). `conditions` checks whether the conditions of any operator follow the rules of
+//! Kubernetes (feature `conditions`).
 //!
 //! ```no_run
 //! use kube::api::ListParams;
@@ -32,22 +33,36 @@
 // | `map` | the page that shows all objects: `board`, `serve` |
 // | `conditions` | the rules of conditions |
 
+#[cfg(feature = "conditions")]
 pub mod conditions;
+#[cfg(feature = "client")]
 mod kind;
 #[cfg(feature = "map")]
 mod map;
+#[cfg(feature = "client")]
 mod object;
+#[cfg(feature = "client")]
 mod stranger;
+#[cfg(feature = "client")]
 mod summary;
+#[cfg(feature = "client")]
 mod text;
+#[cfg(feature = "client")]
 mod untyped;
+#[cfg(feature = "client")]
 mod why;
 
+#[cfg(feature = "client")]
 pub use self::kind::{Kind, RequestError};
 #[cfg(feature = "map")]
 pub use self::map::{Map, MapError};
+#[cfg(feature = "client")]
 pub use self::object::{Deadline, Goal, View, route};
+#[cfg(feature = "client")]
 pub use self::summary::Summary;
+#[cfg(feature = "client")]
 pub use self::text::{age, clean, plain, way};
+#[cfg(feature = "client")]
 pub use self::untyped::Untyped;
+#[cfg(feature = "client")]
 pub use self::why::{Cause, Why};
