@@ -1,13 +1,13 @@
 //! Which files and folders of a crate import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
 use crate::imports::{Imports, ModulePath};
+use crate::measures::{each_file, is_test_file};
 
 /// The imports among the files of one crate.
 pub(crate) struct ImportGraph {
@@ -20,7 +20,13 @@ impl ImportGraph {
     /// Reads the files in a folder and its subfolders.
     pub(crate) fn of(src: &Path) -> Self {
         let mut texts = BTreeMap::new();
-        read(src, &Vec::new(), &mut texts);
+        each_file(src, &mut |path, text| {
+            let is_program_of_a_library =
+                path == Path::new("main.rs") && src.join("lib.rs").exists();
+            if !is_test_file(path) && !is_program_of_a_library {
+                texts.insert(module_path(path), text.to_owned());
+            }
+        });
         let mut graph = Self {
             modules: texts.keys().cloned().collect(),
             imports: BTreeSet::new(),
@@ -150,24 +156,13 @@ pub(crate) fn name(module: &[String]) -> String {
     module.join("/")
 }
 
-fn read(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, String>) {
-    let entries = fs::read_dir(folder).expect("a folder");
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut own = module.clone();
-        // Files of tests do not count.
-        if stem == "tests" || stem == "fuzz" {
-            continue;
-        }
-        let is_program_of_a_library = stem == "main" && path.with_file_name("lib.rs").exists();
-        if !(matches!(&*stem, "lib" | "main" | "mod") && path.is_file()) {
-            own.push(stem.into_owned());
-        }
-        if path.is_dir() {
-            read(&path, &own, texts);
-        } else if path.extension().is_some_and(|it| it == "rs") && !is_program_of_a_library {
-            texts.insert(own, fs::read_to_string(&path).expect("a text"));
-        }
+/// Returns the module path of a file, from its path in `src`.
+fn module_path(file: &Path) -> ModulePath {
+    let mut module: ModulePath = (file.with_extension("").iter())
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    if (module.last()).is_some_and(|last| ["lib", "main", "mod"].contains(&last.as_str())) {
+        module.pop();
     }
+    module
 }

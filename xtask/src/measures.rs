@@ -40,30 +40,37 @@ pub(crate) fn lines(folder: &Path) -> Lines {
     lines
 }
 
-/// Calls a function with each Rust file in a folder and its subfolders.
+/// Calls a function with the path in the folder and the text of each Rust file there and in subfolders.
 pub(crate) fn each_file(folder: &Path, found: &mut impl FnMut(&Path, &str)) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if !path.ends_with("target") {
-                each_file(&path, found);
+    fn walk(root: &Path, folder: &Path, found: &mut impl FnMut(&Path, &str)) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                if !path.ends_with("target") {
+                    walk(root, &path, found);
+                }
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let text = fs::read_to_string(&path).expect("a text");
+                found(path.strip_prefix(root).unwrap_or(&path), &text);
             }
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            found(&path, &fs::read_to_string(&path).expect("a text"));
         }
     }
+    walk(folder, folder, found);
+}
+
+/// Returns whether a file has tests only, by its path in its crate.
+pub(crate) fn is_test_file(path: &Path) -> bool {
+    path.with_extension("")
+        .iter()
+        .any(|part| part == "tests" || part == "fuzz")
 }
 
 /// Splits a file into the code that is compiled for its users, and tests.
-pub(crate) fn split<'a>(path: &Path, text: &'a str) -> (&'a str, &'a str) {
-    let is_test = |part: &std::ffi::OsStr| {
-        let part = part.to_string_lossy();
-        ["tests", "fuzz"].contains(&part.trim_end_matches(".rs"))
-    };
-    if path.iter().any(is_test) {
+fn split<'a>(path: &Path, text: &'a str) -> (&'a str, &'a str) {
+    if is_test_file(path) {
         return ("", text);
     }
     text.split_once("\n#[cfg(test)]\nmod ")
@@ -71,7 +78,7 @@ pub(crate) fn split<'a>(path: &Path, text: &'a str) -> (&'a str, &'a str) {
 }
 
 /// Returns the number of lines that are neither empty nor comments.
-pub(crate) fn lines_of_code(text: &str) -> usize {
+fn lines_of_code(text: &str) -> usize {
     let lines = text.lines().map(str::trim_start);
     lines
         .filter(|line| !line.is_empty() && !line.starts_with("//"))
@@ -84,7 +91,7 @@ impl Measures {
         each_file(src, &mut |path, text| {
             let (product, _) = split(path, text);
             let file = syn::parse_file(product).expect("it compiles");
-            let place = path.strip_prefix(src).unwrap_or(path).display().to_string();
+            let place = path.display().to_string();
             let mut visitor = Visitor { place, found: self };
             visitor.visit_file(&file);
         });
