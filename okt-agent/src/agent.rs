@@ -267,7 +267,7 @@ impl<W: Work> Agent<W> {
             board: read,
             commands: own.clone(),
             waits: Semaphore::new(settings.waits),
-            places: BodyPermits::new(),
+            permits: BodyPermits::new(),
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });

@@ -1,7 +1,7 @@
 //! Request bodies: read with a time limit, and so few at once that they need little memory.
 //!
 //! A body may be long and arrive slowly, and its values in memory are far larger than its text.
-//! Both have a limited number of places. Only requests that need a place wait for one.
+//! Both have a limited number of permits. Only requests that need a permit wait for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connections::Busy;
 use crate::wire::{BODY_LIMIT, Code, Problem, VALUES_LIMIT};
 
-/// A body that is longer, in bytes, needs a place.
+/// A body that is longer, in bytes, needs a permit.
 const SMALL: usize = 8 * 1024;
 
 /// How much of a body that is too long is read and dropped, in bytes.
@@ -33,18 +33,18 @@ const LARGE_AT_ONCE: usize = 8;
 /// The densest JSON takes a hundred times as much memory as text.
 const ASKED_AT_ONCE: usize = 64 * 1024;
 
-/// The places for bodies.
+/// The permits for bodies.
 #[derive(Debug)]
 pub(super) struct BodyPermits {
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
 
-/// A place for a request that is being handled. It is held until the answer.
-pub(super) type Place = OwnedSemaphorePermit;
+/// A permit for a request that is being handled. It is held until the answer.
+pub(super) type BodyPermit = OwnedSemaphorePermit;
 
 impl BodyPermits {
-    /// Creates places that are all free.
+    /// Creates permits that are all free.
     pub(super) fn new() -> Self {
         Self {
             large: Semaphore::new(LARGE_AT_ONCE),
@@ -52,13 +52,13 @@ impl BodyPermits {
         }
     }
 
-    /// Reads and decodes the body of a request, limited in length and time. The caller must keep the place as long as
+    /// Reads and decodes the body of a request, limited in length and time. The caller must keep the permit as long as
     /// the decoded value.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         request: Request,
         limit: Duration,
-    ) -> Result<(T, Place), Problem> {
+    ) -> Result<(T, BodyPermit), Problem> {
         let (parts, mut body) = request.into_parts();
         let deadline = Instant::now() + limit;
         json_by_its_headers(&parts.headers)?;
@@ -76,7 +76,7 @@ impl BodyPermits {
         }
         let weight = u32::try_from(bytes.len().min(ASKED_AT_ONCE)).unwrap_or(u32::MAX);
         let asked = Arc::clone(&self.asked).acquire_many_owned(weight);
-        let place = (timeout_at(deadline, asked).await)
+        let permit = (timeout_at(deadline, asked).await)
             .ok()
             .and_then(Result::ok)
             .ok_or_else(crowded)?;
@@ -86,10 +86,10 @@ impl BodyPermits {
             let detail = format!("the body is not right: {why}");
             Problem::new(Code::BadRequest, detail)
         })?;
-        Ok((read, place))
+        Ok((read, permit))
     }
 
-    /// Reads a whole body, and takes a place if the body needs one.
+    /// Reads a whole body, and takes a permit if the body needs one.
     async fn bytes(
         &self,
         body: &mut Body,
@@ -118,8 +118,8 @@ impl BodyPermits {
                 }
             };
             if large.is_none() && bytes.len() + data.len() > SMALL {
-                let place = timeout_at(deadline, self.large.acquire()).await;
-                large = Some(place.ok().and_then(Result::ok).ok_or_else(crowded)?);
+                let permit = timeout_at(deadline, self.large.acquire()).await;
+                large = Some(permit.ok().and_then(Result::ok).ok_or_else(crowded)?);
             }
             bytes.extend_from_slice(&data);
         }

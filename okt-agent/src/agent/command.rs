@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::body::Place;
+use super::body::BodyPermit;
 use crate::wire::{Acknowledgement, ActionId, ActionReport, ActionRequest, Problem};
 use crate::work::NotRemembered;
 
@@ -17,7 +17,7 @@ pub(super) enum ActorRequest {
         id: ActionId,
         request: Box<ActionRequest>,
         traceparent: Option<String>,
-        place: Place,
+        place: BodyPermit,
         reply: Reply,
     },
     Cancel {

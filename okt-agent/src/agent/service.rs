@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use self::request::{action_id, bad_query, bounded, traceparent};
 use super::board::Board;
-use super::body::{BodyPermits, Place};
+use super::body::{BodyPermit, BodyPermits};
 use super::command::{ActorRequest, Reply};
 use super::metrics::Metrics;
 use super::rules;
@@ -45,7 +45,7 @@ pub(super) struct ServiceState {
     pub(super) metrics: Arc<Metrics>,
     /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
-    pub(super) places: BodyPermits,
+    pub(super) permits: BodyPermits,
 }
 
 /// Who may use a listener.
@@ -339,9 +339,12 @@ async fn not_found(request: Request) -> Problem {
 
 impl ServiceState {
     /// Reads the body of a request. The caller must keep the place as long as the value.
-    async fn body<T: DeserializeOwned>(&self, request: Request) -> Result<(T, Place), Problem> {
+    async fn body<T: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<(T, BodyPermit), Problem> {
         let limit = self.settings.request_limit;
-        self.places.read(request, limit).await
+        self.permits.read(request, limit).await
     }
 
     fn status(&self) -> AgentStatus {

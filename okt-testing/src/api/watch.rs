@@ -137,9 +137,9 @@ impl Watch {
         self.merge_pending();
     }
 
-    fn send(&mut self, seen: &SeenChange, change: Option<EventFault>) {
+    fn send(&mut self, seen: &SeenChange, fault: Option<EventFault>) {
         self.told = self.told.max(seen.version);
-        let sent = match change {
+        let sent = match fault {
             None
             | Some(
                 EventFault::Late(_) | EventFault::Held | EventFault::Merged(_) | EventFault::Ends,
@@ -151,7 +151,7 @@ impl Watch {
             self.record(seen);
             self.out.push_back(Out::Data(seen.line()));
         }
-        match change {
+        match fault {
             Some(EventFault::Ends) => self.over = true,
             Some(EventFault::Breaks) => {
                 let mut half = seen.line();

@@ -76,7 +76,7 @@ pub(crate) struct EventFaults {
     /// The event is held until these end.
     pub(crate) held: Vec<Hold>,
     /// The fault that is neither a lag nor a hold.
-    pub(crate) change: Option<EventFault>,
+    pub(crate) fault: Option<EventFault>,
 }
 
 impl Book {
@@ -183,7 +183,7 @@ fn takes_request(faults: &RequestFaults, what: &OnRequest) -> bool {
 }
 
 fn takes_event(event_faults: &EventFaults, what: &OnEvent) -> bool {
-    matches!(what.0, EventFault::Late(_) | EventFault::Held) || event_faults.change.is_none()
+    matches!(what.0, EventFault::Late(_) | EventFault::Held) || event_faults.fault.is_none()
 }
 
 impl<W: std::fmt::Display> Planned<W> {
@@ -236,7 +236,7 @@ impl EventFaults {
         match what.0 {
             EventFault::Late(time) => self.lag = self.lag.saturating_add(time),
             EventFault::Held => self.held.push(hold()),
-            change => self.change = Some(change),
+            fault => self.fault = Some(fault),
         }
     }
 }

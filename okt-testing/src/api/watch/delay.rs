@@ -13,7 +13,7 @@ use crate::api::{
 impl Watch {
     /// Determines the faults of an event, and sends it unless they delay it.
     pub(super) fn schedule(&mut self, seen: SeenChange) {
-        if seen.is_judged {
+        if seen.is_decided {
             return self.send(&seen, None);
         }
         let resource = stored_id(&self.lens.kind);
@@ -26,13 +26,13 @@ impl Watch {
             kind: seen.kind,
         });
         let opens = later(Instant::now(), event_faults.lag);
-        let merges = match event_faults.change {
+        let merges = match event_faults.fault {
             Some(EventFault::Merged(within)) if !self.closed => Some(later(opens, within)),
             _ => None,
         };
         let is_open = event_faults.lag.is_zero() && event_faults.held.is_empty();
         if is_open && merges.is_none() {
-            return self.send(&seen, event_faults.change);
+            return self.send(&seen, event_faults.fault);
         }
         self.pending = Some(Pending {
             seen,
@@ -40,7 +40,7 @@ impl Watch {
             held: event_faults.held,
             is_open,
             merges,
-            change: event_faults.change,
+            fault: event_faults.fault,
         });
         self.merge_pending();
     }
@@ -89,7 +89,7 @@ impl Watch {
             }
         }
         if let Some(pending) = self.pending.take() {
-            self.send(&pending.seen, pending.change);
+            self.send(&pending.seen, pending.fault);
         }
     }
 }

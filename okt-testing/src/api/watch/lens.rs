@@ -87,7 +87,7 @@ impl Lens {
             key: key.clone(),
             version: object.version(),
             shown: self.form.show(&self.kind, object, store),
-            is_judged: false,
+            is_decided: false,
         }
     }
 
@@ -125,7 +125,7 @@ impl Lens {
             version,
             shown,
             // No fault may drop the bookmark that ends the initial list, because clients wait for it.
-            is_judged: ends_list,
+            is_decided: ends_list,
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Pending {
     pub(super) is_open: bool,
     /// The time until which it waits for the next event of its object.
     pub(super) merges: Option<Instant>,
-    pub(super) change: Option<EventFault>,
+    pub(super) fault: Option<EventFault>,
 }
 
 impl Pending {

@@ -13,7 +13,7 @@ pub(super) struct SeenChange {
     /// The object in the format that the client accepts.
     pub(super) shown: Bytes,
     /// Whether its faults are already determined.
-    pub(super) is_judged: bool,
+    pub(super) is_decided: bool,
 }
 
 impl SeenChange {
@@ -27,7 +27,7 @@ impl SeenChange {
         };
         Some(Self {
             kind,
-            is_judged: true,
+            is_decided: true,
             ..next
         })
     }
