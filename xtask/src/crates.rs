@@ -65,6 +65,14 @@ pub(crate) fn described(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     .collect()
 }
 
+/// Returns the features of a crate, but for the list of those that it has by default.
+pub(crate) fn features(folder: &Path) -> BTreeSet<String> {
+    let manifest = manifest(folder);
+    let features = manifest.get("features").and_then(Value::as_table);
+    let names = features.into_iter().flat_map(Table::keys);
+    names.filter(|it| *it != "default").cloned().collect()
+}
+
 fn unquoted(cell: &str) -> String {
     cell.trim().trim_matches('`').to_owned()
 }

@@ -1,9 +1,11 @@
 //! Checks of this repository itself. `cargo run -p xtask` prints its figures; `-- okt-core` the floors of one crate.
 //!
 //! `cargo test -p xtask` fails if the crates are not those of ARCHITECTURE.md, if files or folders import each other in
-//! a circle or against the order on the first page of their crate, or if a figure has grown beyond its limit.
+//! a circle or against the order on the first page of their crate, if a page names a file, a test or a feature that does
+//! not exist, or if a figure has grown beyond its limit.
 
 mod crates;
+mod docs;
 mod import_graph;
 mod imports;
 mod measures;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crates::{Package, packages};
+use docs::Docs;
 use import_graph::ImportGraph;
 use measures::{Lines, Measures};
 use order::Order;
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         circles(),
         imports_against_the_order(),
         grown(),
+        Docs::read(repository()).problems(),
     ]
     .concat();
     for problem in &problems {
@@ -258,6 +262,11 @@ mod tests {
     #[test]
     fn no_file_imports_against_the_order_of_its_crate() {
         assert_eq!(imports_against_the_order(), [""; 0]);
+    }
+
+    #[test]
+    fn the_docs_name_only_what_exists() {
+        assert_eq!(Docs::read(repository()).problems(), [""; 0]);
     }
 
     #[test]

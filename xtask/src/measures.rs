@@ -42,23 +42,29 @@ pub(crate) fn lines(folder: &Path) -> Lines {
 
 /// Calls a function with the path in the folder and the text of each Rust file there and in subfolders.
 pub(crate) fn each_file(folder: &Path, found: &mut impl FnMut(&Path, &str)) {
-    fn walk(root: &Path, folder: &Path, found: &mut impl FnMut(&Path, &str)) {
+    each_file_of(folder, "rs", found);
+}
+
+/// Calls a function with the path in the folder and the text of each file with this extension there and in subfolders,
+/// but for what is built.
+pub(crate) fn each_file_of(folder: &Path, kind: &str, found: &mut impl FnMut(&Path, &str)) {
+    fn walk(root: &Path, folder: &Path, kind: &str, found: &mut impl FnMut(&Path, &str)) {
         let Ok(entries) = fs::read_dir(folder) else {
             return;
         };
         for entry in entries {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                if !path.ends_with("target") {
-                    walk(root, &path, found);
+                if !path.ends_with("target") && !path.ends_with(".git") {
+                    walk(root, &path, kind, found);
                 }
-            } else if path.extension().is_some_and(|it| it == "rs") {
+            } else if path.extension().is_some_and(|it| it == kind) {
                 let text = fs::read_to_string(&path).expect("a text");
                 found(path.strip_prefix(root).unwrap_or(&path), &text);
             }
         }
     }
-    walk(folder, folder, found);
+    walk(folder, folder, kind, found);
 }
 
 /// Returns whether a file has tests only, by its path in its crate.
