@@ -89,7 +89,7 @@ fn okt007_names_what_is_in_the_way_and_what_leads_only_there() {
     // C and D lead only to each other; A and B lead nowhere else. Only a trigger leads from D to the leaf E.
     let upstream = ["entry A >B", "B >C", "C >D", "rest D !E >C", "leaf E"];
     for (lines, part) in [
-        (hold, "through `C`"),
+        (hold, "through `C`, which is a holding state"),
         (upstream, "`A`, `B` lead only there"),
     ] {
         let faults = check(&graph(&lines));

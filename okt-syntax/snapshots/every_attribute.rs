@@ -1,4 +1,4 @@
-// What the macros write for ui-tests/cases/pass/every_attribute.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
+// What the macros write; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
 
 const _: () = {
     #[allow(unreachable_patterns)]

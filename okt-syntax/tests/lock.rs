@@ -122,6 +122,7 @@ fn every_valid_graph_equals_its_lock() {
         let path = entry.expect("the cases can be listed").path();
         let text = std::fs::read_to_string(&path).expect("a case can be read");
         let source = Source::parse(&text, &cfg).expect("a case is Rust");
+        assert_eq!(source.mistakes(), [], "{}", path.display());
         let differences = source.graphs(|graph| {
             let lock = write("", &[graph]);
             let again = Source::parse(&lock, &cfg).expect("a lock file is Rust");
@@ -131,7 +132,7 @@ fn every_valid_graph_equals_its_lock() {
         graphs += differences.len();
         assert_eq!(differences.concat(), [], "{}", path.display());
     }
-    assert!(graphs > 10, "only {graphs} graphs");
+    assert!(graphs > 8, "only {graphs} graphs");
 }
 
 #[test]

@@ -142,27 +142,6 @@ fn the_wrong_examples_of_a_page_are_the_compiler_test_of_the_rule() {
 }
 
 #[test]
-fn the_right_examples_of_all_pages_are_a_compiler_test() {
-    let mut case = String::from(
-        "//! The right examples of the pages about the rules, from which this file is written.\n#![allow(missing_docs, unexpected_cfgs)]\n",
-    );
-    for rule in Rule::ALL {
-        for (index, example) in right(page(rule)).iter().enumerate() {
-            let example = in_core(example).replace('\n', "\n    ");
-            let module = format!("{}_{}", code_of(rule), index + 1);
-            case.push_str(&format!(
-                "\nmod {module} {{\n    use okt_macros::lifecycle_graph;\n\n    {}\n}}\n",
-                example.trim_end()
-            ));
-        }
-    }
-    case.push_str("\nfn main() {}\n");
-    let case: Vec<&str> = case.lines().map(str::trim_end).collect();
-    let file = root("../ui-tests/cases/pass/right_examples.rs");
-    expect_file![file].assert_eq(&format!("{}\n", case.join("\n")));
-}
-
-#[test]
 fn the_index_lists_every_page() {
     let mut index = String::from(
         "# The rules of a lifecycle graph\n\nEvery rule has a code, with which its message begins, and a page, which `cargo okt explain` prints too.\nOne build reports all mistakes of a graph, in source order, each on its own token.\nAn edge with wrong options still counts as an edge. Rules about reachability are skipped while a target is unknown.\n`okt_core::check` checks the same rules at run time, with the same messages.\n\n| rule | about |\n|---|---|\n",

@@ -1,30 +1,25 @@
-//! Writes a program with 200 graphs whose names are awkward: keywords, single letters, 63 letters, other scripts.
+//! A program with 200 graphs whose names are awkward (keywords, single letters, 63 letters, other scripts), and a long
+//! one whose states have every word that may be taken.
 //!
 //! The program denies every warning.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 const GRAPHS: usize = 200;
 
-/// Writes the program, the same each time.
-pub(crate) fn write(path: &Path) {
+/// Returns the program, the same each time.
+pub(crate) fn program() -> String {
     let mut dice = Dice(200);
     let mut program = HEAD.to_string();
     for number in 0..GRAPHS {
         program += &graph(&mut dice, number);
     }
-    program += "fn main() {\n";
+    program += &every_word();
+    program += "fn main() {\n    words::check();\n";
     for number in 0..GRAPHS {
         writeln!(program, "    g{number}::check();").expect("a String takes all");
     }
-    program += "}\n";
-    // A file that is written again is compiled again.
-    if fs::read_to_string(path).is_ok_and(|former| former == program) {
-        return;
-    }
-    fs::write(path, program).expect("the target directory can be written");
+    program + "}\n"
 }
 
 /// The names of the user may be unusual, so the lint about them is off on each enum, and nowhere else.
@@ -101,11 +96,14 @@ fn keyword(dice: &mut Dice) -> Name {
 fn capital(dice: &mut Dice) -> Name {
     let word = dice.word(KEYWORDS);
     let raw = if dice.one_in(4) { "r#" } else { "" };
-    let capital = word[..1].to_uppercase();
-    if word == "macro_rules" {
-        return Name::new("MacroRules", word);
-    }
-    Name::new(&format!("{raw}{capital}{}", &word[1..]), word)
+    Name::new(&format!("{raw}{}", camel(word)), word)
+}
+
+/// Spells a name in snake case with capital letters.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|part| part[..1].to_uppercase() + &part[1..])
+        .collect()
 }
 
 fn letter(dice: &mut Dice) -> Name {
@@ -180,6 +178,52 @@ fn digits(dice: &mut Dice) -> Name {
 const TAKEN: &str = "Ok Err Some None Option Result Error Context Answer Step State Handler Lifecycle Dispatch Successor Graph \
     Clone Copy Debug Default Drop Eq Future From Into Iterator PartialEq Send Sized Sync String Vec Box Core Std \
     Conditions AfterStart Work Cx OktCore OktMacros Serde U16 Str Bool Main";
+
+/// More names of the prelude, of associated types and of generated items.
+const OTHERS: &str = "Output Item Target Owned Key Value IntoFuture Spec Extra Resource ToOwned ToString FnMut FnOnce AsRef \
+    AsMut Extend IntoIterator Ord PartialOrd TryFrom TryInto FromIterator Display Hash PassDispatch Delegate \
+    Delegated Id FromId Name FromName Kind StateId Trigger Cause Mark Marks Declared NoRoute Stretch0 \
+    AfterFirst NamesHandler Names Action Failure Okt Pending Map Expect Unwrap";
+
+/// A graph in which each word leads to the next: keywords of every edition, and names that the prelude or the generated
+/// code has.
+fn every_word() -> String {
+    let mut names = vec!["First".to_string()];
+    for word in [KEYWORDS, TAKEN, OTHERS].join(" ").split(' ') {
+        let name = camel(word);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.push("Last".to_string());
+    let mut text = "/// Every word.
+pub mod words {
+    /// A long lifecycle.
+    #[okt_macros::lifecycle_graph(crate(okt_core))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Names {
+        #[entry]
+"
+    .to_string();
+    for pair in names.windows(2) {
+        let [name, next] = pair else { continue };
+        text += &format!("        /// A state.\n        #[child({next})]\n        {name},\n\n");
+    }
+    text + &format!(
+        "        /// A state.
+        #[leaf]
+        Last,
+    }}
+
+    /// Checks it.
+    pub fn check() {{
+        crate::names(<Names as okt_core::Lifecycle>::GRAPH, &{names:?});
+    }}
+}}
+
+"
+    )
+}
 
 fn taken(dice: &mut Dice) -> Name {
     let ident = dice.word(TAKEN);
