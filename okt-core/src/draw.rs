@@ -58,6 +58,17 @@ pub enum EdgeKind {
     Next,
 }
 
+impl Edge {
+    /// Returns the name of the target with the causes (e.g. `Failed (on 3 errors)`).
+    pub fn text(&self, graph: &Graph<'_>) -> String {
+        let name = graph.get(self.to).map_or("?", |to| to.name);
+        match self.causes.as_str() {
+            "" => name.to_string(),
+            causes => format!("{name} ({causes})"),
+        }
+    }
+}
+
 impl Graph<'_> {
     /// Returns the edges of a state as they are drawn: the triggers first, then the children, in declaration order.
     ///

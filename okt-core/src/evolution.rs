@@ -32,6 +32,17 @@ pub enum ChangeKind {
     Added,
 }
 
+impl ChangeKind {
+    /// Returns the sign of a line about such a change.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Removed => '-',
+            Self::Changed => '~',
+            Self::Added => '+',
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

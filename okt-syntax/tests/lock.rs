@@ -132,7 +132,7 @@ fn every_valid_graph_equals_its_lock() {
         graphs += differences.len();
         assert_eq!(differences.concat(), [], "{}", path.display());
     }
-    assert!(graphs > 8, "only {graphs} graphs");
+    assert!(graphs > 5, "only {graphs} graphs");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use okt_view::{Goal, Kind, View, age};
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};
 use crate::error::Error;
-use crate::output::{BOLD, OutputFormat, TextTable, print, print_value, styled};
+use crate::output::{BOLD, OutputFormat, TextTable, print_as, styled};
 use crate::select::One;
 
 /// Show one object on its graph: state, route, deadline, work, trail.
@@ -28,18 +28,9 @@ impl Get {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
-        match self.output {
-            Some(OutputFormat::Json) => print_value(&view.details(), false),
-            Some(OutputFormat::Yaml) => print_value(&view.details(), true),
-            Some(OutputFormat::Name) => {
-                print(&format!("{}\n", view.id()));
-                Ok(())
-            }
-            Some(OutputFormat::Wide) | None => {
-                print(&text(&view, Timestamp::now()));
-                Ok(())
-            }
-        }
+        print_as(self.output, &view.details(), [view.id()], || {
+            text(&view, Timestamp::now())
+        })
     }
 }
 

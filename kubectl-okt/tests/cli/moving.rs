@@ -4,7 +4,7 @@ use expect_test::expect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, brokers, long_ago, status};
+use crate::world::{World, brokers, has, long_ago, status};
 
 /// Returns the status of a database that has come to a state.
 fn at(state: &str) -> Value {
@@ -33,7 +33,7 @@ async fn go_asks_for_a_state_after_it_showed_the_route() {
     let visit = world
         .says(&["go", "db/a", "Servicing", "--request", "nightly"])
         .await;
-    assert!(visit.contains("Running → Servicing"), "{visit}");
+    has(&visit, "Running → Servicing");
     // What the command asked for before, it still asks for.
     let both =
         json!({ "state": "ReadOnly", "visit": { "state": "Servicing", "request": "nightly" } });
@@ -82,7 +82,7 @@ async fn a_dry_run_changes_nothing() {
     let world = World::start().await;
     world.database("a", json!({}), at("Running")).await;
     let said = world.says(&["go", "db/a", "ReadOnly", "--dry-run"]).await;
-    assert!(said.contains("ReadOnly may be asked for"), "{said}");
+    has(&said, "ReadOnly may be asked for");
     assert_eq!(lifecycle(&world, "a").await, json!({}));
 }
 
@@ -116,12 +116,12 @@ async fn pause_and_resume_are_an_annotation() {
     .assert_eq(&world.says(&["pause", "a"]).await);
     assert_eq!(paused().await.as_deref(), Some("true"));
     let said = world.refuses(3, &["wait", "a", "ReadOnly"]).await;
-    assert!(
-        said.contains("`kubectl okt resume -n default databases.demo.okt.dev/a`"),
-        "{said}"
+    has(
+        &said,
+        "`kubectl okt resume -n default databases.demo.okt.dev/a`",
     );
     let said = world.says(&["go", "a", "ReadOnly", "--dry-run"]).await;
-    assert!(said.contains("it is paused"), "{said}");
+    has(&said, "it is paused");
     let said = world.says(&["retry", "a", "--dry-run"]).await;
     assert_eq!(said, "Database default/a may be asked to try again\n");
     expect![[r"
@@ -213,9 +213,9 @@ async fn wait_ends_where_the_object_arrives_and_where_it_cannot_get_on() {
     let said = world
         .refuses(3, &["go", "visited", "Servicing", "--request", "a"])
         .await;
-    assert!(
-        said.contains("has served this request already, and the outcome is Reached"),
-        "{said}"
+    has(
+        &said,
+        "has served this request already, and the outcome is Reached",
     );
     world
         .refuses(2, &["go", "visited", "Servicing", "--request", ""])
@@ -279,9 +279,9 @@ async fn diff_names_the_objects_that_a_release_would_lose() {
     for text in ["hello", "[a, b]", "1"] {
         let none = world.file("none.yaml", text);
         let said = world.refuses(1, &["diff", &none]).await;
-        assert!(said.contains("there are none in it"), "{said}");
+        has(&said, "there are none in it");
     }
     let bad = world.file("bad.yaml", "a: [");
     let said = world.refuses(1, &["diff", &bad]).await;
-    assert!(said.contains("bad.yaml: "), "{said}");
+    has(&said, "bad.yaml: ");
 }

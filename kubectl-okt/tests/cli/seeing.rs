@@ -10,7 +10,7 @@ use okt_testing::Fault;
 use serde_json::{Value, json};
 
 use crate::page::databases;
-use crate::world::{World, brokers, long_ago, run, status};
+use crate::world::{World, brokers, has, long_ago, run, status};
 
 async fn world() -> World {
     let world = World::start().await;
@@ -247,9 +247,9 @@ async fn what_cannot_be_meant_is_an_error_and_quotes_no_token() {
     let world = World::start().await;
     databases(&world).await;
     let said = world.refuses(2, &["list", "--state", "Runing"]).await;
-    assert!(
-        said.contains("no graph has the state `Runing`; there are End, Failed, "),
-        "{said}"
+    has(
+        &said,
+        "no graph has the state `Runing`; there are End, Failed, ",
     );
     let said = world.says(&["list", "-l", "a=b"]).await;
     assert_eq!(said, "no object is as the options say\n");
@@ -273,27 +273,17 @@ async fn a_name_alone_is_no_object_while_one_of_its_kind_cannot_be_read() {
     crds.create(&PostParams::default(), &crd)
         .await
         .expect("a kind");
-    assert!(
-        world
-            .says(&["get", "orders"])
-            .await
-            .contains("default/orders")
-    );
+    has(&world.says(&["get", "orders"]).await, "default/orders");
     // By discovery: the kind is not in the preferred version of its group.
     world.says(&["conditions", "brokers"]).await;
     let fault = Fault::answer(500, "InternalError", "etcd is away").resource("brokers");
     let fault = world.server.inject(fault);
     let said = world.refuses(1, &["pause", "orders"]).await;
-    assert!(
-        said.contains("cannot get brokers.demo.okt.dev/orders: etcd is away"),
-        "{said}"
+    has(
+        &said,
+        "cannot get brokers.demo.okt.dev/orders: etcd is away",
     );
-    assert!(
-        world
-            .says(&["get", "db/orders"])
-            .await
-            .contains("default/orders")
-    );
+    has(&world.says(&["get", "db/orders"]).await, "default/orders");
     fault.end();
     world.refuses(2, &["get", "a", "b/c"]).await;
     world.refuses(2, &["list", "-w", "-o", "json"]).await;
@@ -368,7 +358,7 @@ async fn conditions_of_any_operator_are_checked_live_in_a_file_and_in_a_stream()
     .assert_eq(&world.refuses(3, &["conditions", "-f", &stream]).await);
     let empty = world.file("empty.yaml", "---\n---\n");
     let said = world.refuses(1, &["conditions", "-f", &empty]).await;
-    assert!(said.contains("there are none in it"), "{said}");
+    has(&said, "there are none in it");
     let said = world.refuses(1, &["conditions", "lamps"]).await;
-    assert!(said.contains("no kind `lamps`"), "{said}");
+    has(&said, "no kind `lamps`");
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::page::databases;
-use crate::world::World;
+use crate::world::{World, has};
 
 /// A terminal in which the program runs; dropping it ends both.
 struct Terminal {
@@ -84,8 +84,8 @@ async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
     let terminal = Terminal::open(&world).await;
     let screen = terminal.until("6 objects").await;
     println!("{screen}");
-    assert!(screen.contains("Running  3  ●●●"), "{screen}");
-    assert!(screen.contains("Failed  1  ✕"), "{screen}");
+    has(&screen, "Running  3  ●●●");
+    has(&screen, "Failed  1  ✕");
     let first = screen
         .lines()
         .find(|line| line.contains("✕ ") && line.contains("OnHold"));

@@ -218,6 +218,12 @@ pub(crate) fn status(lifecycle: Value, ready: (&str, &str, &str), stalled: bool)
     json!({ "observedGeneration": 1, "lifecycle": lifecycle, "conditions": conditions })
 }
 
+/// Asserts that a text has a part.
+#[track_caller]
+pub(crate) fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in {text}");
+}
+
 /// Returns a time nine days ago, which is printed as `9d` for a day.
 pub(crate) fn long_ago() -> String {
     let ago = jiff::SignedDuration::from_hours(9 * 24 + 1);

@@ -1,6 +1,8 @@
 //! Tests the expansion, as text, of the files that the compiler tests compile.
 
 mod fuzz;
+#[path = "../../tests/common/pages.rs"]
+mod pages;
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +15,51 @@ use crate::{expand_with, graph_of, shim, spec};
 
 #[test]
 fn every_attribute() {
-    expect_file!["../../snapshots/every_attribute.rs"].assert_eq(&expansion(&items(
-        &folder().join("pass/every_attribute.rs"),
-    )));
+    let declared = parse_quote! {
+        /// The life of a cache.
+        #[lifecycle_graph(crate(okt_core))]
+        #[deadline(Broken, after = "4h", over(Serving))]
+        pub enum Cache {
+            /// Entries are read from disk; see [`Cache::Serving`].
+            ///
+            /// This can take an hour.
+            #[entry]
+            #[condition("cache.okt.dev/Filled", status = "Unknown", message = "still reading")]
+            #[trigger(Broken, after = "1h30m", on_error(attempts = 5))]
+            #[trigger(Gone, on_delete)]
+            #[child(Serving)]
+            Filling,
+
+            #[rest]
+            #[was("Ready")]
+            #[condition(Serving, reason = "Warm")]
+            #[trigger(Filling, on_change)]
+            #[no_route(Gone, reason = "only deletion drains")]
+            #[child(Draining)]
+            Serving,
+
+            #[no_transit]
+            #[child(Gone)]
+            Draining,
+
+            #[rest(hold, idle)]
+            #[serde(rename = "Failed")]
+            #[no_route(Serving, Gone, reason = "it is broken")]
+            #[child(Draining)]
+            Broken,
+
+            #[leaf]
+            Gone,
+        }
+    };
+    expect_file!["../../snapshots/every_attribute.rs"].assert_eq(&expansion(&[declared]));
 }
 
 #[test]
 fn lifecycle_spec() {
-    expect_file!["../../snapshots/lifecycle_spec.rs"]
-        .assert_eq(&expansion(&items(&folder().join("pass/lifecycle_spec.rs"))));
+    expect_file!["../../snapshots/lifecycle_spec.rs"].assert_eq(&expansion(&items(&read(
+        &folder_of_cases().join("pass/lifecycle_spec.rs"),
+    ))));
 }
 
 #[test]
@@ -53,7 +91,7 @@ fn two_expansions_are_equal() {
             let items = items(&case);
             items.iter().map(|item| written(item).to_string()).collect()
         };
-        assert_eq!(expand(), expand(), "{}", case.display());
+        assert_eq!(expand(), expand(), "{case}");
     }
 }
 
@@ -63,7 +101,7 @@ fn every_expansion_is_valid_rust() {
         for item in items(&case) {
             let written = written(&item);
             let parsed: syn::Result<syn::File> = syn::parse2(written);
-            assert!(parsed.is_ok(), "{}: {:?}", case.display(), parsed.err());
+            assert!(parsed.is_ok(), "{case}: {:?}", parsed.err());
         }
     }
 }
@@ -116,32 +154,38 @@ fn expansion(items: &[Item]) -> String {
 }
 
 /// Returns every case of the compiler tests.
-fn cases() -> Vec<PathBuf> {
-    let mut folders = vec![folder()];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir().expect("the cases are there") {
-            let path = entry.expect("the cases can be listed").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
+fn cases() -> Vec<String> {
+    let pages = pages::pages().into_iter();
+    let mut cases: Vec<String> = pages.map(|(_, page)| pages::wrong_program(&page)).collect();
+    for folder in [
+        "pass",
+        "fail/attributes",
+        "fail/handlers",
+        "fail/spec",
+        "fail/together",
+    ] {
+        let entries = folder_of_cases().join(folder).read_dir();
+        let mut files: Vec<PathBuf> = (entries.expect("the cases are there"))
+            .map(|entry| entry.expect("the cases can be listed").path())
+            .filter(|path| path.extension().is_some_and(|it| it == "rs"))
+            .collect();
+        files.sort();
+        cases.extend(files.iter().map(|file| read(file)));
     }
-    files.sort();
-    assert!(files.len() > 20, "only {} cases", files.len());
-    files
+    cases
 }
 
-fn folder() -> PathBuf {
+fn read(case: &Path) -> String {
+    std::fs::read_to_string(case).expect("a case can be read")
+}
+
+fn folder_of_cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases")
 }
 
-/// Returns the items of a file that use these macros, including those in modules.
-fn items(path: &Path) -> Vec<Item> {
-    let text = std::fs::read_to_string(path).expect("a case can be read");
-    let file = syn::parse_file(&text).expect("a case is Rust");
+/// Returns the items of a program that use these macros, including those in modules.
+fn items(text: &str) -> Vec<Item> {
+    let file = syn::parse_file(text).expect("a case is Rust");
     let mut found = Vec::new();
     let mut items = file.items;
     items.reverse();
