@@ -114,7 +114,7 @@ enum WorkState {
     /// Ended in this reconciliation, without naming a state.
     Stayed,
     /// Ended in this reconciliation: go on towards the desired state.
-    SaidNext,
+    Next,
     /// Ended in this reconciliation, naming a state.
     Named(StateId),
     /// Failed permanently in this reconciliation.
@@ -147,7 +147,7 @@ impl Situation<'_, '_> {
         match work {
             WorkState::InFlight | WorkState::Continues { .. } => self.in_flight(work),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Named(_)
             | WorkState::Fails
             | WorkState::Over
@@ -178,7 +178,7 @@ impl Situation<'_, '_> {
             && record.action.is_some_and(|action| !action.leaving);
         match self.facts.task {
             Task::Ended(ActionResult::Stay) => WorkState::Stayed,
-            Task::Ended(ActionResult::Next) => WorkState::SaidNext,
+            Task::Ended(ActionResult::Next) => WorkState::Next,
             Task::Ended(ActionResult::To(to)) => WorkState::Named(to),
             Task::Ended(ActionResult::Failed { permanent: true }) => WorkState::Fails,
             Task::Ended(ActionResult::Failed { .. } | ActionResult::Wait(_))
@@ -187,7 +187,7 @@ impl Situation<'_, '_> {
             | Task::Due
                 if hurries =>
             {
-                WorkState::SaidNext
+                WorkState::Next
             }
             Task::Ended(ActionResult::Wait(_)) => WorkState::Continues { failed: false },
             Task::Ended(ActionResult::Failed { .. }) => WorkState::Continues { failed: true },
@@ -284,13 +284,13 @@ impl Situation<'_, '_> {
             WorkState::InFlight | WorkState::Continues { failed: false } => {
                 self.facts.attempt.saturating_sub(1)
             }
-            WorkState::SaidNext
+            WorkState::Next
                 if matches!(self.facts.task, Task::Ended(ActionResult::Failed { .. })) =>
             {
                 // For work that began before the deletion, a failure counts as Next, but first as a failure.
                 self.facts.attempt
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Named(_) | WorkState::Over => 0,
+            WorkState::Stayed | WorkState::Next | WorkState::Named(_) | WorkState::Over => 0,
         }
     }
 
@@ -328,27 +328,20 @@ impl Situation<'_, '_> {
 
     /// Rule 4: a passing state is left when its work is over.
     fn passing(&self, work: WorkState) -> Verdict {
-        let named = match work {
-            WorkState::Named(to) => Some(to),
-            WorkState::Fails | WorkState::Failed if !self.facts.deleting => {
-                return if work == WorkState::Fails {
-                    Verdict::End(Ending::Failed)
-                } else {
-                    self.amended().unwrap_or(Verdict::Stay(StayReason::Failed))
-                };
+        match work {
+            WorkState::Named(to) => {
+                let refused = Verdict::End(Ending::Refused(to));
+                return self.along(to, Why::Handler).unwrap_or(refused);
             }
+            WorkState::Fails if !self.facts.deleting => return Verdict::End(Ending::Failed),
+            WorkState::Failed if !self.facts.deleting => return self.stays_failed(),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Over
             | WorkState::Fails
             | WorkState::Failed
             | WorkState::InFlight
-            | WorkState::Continues { .. } => None,
-        };
-        if let Some(to) = named {
-            return self
-                .along(to, Why::Handler)
-                .unwrap_or(Verdict::End(Ending::Refused(to)));
+            | WorkState::Continues { .. } => {}
         }
         let last = self.state.next().unwrap_or(StateId::UNKNOWN);
         let (hop, why) = self.onwards().unwrap_or((StateId::UNKNOWN, Why::Next));
@@ -358,7 +351,7 @@ impl Situation<'_, '_> {
         match work {
             WorkState::Failed | WorkState::Over => Verdict::Stay(StayReason::Failed),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Fails
             | WorkState::Named(_)
             | WorkState::InFlight
@@ -379,7 +372,7 @@ impl Situation<'_, '_> {
             Some((*child, why))
         });
         let next = || {
-            let next = self.state.next().filter(|_| work == WorkState::SaidNext)?;
+            let next = self.state.next().filter(|_| work == WorkState::Next)?;
             Some((next, Why::Next))
         };
         if let Some((to, why)) = named.or_else(next) {
@@ -387,9 +380,9 @@ impl Situation<'_, '_> {
         }
         match work {
             WorkState::Named(to) => Verdict::End(Ending::Refused(to)),
-            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
+            WorkState::Stayed | WorkState::Next => Verdict::End(Ending::Well),
             WorkState::Fails => Verdict::End(Ending::Failed),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
+            WorkState::Failed => self.stays_failed(),
             WorkState::Over | WorkState::InFlight | WorkState::Continues { .. } => self.rerun(),
         }
     }
@@ -409,15 +402,15 @@ impl Situation<'_, '_> {
         }
     }
 
-    /// Returns the decision to run permanently failed work again, if the spec that it acted upon has changed.
-    fn amended(&self) -> Option<Verdict> {
+    /// Permanently failed work runs again if the spec that it acted upon has changed.
+    fn stays_failed(&self) -> Verdict {
         let generation = self.record.action.map(|action| action.generation);
         if self.facts.revision != self.record.revision {
-            Some(Verdict::Run(Run::Changed))
+            Verdict::Run(Run::Changed)
         } else if generation != Some(self.facts.generation) {
-            Some(Verdict::Run(Run::Amended))
+            Verdict::Run(Run::Amended)
         } else {
-            None
+            Verdict::Stay(StayReason::Failed)
         }
     }
 
@@ -428,12 +421,12 @@ impl Situation<'_, '_> {
             WorkState::Fails => return Verdict::End(Ending::Failed),
             WorkState::Named(to) => return Verdict::End(Ending::Refused(to)),
             WorkState::Failed if self.facts.deleting => {
-                return self.amended().unwrap_or(Verdict::Stay(StayReason::Failed));
+                return self.stays_failed();
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Over if self.facts.deleting => {
+            WorkState::Stayed | WorkState::Next | WorkState::Over if self.facts.deleting => {
                 return Verdict::Release;
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Over | WorkState::Failed => {}
+            WorkState::Stayed | WorkState::Next | WorkState::Over | WorkState::Failed => {}
         }
         if let Some(why) = self.reentry()
             && let Some(entry) = self.graph.entry()
@@ -441,8 +434,8 @@ impl Situation<'_, '_> {
             return go(entry, By::Reentry, why);
         }
         match work {
-            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
+            WorkState::Stayed | WorkState::Next => Verdict::End(Ending::Well),
+            WorkState::Failed => self.stays_failed(),
             WorkState::Over
             | WorkState::Fails
             | WorkState::Named(_)

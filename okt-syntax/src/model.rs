@@ -387,8 +387,7 @@ fn refuse_misplaced(report: &mut ErrorReport, attrs: &[Attribute], words: &[&str
         let word = items::spell(attr.path());
         if words.contains(&word.as_str()) {
             let spot = report.spot_of(attr.path());
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 spot,
                 format!("`#[{word}]` is not understood here"),
                 format!("it belongs {place}"),

@@ -1,7 +1,7 @@
 //! The attributes of one variant as typed values, each with its token.
 
+mod description;
 mod edge;
-mod saying;
 
 use core::time::Duration;
 
@@ -234,8 +234,7 @@ fn meant(report: &mut ErrorReport, attr: &Attribute, word: &str) -> String {
         return word.to_owned();
     };
     let spot = spot(report, attr);
-    report.error(
-        Rule::Option,
+    report.bad_option(
         spot,
         format!("there is no attribute `{word}`"),
         format!("did you mean `#[{near}]`?"),
