@@ -48,8 +48,8 @@ fn check(folder: &Path, args: &[&str]) {
         .args(args)
         .current_dir(folder);
     let output = command.stdout(Stdio::null()).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "50 graphs in 51 files: no mistakes\n");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(printed, "50 graphs in 51 files: no mistakes\n");
 }
 
 fn fifty_graphs(criterion: &mut Criterion) {

@@ -97,7 +97,8 @@ struct WrittenFile(PathBuf);
 
 impl WrittenFile {
     fn at(path: &Path, served: &Served) -> Result<Self, String> {
-        (served.write_kubeconfig(path)).map_err(|error| error.to_string())?;
+        let written = served.write_kubeconfig(path);
+        written.map_err(|error| error.to_string())?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Self(path))
     }
@@ -203,7 +204,8 @@ async fn apply_all(client: &Client, mut objects: Vec<FileObject>) -> Result<Vec<
     });
     let mut made: Vec<(String, usize)> = Vec::new();
     for object in objects {
-        let kind = (apply(client, &object.value).await)
+        let kind = apply(client, &object.value)
+            .await
             .map_err(|why| format!("{}: {why}", object.place))?;
         match made.iter_mut().find(|(made, _)| *made == kind) {
             Some((_, count)) => *count += 1,

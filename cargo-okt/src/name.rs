@@ -81,7 +81,7 @@ impl Name {
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(name) = name else {
             return Err(format!(
-                "{} does not end in a name; say the directory to be made, e.g. `order-operator`",
+                "{} does not end in a name; name the directory to be made, e.g. `order-operator`",
                 path.display()
             ));
         };

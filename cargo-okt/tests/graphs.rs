@@ -45,7 +45,7 @@ fn okt(folder: &Path, args: &[&str]) -> Output {
     command.env_remove("CARGO").output().expect("it runs")
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -76,13 +76,13 @@ fn every_graph_of_every_module_is_checked() {
     ]);
     let output = package.okt(&["check"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(said(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
+    assert_eq!(errors(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
     let text = printed(&output);
     assert!(text.contains("error: OKT005: dead end"), "{text}");
     assert!(text.contains("--> src/one/deep.rs:10:5"), "{text}");
     // The same package, by the name of its root.
     let output = package.okt(&["check", "src/main.rs"]);
-    assert_eq!(said(&output), "error: 2 graphs in 5 files: 2 mistakes\n");
+    assert_eq!(errors(&output), "error: 2 graphs in 5 files: 2 mistakes\n");
     // A module alone.
     let output = package.okt(&["check", "src/one.rs", "--format", "json"]);
     let mistakes: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -106,8 +106,8 @@ fn every_graph_of_every_module_is_checked() {
 fn a_crate_without_mistakes_passes() {
     let package = Package::of(&[("life.rs", &format!("\u{feff}#!/usr/bin/env run\n{GRAPH}"))]);
     let output = package.okt(&["check", "life.rs"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "1 graph in 1 file: no mistakes\n");
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(errors(&output), "1 graph in 1 file: no mistakes\n");
     assert_eq!(printed(&output), "");
 }
 
@@ -135,18 +135,18 @@ enum Life {
         ("src/lib.rs", text),
         ("src/backup.rs", GRAPH),
     ]);
-    let said_with = |args: &[&str]| said(&package.okt(&[&["check"], args].concat()));
-    assert_eq!(said_with(&[]), "error: 1 graph in 1 file: 1 mistake\n");
+    let errors_with = |args: &[&str]| errors(&package.okt(&[&["check"], args].concat()));
+    assert_eq!(errors_with(&[]), "error: 1 graph in 1 file: 1 mistake\n");
     assert_eq!(
-        said_with(&["--no-default-features"]),
+        errors_with(&["--no-default-features"]),
         "1 graph in 1 file: no mistakes\n"
     );
     assert_eq!(
-        said_with(&["--all-features"]),
+        errors_with(&["--all-features"]),
         "error: 2 graphs in 2 files: 1 mistake\n"
     );
     assert_eq!(
-        said_with(&[
+        errors_with(&[
             "src/lib.rs",
             "--no-default-features",
             "--features",
@@ -185,7 +185,11 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
     );
     assert!(text.contains(" --> nothing.rs:1:1"), "{text}");
     let output = package.okt(&["check"]);
-    assert!(said(&output).contains("Cargo.toml"), "{}", said(&output));
+    assert!(
+        errors(&output).contains("Cargo.toml"),
+        "{}",
+        errors(&output)
+    );
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn source_that_is_nested_deeply_is_checked_or_refused_and_never_ends_the_program
     }) {
         let package = Package::of(&[("lives.rs", &format!("{what}\n{GRAPH}"))]);
         let output = package.okt(&["check", "lives.rs"]);
-        let text = format!("{}{}", printed(&output), said(&output));
+        let text = format!("{}{}", printed(&output), errors(&output));
         let begin: String = what.chars().take(40).collect();
         assert!(output.status.code().is_some(), "{begin} {number}: {text}");
         if number == 20 {
@@ -258,12 +262,12 @@ fn a_graph_is_drawn_in_every_language() {
     }
     let output = draw(&["--format", "svg"]);
     assert_eq!(
-        said(&output),
+        errors(&output),
         "error: a picture has one graph; choose with `--name`: Life, Other\n"
     );
     let output = draw(&["--name", "Nope"]);
     assert_eq!(
-        said(&output),
+        errors(&output),
         "error: there is no such graph; there are Life, Other\n"
     );
 }
@@ -285,7 +289,7 @@ fn two_versions_are_compared() {
     ]);
     let diff = |old, new| package.okt(&["diff", old, new]);
     let output = diff("old.rs", "new.rs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", errors(&output));
     let expected = "+ Life: state `Middle`\n+ Life: child `Start → Middle`\n";
     assert_eq!(printed(&output), expected);
     let output = diff("new.rs", "old.rs");
@@ -295,16 +299,16 @@ fn two_versions_are_compared() {
         "- Life: state `Middle`\n    an object that is stored in it has no place in the graph\n";
     assert!(text.starts_with(lost), "{text}");
     assert_eq!(
-        said(&output),
+        errors(&output),
         "error: stored objects lose something by 2 of 3 changes\n"
     );
-    assert_eq!(said(&diff("old.rs", "life.rs")), "no differences\n");
+    assert_eq!(errors(&diff("old.rs", "life.rs")), "no differences\n");
     assert_eq!(
-        said(&diff("old.rs", "wrong.rs")),
+        errors(&diff("old.rs", "wrong.rs")),
         "error: wrong.rs has mistakes; see `cargo okt check`\n"
     );
     assert_eq!(
-        said(&diff("none.rs", "old.rs")),
+        errors(&diff("none.rs", "old.rs")),
         "error: there is no graph in none.rs\n"
     );
 }
@@ -318,7 +322,7 @@ fn a_rule_is_explained_by_its_code() {
     }
     let output = okt(here, &["explain", "OKT099"]);
     assert_eq!(
-        said(&output),
+        errors(&output),
         "error: there is no rule OKT099; the rules are OKT001 to OKT020\n"
     );
 }

@@ -16,7 +16,7 @@ fn okt(place: &Path, arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -35,7 +35,7 @@ fn a_project_has_the_given_names_wherever_the_template_has_its_own() {
     // Names that contain the names that they replace; `.ci/packages` builds this project.
     let options = ["--kind", "HTTPServer", "--group", "web.widget.io"];
     let output = okt(place.path(), &[&["my-widget"][..], &options].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", errors(&output));
     let read =
         |file: &str| fs::read_to_string(place.path().join("my-widget").join(file)).expect(file);
     let manifest = read("Cargo.toml");
@@ -53,7 +53,7 @@ fn the_code_of_a_project_is_formatted_for_any_name() {
     for kind in ["A", "HTTPServer", "QuiteALongNameForAKindOfObjects"] {
         let name = kind.to_lowercase();
         let output = okt(place.path(), &[&name, "--kind", kind]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", errors(&output));
         let formatted = Command::new("rustfmt")
             .args(["--edition", "2024", "--check"])
             .arg(place.path().join(name).join("src/main.rs"))
@@ -69,7 +69,7 @@ fn okt_comes_from_the_given_source() {
     let place = place();
     let from = |name: &str, okt_at: &str| {
         let output = okt(place.path(), &[name, "--okt", okt_at]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", errors(&output));
         fs::read_to_string(place.path().join(name).join("Cargo.toml")).expect("a manifest")
     };
     let git = from("from-git", "https://example.org/o\"k t.git");
@@ -146,10 +146,10 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
     ] {
         let output = okt(place.path(), arguments);
         assert!(!output.status.success(), "{arguments:?}");
-        let said = said(&output);
+        let error = errors(&output);
         assert!(
-            said.starts_with("error: ") && said.contains(why),
-            "{arguments:?}: {said}"
+            error.starts_with("error: ") && error.contains(why),
+            "{arguments:?}: {error}"
         );
         let left: Vec<_> = fs::read_dir(place.path()).expect("a directory").collect();
         assert!(left.is_empty(), "{arguments:?}: {left:?}");
@@ -168,7 +168,7 @@ fn existing_files_are_never_overwritten() {
         let before = fs::metadata(&file).expect("it is there");
         let output = okt(place.path(), &["orders"]);
         assert_eq!(
-            said(&output),
+            errors(&output),
             "error: orders is there already; nothing was changed\n"
         );
         let after = fs::metadata(&file).expect("it is still there");

@@ -128,7 +128,7 @@ fn columns(text: &str) -> usize {
         .sum()
 }
 
-/// The colours; each goes with a word or a sign that says the same.
+/// The colours; each goes with a word or a sign with the same meaning.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const BUSY: Style = AnsiColor::Yellow.on_default();

@@ -200,8 +200,10 @@ impl Many {
         let Some(state) = &self.state else {
             return Ok(());
         };
-        let is_of =
-            |kind: &&Kind| (kind.graph.as_ref()).map_or(true, |graph| graph.named(state).is_some());
+        let is_of = |kind: &&Kind| {
+            let graph = kind.graph.as_ref();
+            graph.map_or(true, |graph| graph.named(state).is_some())
+        };
         if kinds.is_empty() || kinds.iter().any(is_of) {
             return Ok(());
         }
@@ -351,7 +353,7 @@ pub(crate) fn known_graph(kind: &Kind) -> Result<&'static Graph<'static>, Error>
     kind.graph.as_ref().copied().map_err(unknown)
 }
 
-/// What a command says where there is no kind of an OKT operator.
+/// The error of a command where there is no kind of an OKT operator.
 pub(crate) const NO_KINDS: &str =
     "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph";
 

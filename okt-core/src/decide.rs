@@ -323,7 +323,8 @@ impl Situation<'_, '_> {
     }
 
     fn counts_attempts(&self) -> bool {
-        (self.state.triggers.iter()).any(|trigger| matches!(trigger.cause, Cause::OnError { .. }))
+        let mut triggers = self.state.triggers.iter();
+        triggers.any(|trigger| matches!(trigger.cause, Cause::OnError { .. }))
     }
 
     /// Rule 4: a passing state is left when its work is over.
@@ -389,8 +390,8 @@ impl Situation<'_, '_> {
 
     /// A resting state without `on_change` runs its work again for a new revision.
     fn rerun(&self) -> Verdict {
-        let by_trigger =
-            || (self.state.triggers.iter()).any(|trigger| trigger.cause == Cause::OnChange);
+        let mut triggers = self.state.triggers.iter();
+        let mut by_trigger = || triggers.any(|trigger| trigger.cause == Cause::OnChange);
         if self.facts.revision != self.record.revision
             && !self.state.is(Mark::Idle)
             && !self.facts.deleting
@@ -513,7 +514,8 @@ fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) ->
         return None;
     }
     let wait = facts.backoff.wait(beyond, facts.seed);
-    (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
+    let left = wait.checked_sub(facts.in_state);
+    left.filter(|left| !left.is_zero())
 }
 
 /// Returns the number of transitions after which the loop guard acts: twice the number of states.

@@ -189,13 +189,17 @@ impl<'g> Changes<'g> {
         let is_trigger = |edge: &Edge| edge.kind == EdgeKind::Trigger;
         for (from, to) in self.kept() {
             let name = new.name_of(to);
-            let before: Vec<(Edge, &str)> = (old.edges(from).into_iter())
+            let before: Vec<(Edge, &str)> = old
+                .edges(from)
+                .into_iter()
                 .map(|edge| {
                     let target = self.present(edge.to);
                     (edge, target)
                 })
                 .collect();
-            let after: Vec<(Edge, &str)> = (new.edges(to).into_iter())
+            let after: Vec<(Edge, &str)> = new
+                .edges(to)
+                .into_iter()
                 .map(|edge| {
                     let target = new.name_of(edge.to);
                     (edge, target)

@@ -33,8 +33,9 @@ fn but(lines: &[&'static str], change: impl Fn(&mut [State<'static>])) -> Graph<
 /// Returns the faults of a graph, each as its rule and its place.
 fn faults(graph: &Graph<'_>) -> String {
     let all = check(graph);
-    let told = (all.iter()).map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
-    told.collect::<Vec<_>>().join("; ")
+    let places = all.iter();
+    let places = places.map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
+    places.collect::<Vec<_>>().join("; ")
 }
 
 /// Checks that the graph breaks this rule and no other.
@@ -218,10 +219,10 @@ proptest! {
             prop_assert!(!fault.message.ends_with('.'), "{fault}");
             prop_assert!(fault.place.state().is_none_or(|id| graph.get(id).is_some()));
         }
-        let mut told: Vec<_> = faults.iter().map(|fault| (fault.place, fault.rule, &fault.message)).collect();
-        told.sort();
-        told.dedup();
-        prop_assert!(told.len() == faults.len(), "{faults:#?}");
+        let mut found: Vec<_> = faults.iter().map(|fault| (fault.place, fault.rule, &fault.message)).collect();
+        found.sort();
+        found.dedup();
+        prop_assert!(found.len() == faults.len(), "{faults:#?}");
         let states: Vec<_> = faults.iter().map(|fault| fault.place.state()).collect();
         prop_assert!(states.is_sorted());
     }

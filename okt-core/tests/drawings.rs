@@ -193,7 +193,9 @@ mod pictures {
 
     /// Returns the first and the last point of a line.
     fn ends(line: &Line) -> [(f64, f64); 2] {
-        let numbers: Vec<f64> = (line.path.split(['M', 'C', ' ']))
+        let numbers: Vec<f64> = line
+            .path
+            .split(['M', 'C', ' '])
             .filter(|word| !word.is_empty())
             .map(|word| word.parse().expect("a number"))
             .collect();
@@ -261,12 +263,12 @@ mod pictures {
         let graph = okt_core::stored::StoredGraph::read(&text).expect("a graph");
         let places = graph.leak().places();
         assert_eq!((places.states.len(), places.lines.len()), (60, 1000));
-        let said = &places.labels.last().expect("a label").2;
-        assert_eq!(said, "2540 more edges are not drawn");
+        let text = &places.labels.last().expect("a label").2;
+        assert_eq!(text, "2540 more edges are not drawn");
     }
 
     #[test]
-    fn states_that_lead_to_each_other_have_two_lines_that_can_be_told_apart() {
+    fn states_that_lead_to_each_other_have_two_distinct_lines() {
         let places = database().places();
         let (running, servicing) = (StateId(1), StateId(2));
         let there = between(&places, running, servicing);

@@ -28,7 +28,7 @@ pub struct Difference {
     pub graph: String,
     /// The change.
     pub change: Change,
-    /// Why the change is accepted; none if the file does not say so.
+    /// Why the change is accepted; none if the file has no reason.
     pub accepted: Option<String>,
 }
 

@@ -61,5 +61,5 @@ fn every_mistake_is_reported_in_the_words_of_the_compiler() {
         assert_eq!(mistakes.len(), count, "{name}: {mistakes:#?}");
     }
     let others = others.join("\n\n");
-    assert!(others.is_empty(), "rustc does not say\n{others}");
+    assert!(others.is_empty(), "rustc does not report\n{others}");
 }

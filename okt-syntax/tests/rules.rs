@@ -70,11 +70,11 @@ fn a_page_shows_the_messages_of_its_wrong_examples() {
                         mistakes.iter().all(|it| it.rule == Some(rule)),
                         "{rule}: {mistakes:#?}"
                     );
-                    let said = mistakes
+                    let texts = mistakes
                         .iter()
                         .map(|it| it.render(example, "src/main.rs", false));
-                    let said = said.collect::<Vec<_>>().join("\n\n");
-                    written.push_str(&format!("```text\n{said}\n```"));
+                    let text = texts.collect::<Vec<_>>().join("\n\n");
+                    written.push_str(&format!("```text\n{text}\n```"));
                 }
                 Part::Code(language, code) => {
                     example = code;

@@ -49,7 +49,7 @@ pub(crate) fn packages(repository: &Path) -> Vec<Package> {
     packages.collect()
 }
 
-/// Returns what ARCHITECTURE.md says of the published crates: what each of them uses.
+/// Returns what ARCHITECTURE.md has of the published crates: what each of them uses.
 pub(crate) fn described(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let lines = page.lines();
     let rows = lines

@@ -26,7 +26,9 @@ impl Imports {
         let file = syn::parse_file(text).expect("it compiles");
         let mut found = Self {
             module: module.clone(),
-            children: (file.items.iter())
+            children: file
+                .items
+                .iter()
                 .filter_map(|item| match item {
                     Item::Mod(child) if child.content.is_none() => Some(child.ident.to_string()),
                     _ => None,

@@ -124,7 +124,7 @@ impl List {
         cells
     }
 
-    /// The cells of an object that is gone: the last one says so.
+    /// The cells of an object that is gone: the last one reports that.
     fn cells_of_deleted(&self, view: &View<'_>) -> Vec<String> {
         let mut cells = self.cells(view);
         cells.pop();

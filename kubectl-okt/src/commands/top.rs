@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The shortest time between two drawings, so that many changes are drawn at once.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long an answer of the cluster may take, and how long news stays on the screen: watches that fail say so again
+/// How long an answer of the cluster may take, and how long news stays on the screen: watches that fail report it again
 /// within half of it.
 const PATIENCE: Duration = Duration::from_mins(1);
 

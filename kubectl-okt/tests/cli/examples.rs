@@ -40,7 +40,7 @@ struct Terminal<'a> {
 }
 
 impl Terminal<'_> {
-    async fn says(&self, arguments: &[&str]) -> String {
+    async fn prints(&self, arguments: &[&str]) -> String {
         let output = run(self.kubeconfig, arguments).await;
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {errors}");
@@ -75,14 +75,14 @@ impl Terminal<'_> {
         );
     }
 
-    /// Looks at the object with `get` and `why`, which say these texts, and finds it on the map.
+    /// Looks at the object with `get` and `why`, which print these texts, and finds it on the map.
     async fn looks(&self, of_get: &str, of_why: &str) {
         let (kind, name) = self.object;
         let path = format!("{}/{name}", kind.to_lowercase());
-        let got = self.says(&["get", &path]).await;
+        let got = self.prints(&["get", &path]).await;
         println!("{got}");
         assert!(got.contains(of_get), "{got}");
-        let why = self.says(&["why", &path]).await;
+        let why = self.prints(&["why", &path]).await;
         println!("{why}");
         assert!(why.contains(of_why), "{why}");
         assert!(self.map_has(name).await, "the map does not have {name}");

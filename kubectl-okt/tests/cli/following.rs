@@ -110,7 +110,7 @@ async fn an_object_that_is_of_the_list_again_is_a_line() {
     }
     let line = list.next().await;
     assert!(line.starts_with("Database billing Failed "), "{line}");
-    // What was never listed is not told when it is gone.
+    // What was never listed is not reported when it is gone.
     for name in ["cart", "new"] {
         let (api, now) = (world.databases(), DeleteParams::default());
         api.delete(name, &now).await.expect("it goes");
@@ -151,10 +151,10 @@ async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
     let list = list.stderr(Stdio::piped()).spawn().expect("it starts");
     let output = list.wait_with_output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.starts_with("error: cannot print: No space left"),
-        "{said}"
+        printed.starts_with("error: cannot print: No space left"),
+        "{printed}"
     );
 }
 
@@ -162,7 +162,7 @@ async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
 async fn conditions_that_are_followed_are_compared_with_the_version_before() {
     let world = World::start().await;
     databases(&world).await;
-    let mut said = Following::of(&world, &["conditions", "databases", "orders", "-w"]);
+    let mut printed = Following::of(&world, &["conditions", "databases", "orders", "-w"]);
     let watches = || {
         let requests = world.server.requests();
         requests
@@ -178,7 +178,7 @@ async fn conditions_that_are_followed_are_compared_with_the_version_before() {
         "observedGeneration": 1, "lastTransitionTime": "2026-11-22T09:00:00Z",
     });
     change(&world, "orders", json!({ "conditions": [condition] })).await;
-    assert_eq!(said.next().await, "Database default/orders");
-    let line = said.next().await;
+    assert_eq!(printed.next().await, "Database default/orders");
+    let line = printed.next().await;
     assert_eq!(line, "D02 Ready: has a new time without a new status");
 }

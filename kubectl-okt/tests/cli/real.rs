@@ -37,7 +37,7 @@ fn of<T: DeserializeOwned>(value: Value) -> T {
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
-async fn who_may_view_sees_and_who_may_not_is_told_what_to_ask_for() {
+async fn who_may_view_sees_and_who_may_not_reads_what_to_ask_for() {
     let Some(server) = Kubernetes::start_or_skip("users of kubectl okt")
         .await
         .expect("a server")
@@ -87,9 +87,9 @@ async fn who_may_view_sees_and_who_may_not_is_told_what_to_ask_for() {
     }
 
     for user in ["viewer", "reader", ""] {
-        let (code, said) = run(&server, user, &["list", "-A"]).await;
-        assert_eq!(code, Some(0), "{user}: {said}");
-        assert!(said.contains("Database   orders"), "{user}: {said}");
+        let (code, printed) = run(&server, user, &["list", "-A"]).await;
+        assert_eq!(code, Some(0), "{user}: {printed}");
+        assert!(printed.contains("Database   orders"), "{user}: {printed}");
     }
     let rows = r#"
         reader | get orders | 0 | Running
@@ -105,10 +105,13 @@ async fn who_may_view_sees_and_who_may_not_is_told_what_to_ask_for() {
             panic!("no row: {row}");
         };
         let words: Vec<&str> = words.split(' ').collect();
-        let (code, said) = run(&server, user, &words).await;
-        assert_eq!(code, expected.parse().ok(), "{said}");
-        has(&said, part);
-        assert!(user != "nobody" || said.lines().count() == 1, "{said}");
+        let (code, printed) = run(&server, user, &words).await;
+        assert_eq!(code, expected.parse().ok(), "{printed}");
+        has(&printed, part);
+        assert!(
+            user != "nobody" || printed.lines().count() == 1,
+            "{printed}"
+        );
     }
     server.stop().await;
 }

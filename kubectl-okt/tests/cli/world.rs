@@ -134,7 +134,7 @@ impl Shell {
     }
 
     /// Runs a command that succeeds, and returns what it prints.
-    pub(crate) async fn says(&self, args: &[&str]) -> String {
+    pub(crate) async fn prints(&self, args: &[&str]) -> String {
         self.refuses(0, args).await
     }
 

@@ -159,7 +159,7 @@ impl Faults<'_, '_> {
             message.push_str(&format!("; {} {lead} only there", names(upstream)));
         }
         let mut help = self.add_child(from, self.onward(from));
-        // A deletion goes through it if the author says so: by last children.
+        // A deletion goes through it if the last children lead there.
         if let Some(closed) = closed
             && graph
                 .get(from)
@@ -232,7 +232,10 @@ impl Faults<'_, '_> {
         for (to, _) in graph.iter() {
             let hops = desirable[to.index()].then(|| paths.to(to));
             for (from, state) in &resting {
-                let claims = (state.no_routes.iter().enumerate())
+                let claims = state
+                    .no_routes
+                    .iter()
+                    .enumerate()
                     .filter(|(_, no_route)| no_route.to == to)
                     .map(|(index, _)| Place::NoRoute(*from, index));
                 let mut claimed = false;

@@ -66,7 +66,9 @@ fn layers(graph: &Graph<'_>) -> Vec<usize> {
 
 /// Places states in rows; `size` returns the size of a box around a name of this size.
 pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places {
-    let boxes: Vec<Point> = (graph.states.iter())
+    let boxes: Vec<Point> = graph
+        .states
+        .iter()
         .map(|state| size(get_size_for_str(state.name, FONT)))
         .collect();
     let largest = boxes.iter().fold(Point::zero(), |largest, size| {

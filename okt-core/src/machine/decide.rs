@@ -344,7 +344,7 @@ fn reported(step: Verdict) -> Verdict {
 
 /// Returns whether the write of the move into this state reported everything: its work is only about to start.
 fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
-    (f.writes.written).is_some_and(|written| {
+    f.writes.written.is_some_and(|written| {
         written.is_move()
             && draft.step == Verdict::Stay(StayReason::Running)
             && draft.work == WorkChange::Keep

@@ -107,7 +107,8 @@ pub(super) fn requeue(
     let mut soonest: Option<Duration> = None;
     let mut note = |left: Option<Duration>| soonest = soonest.into_iter().chain(left).min();
     if let Some(life) = f.graphs.life {
-        match (f.object.recorded.at()).and_then(|record| life.get(record.state)) {
+        let record = f.object.recorded.at();
+        match record.and_then(|record| life.get(record.state)) {
             Some(state) => {
                 note(next_deadline(state, f));
                 // While a result is held back, nothing is observed: a time that has come would be used again and again.

@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// Changes the work as a draft says that was not written.
+    /// Changes the work as in a draft that was not written.
     pub(crate) fn change_work_anyway(&mut self, draft: &Draft, setup: &Setup<'_>, now: Time) {
         self.take_effect(draft, false, setup, now);
     }

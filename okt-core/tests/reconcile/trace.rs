@@ -9,7 +9,7 @@ use crate::machine::{Decision, Draft, Effect};
 use crate::world::World;
 
 /// Prints every event with its number, every decision, and what comes of them.
-pub(crate) fn tell(mut world: World, events: &[Event]) -> String {
+pub(crate) fn write(mut world: World, events: &[Event]) -> String {
     let mut text = String::new();
     for (number, event) in events.iter().enumerate() {
         let decision = match event {

@@ -136,7 +136,7 @@ pub(crate) struct Tally {
 }
 
 impl World {
-    /// Returns the world of an object that was just created, or that the loop guard delays if the case says so.
+    /// Returns the world of an object that was just created, or that the loop guard delays if the case is about that.
     pub(crate) fn new(case: &'static Case, bug: Option<Bug>) -> Self {
         let mut object = Object::created();
         let mut history = History::default();

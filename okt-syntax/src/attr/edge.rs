@@ -87,7 +87,9 @@ impl Attributes {
                 item.unknown(report, &["reason"]);
             }
         }
-        let is_given = (reason.as_ref()).is_some_and(|(reason, _)| !reason.trim().is_empty());
+        let is_given = reason
+            .as_ref()
+            .is_some_and(|(reason, _)| !reason.trim().is_empty());
         if !is_given && (reason.is_some() || seen.is_empty()) {
             let spot = reason.as_ref().map_or(own, |(_, spot)| *spot);
             report.bad_option(

@@ -140,7 +140,7 @@ fn head(input: &DeriveInput) -> Range<usize> {
     start.byte_range().start..input.ident.span().byte_range().end
 }
 
-/// Removes what is not compiled, and the attributes that say so.
+/// Removes what is not compiled, and the attributes that exclude it.
 fn resolve(input: &mut DeriveInput, cfg: &Cfg) {
     input.attrs = cfg.resolved(&input.attrs);
     if let Data::Enum(data) = &mut input.data {

@@ -108,7 +108,7 @@ fn every_expansion_is_valid_rust() {
 
 #[test]
 fn wire_names_from_serde_are_checked() {
-    let told = told(quote! {
+    let reported = errors_of(quote! {
         #[serde(rename_all = "kebab-case")]
         enum Life {
             #[entry]
@@ -126,11 +126,11 @@ fn wire_names_from_serde_are_checked() {
         OKT014: a state is written and read by one name, here by `Over` and `Gone`
         help: use `rename = "Over"`
         more: `cargo okt explain OKT014`"#]]
-    .assert_eq(&told);
+    .assert_eq(&reported);
 }
 
 /// Returns the messages about a declaration, one per line.
-fn told(declaration: TokenStream) -> String {
+fn errors_of(declaration: TokenStream) -> String {
     let code = expand_with(declaration, graph_of);
     let file: syn::File = syn::parse2(code).expect("an expansion is Rust");
     let messages = file.items.iter().filter_map(|item| match item {
@@ -165,7 +165,8 @@ fn cases() -> Vec<String> {
         "fail/together",
     ] {
         let entries = folder_of_cases().join(folder).read_dir();
-        let mut files: Vec<PathBuf> = (entries.expect("the cases are there"))
+        let mut files: Vec<PathBuf> = entries
+            .expect("the cases are there")
             .map(|entry| entry.expect("the cases can be listed").path())
             .filter(|path| path.extension().is_some_and(|it| it == "rs"))
             .collect();

@@ -1,4 +1,4 @@
-//! Mistakes in an operator: how many errors each one is, and what the compiler says first.
+//! Mistakes in an operator: how many errors each one is, and the first error of the compiler.
 //!
 //! Each mistake changes one place of `operator.rs`. All of them are compiled by one `cargo check`, and `said.md` has the
 //! result: run with `UPDATE_EXPECT=1` to write it.
@@ -103,17 +103,17 @@ fn errors(at: &Path) -> BTreeMap<String, Vec<String>> {
     for line in lines.lines() {
         let message: Value = serde_json::from_str(line).expect("JSON");
         finished |= message["reason"] == "build-finished";
-        let said = &message["message"];
+        let error = &message["message"];
         // The last message of a binary counts the others, and names no place.
-        let has_place = said["spans"]
+        let has_place = error["spans"]
             .as_array()
             .is_some_and(|spans| !spans.is_empty());
-        if message["reason"] == "compiler-message" && said["level"] == "error" && has_place {
+        if message["reason"] == "compiler-message" && error["level"] == "error" && has_place {
             let name = message["target"]["name"]
                 .as_str()
                 .expect("a name")
                 .to_owned();
-            let rendered = said["rendered"].as_str().expect("a text").to_owned();
+            let rendered = error["rendered"].as_str().expect("a text").to_owned();
             errors.entry(name).or_default().push(rendered);
         }
     }
@@ -139,11 +139,11 @@ fn each_mistake_is_at_most_three_errors_and_the_first_says_what_to_do() {
             from,
             to,
         } = mistake;
-        let said = errors.get(&binary(number)).cloned().unwrap_or_default();
-        println!("{:2} errors: {what}", said.len());
+        let reported = errors.get(&binary(number)).cloned().unwrap_or_default();
+        println!("{:2} errors: {what}", reported.len());
         let most = more.map_or(MOST, |(most, _)| most);
-        if said.len() > most {
-            too_many.push(format!("{what}: {}", said.len()));
+        if reported.len() > most {
+            too_many.push(format!("{what}: {}", reported.len()));
         }
         page += &format!("\n## {}. {what}\n\n```diff\n", number + 1);
         for (sign, lines) in [('-', from), ('+', to)] {
@@ -154,13 +154,13 @@ fn each_mistake_is_at_most_three_errors_and_the_first_says_what_to_do() {
         // How often the compiler reports the same differs from machine to machine.
         page += &match more {
             Some((_, why)) => format!("```\n\nErrors: more than {MOST}: {why}\n"),
-            None => format!("```\n\nErrors: {}\n", said.len()),
+            None => format!("```\n\nErrors: {}\n", reported.len()),
         };
-        if said.is_empty() {
+        if reported.is_empty() {
             continue;
         }
         page += "\n```text\n";
-        page += moved_left(&without_foreign_places(&said[0])).trim_end();
+        page += moved_left(&without_foreign_places(&reported[0])).trim_end();
         page += "\n```\n";
     }
     expect_test::expect_file!["said.md"].assert_eq(&page);

@@ -140,12 +140,13 @@ fn draw_list(frame: &mut Frame<'_>, screen: &mut Screen<'_>, area: Rect, now: Ti
     let shows_namespaces = rows
         .iter()
         .any(|view| view.namespace() != rows[0].namespace());
-    let table_rows: Vec<Row<'static>> = (rows.iter())
+    let table_rows: Vec<Row<'static>> = rows
+        .iter()
         .map(|view| row(view, shows_namespaces, now))
         .collect();
     screen.row = screen.row.min(number.saturating_sub(1));
     let titles = ["NAME", "STATE", "FOR", "DESIRED", "READY", "REASON"];
-    // Where there is little room, the state counts for more than what it is to be, which Enter says too.
+    // Where there is little room, the state counts for more than what it is to be, which Enter shows too.
     let rest = if area.width < NARROW {
         Constraint::Length(0)
     } else {

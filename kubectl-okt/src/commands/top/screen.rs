@@ -127,7 +127,9 @@ impl<'k> Screen<'k> {
             .state
             .and_then(|id| Some(self.shown_kind().graph()?.name_of(id)));
         let filter = self.filter.to_lowercase();
-        let mut rows: Vec<&View<'k>> = (self.views.values())
+        let mut rows: Vec<&View<'k>> = self
+            .views
+            .values()
             .filter(|view| self.is_of_kind(view))
             .filter(|view| name.is_none() || view.state() == name)
             .filter(|view| !self.only_stuck || view.is_stuck())
