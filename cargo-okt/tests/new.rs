@@ -93,58 +93,42 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
     let place = place();
     let long = "a".repeat(57);
     let far = format!("{}.example.com", "a".repeat(64));
-    for (arguments, why) in [
-        (&["Orders"][..], "lower case letters"),
-        (&["orders!"], "lower case letters"),
-        (&["2orders"], "a letter first"),
-        (&["orders-"], "no `-` or `_` last"),
-        (&["bücher"], "lower case letters"),
-        (&[&long], "at most 56"),
-        (&[".."], "does not end in a name"),
-        (&["fn"], "a word of Rust; try `fn-operator`"),
-        (&["async"], "a word of Rust"),
-        (&["test"], "taken"),
-        (&["proc_macro"], "taken"),
-        (&["nul"], "taken"),
-        (&["com1"], "taken"),
-        (&["tokio"], "taken"),
-        (&["okt"], "taken"),
-        (&["keeper"], "`--kind` names another one"),
-        (&["nowhere/orders"], "cannot make the directory"),
-        (&["orders", "--kind", ""], "UpperCamelCase"),
-        (&["orders", "--kind", "order"], "UpperCamelCase"),
-        (&["orders", "--kind", "Big_Order"], "UpperCamelCase"),
-        (&["orders", "--kind", "Größe"], "UpperCamelCase"),
-        (&["orders", "--kind", "Self"], "taken for something else"),
-        (&["orders", "--kind", "Option"], "taken for something else"),
+    let mut refused = vec![
+        (vec![long.as_str()], "at most 56"),
+        (vec!["orders", "--kind", ""], "UpperCamelCase"),
+        (vec!["orders", "--group", ""], "is no API group"),
+        (vec!["orders", "--group", &far], "is no API group"),
         (
-            &["orders", "--kind", "ConfigMap"],
-            "taken for something else",
-        ),
-        (
-            &["orders", "--kind", "Lifecycle"],
-            "taken for something else",
-        ),
-        (&["orders", "--group", ""], "is no API group"),
-        (&["orders", "--group", "demo"], "is no API group"),
-        (
-            &["orders", "--group", "Demo.example.com"],
-            "is no API group",
-        ),
-        (&["orders", "--group", "demo..com"], "is no API group"),
-        (&["orders", "--group", &far], "is no API group"),
-        (
-            &["orders", "--group", "apps.k8s.io"],
-            "belongs to Kubernetes",
-        ),
-        (&["orders", "--okt", "/nowhere"], "no okt/Cargo.toml"),
-        (
-            &["orders", "--okt", "https://a\nb"],
+            vec!["orders", "--okt", "https://a\nb"],
             "neither a version, nor a path, nor a URL",
         ),
-        (&[], "<PATH>"),
-    ] {
-        let output = okt(place.path(), arguments);
+        (vec![], "<PATH>"),
+    ];
+    let table = "
+        Orders | bücher | orders! -> lower case letters
+        2orders -> a letter first
+        orders- -> no `-` or `_` last
+        .. -> does not end in a name
+        fn -> a word of Rust; try `fn-operator`
+        async -> a word of Rust
+        test | proc_macro | nul | com1 | tokio | okt -> taken
+        keeper -> `--kind` names another one
+        nowhere/orders -> cannot make the directory
+        orders --kind order | orders --kind Big_Order | orders --kind Größe -> UpperCamelCase
+        orders --kind Self | orders --kind Option -> taken for something else
+        orders --kind ConfigMap | orders --kind Lifecycle -> taken for something else
+        orders --group demo | orders --group demo..com -> is no API group
+        orders --group Demo.example.com -> is no API group
+        orders --group apps.k8s.io -> belongs to Kubernetes
+        orders --okt /nowhere -> no okt/Cargo.toml
+    ";
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let (commands, why) = line.split_once(" -> ").expect("two parts");
+        let commands = commands.split(" | ");
+        refused.extend(commands.map(|words| (words.split_whitespace().collect(), why)));
+    }
+    for (arguments, why) in refused {
+        let output = okt(place.path(), &arguments);
         assert!(!output.status.success(), "{arguments:?}");
         let error = errors(&output);
         assert!(

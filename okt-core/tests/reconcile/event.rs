@@ -1,4 +1,4 @@
-//! This file defines every event that can happen to the object.
+//! Every event that can happen to the object.
 
 use okt_core::StateId;
 use okt_core::facts::ActionResult;

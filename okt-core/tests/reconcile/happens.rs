@@ -1,4 +1,4 @@
-//! This file applies events to the world.
+//! The effects of events on the world.
 
 use okt_core::StateId;
 use okt_core::facts::ActionResult;

@@ -1,4 +1,4 @@
-//! This file runs whole lives: their cost when nothing unexpected happens, and their ends on random graphs.
+//! Whole lives: their cost when nothing unexpected happens, and their ends on random graphs.
 
 use okt_core::{Graph, Mark, State, StateId};
 

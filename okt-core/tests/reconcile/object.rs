@@ -1,4 +1,4 @@
-//! This file defines the object as the API server stores it.
+//! The object as the API server stores it.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,5 +1,5 @@
-//! Plants bugs, one at a time: a model that does not find them proves nothing. This file is a module of the machine, so
-//! that it can change what only the machine may change; it exists in tests only.
+//! Plants bugs, one at a time: a model that does not find them proves nothing. A module of the machine, so that it can
+//! change what only the machine may change; it exists in tests only.
 
 use core::time::Duration;
 

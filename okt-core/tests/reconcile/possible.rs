@@ -1,4 +1,4 @@
-//! This file lists the events that can happen.
+//! The events that can happen in a world.
 
 use okt_core::facts::ActionResult;
 use okt_core::{Mark, State};

@@ -1,4 +1,4 @@
-//! This file defines a process of the operator: its cache, its machine, and the truth about its tasks.
+//! A process of the operator: its cache, its machine, and the truth about its tasks.
 
 use okt_core::facts::ActionResult;
 

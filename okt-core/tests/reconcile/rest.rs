@@ -1,4 +1,4 @@
-//! This file checks that the object comes to rest when faults stop.
+//! The rule that the object comes to rest when faults stop.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

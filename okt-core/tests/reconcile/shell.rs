@@ -1,4 +1,4 @@
-//! This file performs the effects that the machine asks for, and reports their results; it makes no decision.
+//! The shell: it performs the effects that the machine asks for, and reports their results; it makes no decision.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! This file renders the status of a draft.
+//! The status of a draft, rendered.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

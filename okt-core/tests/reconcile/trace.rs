@@ -1,4 +1,4 @@
-//! This file prints a trace, so that a person can follow it.
+//! A trace as text, so that a person can follow it.
 
 use okt_core::StateId;
 use okt_core::decide::Verdict;

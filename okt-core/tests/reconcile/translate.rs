@@ -1,4 +1,4 @@
-//! This file translates the object and the operator into what the machine reads.
+//! The object and the operator as the machine reads them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! This file holds the world around one object: the API server, the cluster, the application, and the operator.
+//! The world around one object: the API server, the cluster, the application, and the operator.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

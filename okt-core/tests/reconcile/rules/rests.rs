@@ -1,4 +1,4 @@
-//! This file checks the rules about the end of a reconciliation.
+//! The rules about the end of a reconciliation.
 
 use std::time::Duration;
 
