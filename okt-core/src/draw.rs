@@ -1,9 +1,8 @@
-//! Drawings of a graph: Mermaid, DOT, SVG and JSON. The same graph gives the same text.
+//! Drawings of a graph: Mermaid, DOT and SVG. The same graph gives the same text.
 
 mod dot;
 #[cfg(feature = "svg")]
 mod grid;
-mod json;
 mod mermaid;
 #[cfg(feature = "svg")]
 mod picture;

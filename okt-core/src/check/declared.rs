@@ -221,7 +221,6 @@ impl<'g> Faults<'_, 'g> {
     /// OKT014 and OKT020.
     pub(super) fn names(&mut self) {
         let mut wire: BTreeMap<&str, StateId> = BTreeMap::new();
-        let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
         for (id, state) in self.graph.iter() {
             if let Some(first) = wire.insert(state.name, id) {
                 wire.insert(state.name, first);
@@ -250,6 +249,15 @@ impl<'g> Faults<'_, 'g> {
                     ),
                 );
             }
+        }
+        self.former_names(wire);
+        self.handler_names();
+    }
+
+    /// The part of OKT020 about the names of handlers.
+    fn handler_names(&mut self) {
+        let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
+        for (id, state) in self.graph.iter() {
             let rename = format!(
                 "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
                 state.name
@@ -292,7 +300,6 @@ impl<'g> Faults<'_, 'g> {
                 );
             }
         }
-        self.former_names(wire);
     }
 
     /// The part of OKT014 and OKT020 about former names; a current name takes precedence over every former one.

@@ -74,12 +74,8 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
     let largest = boxes.iter().fold(Point::zero(), |largest, size| {
         Point::new(largest.x.max(size.x), largest.y.max(size.y))
     });
-    let whole = boxes.len().isqrt();
-    let columns = if whole * whole == boxes.len() {
-        whole.max(1)
-    } else {
-        whole + 1
-    };
+    let is_enough = |columns: &usize| columns * columns >= boxes.len();
+    let columns = (1..).find(is_enough).unwrap_or(1);
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let at = |index: usize| {
         let (column, row) = (number(index % columns), number(index / columns));

@@ -83,13 +83,13 @@ impl Machine {
         let diff = self.writes.judge(diff, object.version, hash, now);
         self.findings.draft = Some((draft, diff));
         if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
-            self.is_reported(setup);
+            self.note_reported(setup);
         }
         diff
     }
 
     /// Notes that the drafted status is stored.
-    fn is_reported(&mut self, setup: &Setup<'_>) {
+    fn note_reported(&mut self, setup: &Setup<'_>) {
         if setup.graphs.life.is_none() {
             self.writes.last.version = self.findings.object.version;
             self.writes.last.reported = true;
@@ -146,7 +146,7 @@ impl Machine {
             return Err(self.failed(WriteError::Failed, setup, now));
         }
         self.take_effect(&draft, true, setup, now);
-        self.is_reported(setup);
+        self.note_reported(setup);
         Ok(())
     }
 

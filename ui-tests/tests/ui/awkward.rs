@@ -5,11 +5,13 @@
 
 use std::fmt::Write;
 
+use crate::rng::Rng;
+
 const GRAPHS: usize = 200;
 
 /// Returns the program, the same each time.
 pub(crate) fn program() -> String {
-    let mut dice = Dice(200);
+    let mut dice = Rng(200);
     let mut program = HEAD.to_string();
     for number in 0..GRAPHS {
         program += &graph(&mut dice, number);
@@ -70,7 +72,7 @@ impl Name {
 }
 
 /// The names of one kind.
-type Family = fn(&mut Dice) -> Name;
+type Family = fn(&mut Rng) -> Name;
 
 const FAMILIES: [Family; 8] = [
     keyword, capital, letter, long, foreign, digits, taken, other,
@@ -86,14 +88,14 @@ const WORDS: &str = "after attempts child condition conditions context cx deadli
     on_delete on_error over reason rest state status trigger was";
 
 /// A keyword or a word of the attributes, as a raw identifier.
-fn keyword(dice: &mut Dice) -> Name {
+fn keyword(dice: &mut Rng) -> Name {
     let words = if dice.one_in(3) { WORDS } else { KEYWORDS };
     let word = dice.word(words);
     Name::new(&format!("r#{word}"), word)
 }
 
 /// A keyword with a capital letter, whose method is the keyword; sometimes raw although it need not be.
-fn capital(dice: &mut Dice) -> Name {
+fn capital(dice: &mut Rng) -> Name {
     let word = dice.word(KEYWORDS);
     let raw = if dice.one_in(4) { "r#" } else { "" };
     Name::new(&format!("{raw}{}", camel(word)), word)
@@ -106,7 +108,7 @@ fn camel(name: &str) -> String {
         .collect()
 }
 
-fn letter(dice: &mut Dice) -> Name {
+fn letter(dice: &mut Rng) -> Name {
     let letter = char::from(b'a' + u8::try_from(dice.below(26)).expect("a letter"));
     let written = if dice.one_in(2) {
         letter.to_ascii_uppercase()
@@ -117,7 +119,7 @@ fn letter(dice: &mut Dice) -> Name {
 }
 
 /// 63 letters, of which the last differ.
-fn long(dice: &mut Dice) -> Name {
+fn long(dice: &mut Rng) -> Name {
     let tail = dice.word("Again Twice Never Later Today Early First");
     let mut ident = "WaitingForEverythingThatMightEverHappen".repeat(2);
     ident.truncate(58);
@@ -125,7 +127,7 @@ fn long(dice: &mut Dice) -> Name {
 }
 
 /// Letters that a wire name cannot have.
-fn foreign(dice: &mut Dice) -> Name {
+fn foreign(dice: &mut Rng) -> Name {
     let (ident, snake, rename) = dice.pick(&[
         ("Läuft", "läuft", "Runs"),
         ("Größe", "größe", "Size"),
@@ -153,7 +155,7 @@ fn foreign(dice: &mut Dice) -> Name {
 }
 
 /// Names that differ only in digits, in underscores or in the case of a letter.
-fn digits(dice: &mut Dice) -> Name {
+fn digits(dice: &mut Rng) -> Name {
     let (ident, snake) = dice.pick(&[
         ("V1", "v1"),
         ("V2", "v2"),
@@ -225,12 +227,12 @@ pub mod words {
     )
 }
 
-fn taken(dice: &mut Dice) -> Name {
+fn taken(dice: &mut Rng) -> Name {
     let ident = dice.word(TAKEN);
     Name::new(ident, &snake(ident))
 }
 
-fn other(dice: &mut Dice) -> Name {
+fn other(dice: &mut Rng) -> Name {
     let family = dice.pick(&FAMILIES[..7]);
     family(dice)
 }
@@ -255,7 +257,7 @@ fn snake(name: &str) -> String {
 }
 
 /// Returns names of one kind whose methods differ; takes names of other kinds where there are not enough.
-fn states(dice: &mut Dice, family: Family, count: usize) -> Vec<Name> {
+fn states(dice: &mut Rng, family: Family, count: usize) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     let mut rolls = 0;
     while names.len() < count {
@@ -416,7 +418,7 @@ const DOCS: [&str; 6] = [
 ];
 
 /// Writes one graph, in a module of its own or in a function.
-fn graph(dice: &mut Dice, number: usize) -> String {
+fn graph(dice: &mut Rng, number: usize) -> String {
     let form = FORMS[number / FAMILIES.len() % FORMS.len()];
     let family = FAMILIES[number % FAMILIES.len()];
     let count = (0..9)
@@ -454,7 +456,7 @@ fn graph(dice: &mut Dice, number: usize) -> String {
 }
 
 /// Returns the options of the attribute, and the names of the module and of the trait.
-fn options(dice: &mut Dice, form: &str, name: &Name) -> (String, String, String) {
+fn options(dice: &mut Rng, form: &str, name: &Name) -> (String, String, String) {
     let mut options = "crate(::okt_core)".to_string();
     if form == PASS {
         options += ", pass";
@@ -483,7 +485,7 @@ type Present<'n> = (&'n Name, String);
 
 /// Returns the attributes of the enum, its variants, and those of them that are there.
 fn variants<'n>(
-    dice: &mut Dice,
+    dice: &mut Rng,
     form: &str,
     states: &'n [Name],
 ) -> (String, String, Vec<Present<'n>>) {
@@ -553,7 +555,7 @@ fn handlers(module: &str, handler: &str, present: &[Present<'_>]) -> String {
 }
 
 /// Puts a graph into a module, into modules with awkward names, or into a function.
-fn placed(dice: &mut Dice, number: usize, text: &str, check: &str) -> String {
+fn placed(dice: &mut Rng, number: usize, text: &str, check: &str) -> String {
     let graph = match number % 4 {
         0 | 1 => {
             format!("{text}\n    /// Checks it.\n    pub fn check() {{\n        {check}\n    }}\n")
@@ -572,23 +574,7 @@ fn placed(dice: &mut Dice, number: usize, text: &str, check: &str) -> String {
     format!("/// Graph {number}.\npub mod g{number} {{\n{graph}}}\n\n")
 }
 
-/// Random numbers (`SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let limit = u64::try_from(limit).expect("a small number");
-        usize::try_from((mixed ^ (mixed >> 31)) % limit).expect("below the limit")
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
+impl Rng {
     /// Picks one of the words between spaces.
     fn word(&mut self, words: &'static str) -> &'static str {
         let words: Vec<&str> = words.split(' ').collect();

@@ -4,6 +4,9 @@ mod awkward;
 #[path = "../../../okt-syntax/tests/common/pages.rs"]
 mod pages;
 mod right;
+#[path = "../../../okt-core/tests/common/rng.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod rng;
 
 use std::fs;
 use std::path::Path;
