@@ -157,8 +157,8 @@ fn files_in(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let entries = fs::read_dir(path).map_err(wrong)?;
-    let files: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut files = files.map_err(wrong)?;
+    let found: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut files = found.map_err(wrong)?;
     files.retain(|file| {
         let extension = file.extension().and_then(|it| it.to_str());
         matches!(extension, Some("yaml" | "yml" | "json")) && file.is_file()
@@ -183,8 +183,8 @@ fn read(place: &str, text: &str, objects: &mut Vec<FileObject>) -> Result<(), St
             Value::Null => {}
             Value::Object(mut list) if list.contains_key("items") => {
                 let items = list.remove("items").unwrap_or_default();
-                let items = items.as_array().cloned().unwrap_or_default();
-                objects.extend(items.into_iter().map(|value| FileObject {
+                let all = items.as_array().cloned().unwrap_or_default();
+                objects.extend(all.into_iter().map(|value| FileObject {
                     place: place.clone(),
                     value,
                 }));

@@ -73,8 +73,8 @@ impl Crates {
                 mistakes.push(Mistake::of_file(&error));
                 String::new()
             });
-            let source = Source::parse(&text, &cfg);
-            let source = source.map_err(|why| mistakes.push(*why)).ok();
+            let parsed = Source::parse(&text, &cfg);
+            let source = parsed.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(Source::modules) {
                 match file_of(&path, &folder, module) {
                     Some(found) => queue.push_back(found),

@@ -99,8 +99,8 @@ fn it_serves_the_objects_of_the_files_and_writes_a_kubeconfig() {
         printed[0].ends_with(&format!("It has: {made}.")),
         "{printed:?}"
     );
-    let address = printed[0].split("http://").nth(1).expect("an address");
-    let address = address.split(". ").next().expect("an address").to_owned();
+    let rest = printed[0].split("http://").nth(1).expect("an address");
+    let address = rest.split(". ").next().expect("an address").to_owned();
 
     let widget = get(
         &address,

@@ -45,9 +45,13 @@ impl Package {
 }
 
 fn okt(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));
-    let command = command.arg("okt").args(args).current_dir(folder);
-    command.env_remove("CARGO").output().expect("it runs")
+    Command::new(env!("CARGO_BIN_EXE_cargo-okt"))
+        .arg("okt")
+        .args(args)
+        .current_dir(folder)
+        .env_remove("CARGO")
+        .output()
+        .expect("it runs")
 }
 
 fn errors(output: &Output) -> String {

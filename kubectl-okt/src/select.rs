@@ -29,7 +29,7 @@ pub(crate) struct One {
 #[derive(Args)]
 pub(crate) struct Many {
     #[command(flatten)]
-    pub(crate) scope: Scope,
+    pub(crate) scope: KindScope,
     /// Only objects with these labels.
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Many {
 
 /// The kind and the namespaces that a command is about.
 #[derive(Args)]
-pub(crate) struct Scope {
+pub(crate) struct KindScope {
     /// Only objects of this type: plural, singular or short name, with or without the group.
     #[arg(value_name = "TYPE")]
     kind: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Scope {
     all_namespaces: bool,
 }
 
-impl Scope {
+impl KindScope {
     /// Returns the namespace; none if the command is about all.
     pub(crate) fn namespace<'c>(&self, client: &'c Client) -> Option<&'c str> {
         (!self.all_namespaces).then(|| client.default_namespace())
@@ -301,9 +301,9 @@ pub(crate) fn watch_with<'k>(
     report: impl Fn(String) + Clone + Send + 'k,
 ) -> impl Stream<Item = Result<KindEvent<'k>, Error>> + Unpin {
     select_all(kinds.into_iter().map(|kind| {
-        let events = kind.events(client, namespace, config.clone());
+        let watched = kind.events(client, namespace, config.clone());
         let report = report.clone();
-        let events = events.filter_map(move |event| {
+        let events = watched.filter_map(move |event| {
             ready(match event {
                 Ok(event) => Some(Ok((kind, event))),
                 Err(error) => {
@@ -322,9 +322,9 @@ pub(crate) fn watch_with<'k>(
 
 /// The objects of the lists that are under way, by kind: an object that a complete list lacks is gone.
 #[derive(Default)]
-pub(crate) struct Listing(HashMap<String, HashSet<String>>);
+pub(crate) struct ListSelection(HashMap<String, HashSet<String>>);
 
-impl Listing {
+impl ListSelection {
     pub(crate) fn begin(&mut self, kind: &Kind) {
         self.0.insert(kind.id(), HashSet::new());
     }

@@ -214,7 +214,7 @@ impl Situation<'_, '_> {
         if !follows {
             return None;
         }
-        let to = match self.facts.observed {
+        let seen = match self.facts.observed {
             Observed::In(state) => self.graph.get(state).map(|_| state),
             Observed::Absent => self.graph.entry(),
             Observed::Unobserved
@@ -222,7 +222,7 @@ impl Situation<'_, '_> {
             | Observed::Unreachable { .. }
             | Observed::Failed { .. } => None,
         };
-        let to = to.filter(|to| *to != self.record.state)?;
+        let to = seen.filter(|to| *to != self.record.state)?;
         let by = if self.state.trigger_to(to).is_some() {
             By::Trigger
         } else if self.state.children.contains(&to) {

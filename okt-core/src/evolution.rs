@@ -183,12 +183,11 @@ impl<'g> Changes<'g> {
         let is_trigger = |edge: &Edge| edge.kind == EdgeKind::Trigger;
         for (from, to) in self.kept() {
             let name = new.name_of(to);
-            let before = old.edges(from).into_iter();
-            let before = before.map(|edge| (self.present(edge.to), edge));
-            let before: Vec<(&str, Edge)> = before.collect();
-            let after = new.edges(to).into_iter();
-            let after = after.map(|edge| (new.name_of(edge.to), edge));
-            let after: Vec<(&str, Edge)> = after.collect();
+            let edges = old.edges(from).into_iter();
+            let before: Vec<(&str, Edge)> =
+                edges.map(|edge| (self.present(edge.to), edge)).collect();
+            let edges = new.edges(to).into_iter();
+            let after: Vec<(&str, Edge)> = edges.map(|edge| (new.name_of(edge.to), edge)).collect();
             let same = |one: &(&str, Edge), other: &(&str, Edge)| {
                 one.0 == other.0 && is_trigger(&one.1) == is_trigger(&other.1)
             };

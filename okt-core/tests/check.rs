@@ -33,8 +33,8 @@ fn but(lines: &[&'static str], change: impl Fn(&mut [State<'static>])) -> Graph<
 /// Returns the faults of a graph, each as its rule and its place.
 fn faults(graph: &Graph<'_>) -> String {
     let all = check(graph);
-    let places = all.iter();
-    let places = places.map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
+    let faults = all.iter();
+    let places = faults.map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
     places.collect::<Vec<_>>().join("; ")
 }
 

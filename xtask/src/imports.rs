@@ -140,8 +140,8 @@ impl<'ast> Visit<'ast> for Imports {
 
     fn visit_path(&mut self, path: &'ast Path) {
         let segments = path.segments.iter();
-        let segments: Vec<String> = segments.map(|it| it.ident.to_string()).collect();
-        if let Some(path) = self.absolute(&segments) {
+        let names: Vec<String> = segments.map(|it| it.ident.to_string()).collect();
+        if let Some(path) = self.absolute(&names) {
             self.used.insert(path);
         }
         syn::visit::visit_path(self, path);

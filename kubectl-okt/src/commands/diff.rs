@@ -174,10 +174,9 @@ async fn lost(
     new: &Graph<'_>,
 ) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let mut lost: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let objects = list(client, kind, None, None).await;
-    let objects =
-        objects.map_err(|error| RequestError::new(format!("list {}", kind.id()), &error))?;
-    for object in objects {
+    let listed = list(client, kind, None, None).await;
+    let failed = |error: kube::Error| RequestError::new(format!("list {}", kind.id()), &error);
+    for object in listed.map_err(failed)? {
         let view = View::of(kind, object);
         let name = match view.namespace() {
             Some(namespace) => format!("{namespace}/{}", view.name()),

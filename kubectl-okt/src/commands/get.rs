@@ -130,8 +130,8 @@ fn visit(view: &View<'_>) -> Option<Fact> {
     let visit = view.desired.visit.as_ref()?;
     let name = visit.state.as_str();
     let recorded = view.position().and_then(|position| position.visit.as_ref());
-    let recorded = recorded.filter(|it| it.state == name && it.request == visit.request);
-    let outcome = match recorded {
+    let same = recorded.filter(|it| it.state == name && it.request == visit.request);
+    let outcome = match same {
         Some(recorded) => format!("{:?}", recorded.outcome),
         None => "not seen by the operator yet".to_owned(),
     };
@@ -182,8 +182,8 @@ fn work(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
     if !action.message.is_empty() {
         words.push_str(&format!(": {}", action.message));
     }
-    let failure = action.failure.as_ref();
-    let failure = failure.map(|it| ("Last error", format!("{}: {}", it.reason, it.message)));
+    let recorded = action.failure.as_ref();
+    let failure = recorded.map(|it| ("Last error", format!("{}: {}", it.reason, it.message)));
     [("Work", words)].into_iter().chain(failure).collect()
 }
 

@@ -10,7 +10,7 @@ use okt_view::Map;
 
 use crate::error::Error;
 use crate::output::print;
-use crate::select::Scope;
+use crate::select::KindScope;
 
 /// Serve a page that shows all objects on their graphs, live; until interrupted.
 #[derive(Args)]
@@ -19,7 +19,7 @@ use crate::select::Scope;
   kubectl okt map databases --address :8090 --token-file token   for other machines")]
 pub(crate) struct ServeMap {
     #[command(flatten)]
-    scope: Scope,
+    scope: KindScope,
     /// Where to listen [default: a free port of this machine]
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     address: Option<ListenAddress>,
@@ -57,8 +57,8 @@ impl ServeMap {
         let Some(file) = &self.token_file else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(file);
-        let text = text
+        let read = std::fs::read_to_string(file);
+        let text = read
             .map_err(|error| Error::Failed(format!("cannot read {}: {error}", file.display())))?;
         Ok(Some(text.trim().to_owned()))
     }

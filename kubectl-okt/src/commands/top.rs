@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use self::screen::{KeyAction, Screen};
 use crate::error::Error;
-use crate::select::{Scope, labelled, watch_with};
+use crate::select::{KindScope, labelled, watch_with};
 
 /// Show all objects on their graphs, live, in the whole terminal.
 #[derive(Args)]
@@ -30,7 +30,7 @@ use crate::select::{Scope, labelled, watch_with};
 On the graph, Up and Down choose a state, whose objects are listed.")]
 pub(crate) struct Top {
     #[command(flatten)]
-    scope: Scope,
+    scope: KindScope,
 }
 
 /// How often the times in a state are drawn anew.

@@ -108,9 +108,11 @@ async fn reach(
         let state = view.state().unwrap_or("no state");
         *last = format!("{} is in {state}, {reason}: {message}", view.title());
         if is_reached(&view, target, first, last)? {
-            let been = target.map(|(graph, to)| graph.name_of(to));
-            let been = been.filter(|been| *been != state);
-            let been = been.map_or_else(String::new, |been| format!("has been in {been}, and "));
+            let to = target.map(|(graph, to)| graph.name_of(to));
+            let been = match to.filter(|to| *to != state) {
+                Some(to) => format!("has been in {to}, and "),
+                None => String::new(),
+            };
             print(&format!("{} {been}is in {state}\n", view.title()));
             return Ok(());
         }

@@ -23,10 +23,14 @@ struct Following {
 
 impl Following {
     fn of(world: &World, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        command.arg("--kubeconfig").arg(world.kubeconfig());
-        let command = command.args(arguments).stdout(Stdio::piped());
-        let mut program = command.kill_on_drop(true).spawn().expect("it starts");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
+            .arg("--kubeconfig")
+            .arg(world.kubeconfig())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
         let out = program.stdout.take().expect("it is piped");
         Self {
             lines: BufReader::new(out).lines(),
@@ -36,9 +40,9 @@ impl Following {
 
     /// Returns the next line, without the spaces between columns.
     async fn next(&mut self) -> String {
-        let line = timeout(PATIENCE, self.lines.next_line()).await;
-        let line = line.expect("a line in time").expect("text");
-        let line = line.expect("it goes on");
+        let read = timeout(PATIENCE, self.lines.next_line()).await;
+        let next = read.expect("a line in time").expect("text");
+        let line = next.expect("it goes on");
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
@@ -145,10 +149,14 @@ async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let full = std::fs::File::options().write(true).open("/dev/full");
-    let mut list = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-    let list = list.arg("--kubeconfig").arg(world.kubeconfig());
-    let list = list.arg("list").stdout(full.expect("a full disk"));
-    let list = list.stderr(Stdio::piped()).spawn().expect("it starts");
+    let list = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
+        .arg("--kubeconfig")
+        .arg(world.kubeconfig())
+        .arg("list")
+        .stdout(full.expect("a full disk"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     let output = list.wait_with_output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8_lossy(&output.stderr);

@@ -32,8 +32,7 @@ async fn explanation<A: Served>(rig: &Rig<A>, object: &str) -> String {
     let lines = printed
         .lines()
         .filter(|line| !line.starts_with("Not looked at: webhooks"));
-    let lines: Vec<String> = lines.map(timeless).collect();
-    lines.join("\n")
+    lines.map(timeless).collect::<Vec<_>>().join("\n")
 }
 
 /// Removes the times from a line: the one in a state, and the one of an event.

@@ -39,8 +39,8 @@ impl Terminal {
     async fn tmux(&self, arguments: &[&str]) -> Option<String> {
         let mut tmux = Command::new("tmux");
         tmux.args(["-S", &self.socket]).args(arguments);
-        let output = tmux.stderr(Stdio::null()).output().await;
-        let output = output.expect("kubectl-okt/tests/page/install.sh installs tmux");
+        let ended = tmux.stderr(Stdio::null()).output().await;
+        let output = ended.expect("kubectl-okt/tests/page/install.sh installs tmux");
         let is_found = output.status.success();
         is_found.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }

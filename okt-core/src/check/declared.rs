@@ -535,11 +535,15 @@ impl<'g> Faults<'_, 'g> {
 /// Returns the places of the edges of a state whose targets are these.
 fn edges_to(id: StateId, state: &State<'_>, is_meant: impl Fn(StateId) -> bool) -> Vec<Place> {
     let triggers = state.triggers.iter().enumerate();
-    let triggers = triggers.filter(|(_, trigger)| is_meant(trigger.to));
     let children = state.children.iter().enumerate();
-    let children = children.filter(|(_, to)| is_meant(**to));
-    (triggers.map(|(index, _)| Place::Trigger(id, index)))
-        .chain(children.map(|(index, _)| Place::Child(id, index)))
+    triggers
+        .filter(|(_, trigger)| is_meant(trigger.to))
+        .map(|(index, _)| Place::Trigger(id, index))
+        .chain(
+            children
+                .filter(|(_, to)| is_meant(**to))
+                .map(|(index, _)| Place::Child(id, index)),
+        )
         .collect()
 }
 

@@ -15,9 +15,9 @@ impl Faults<'_, '_> {
         let Some(entry) = self.graph.entry() else {
             return;
         };
-        let entries = self.graph.iter().filter(|(_, state)| state.is(Mark::Entry));
+        let marked = self.graph.iter().filter(|(_, state)| state.is(Mark::Entry));
         // A second entry is a mistake of its own.
-        let entries: Vec<StateId> = entries.map(|(id, _)| id).collect();
+        let entries: Vec<StateId> = marked.map(|(id, _)| id).collect();
         let reached = reached(self.graph, &entries, |_, state| state.targets().collect());
         for (id, _) in self.graph.iter() {
             if !reached[id.index()] {
@@ -113,8 +113,8 @@ impl Faults<'_, '_> {
                 .filter(|to| knot.contains(&id) && knot.contains(to))
                 .collect()
         });
-        let way = cycles(&edges).into_iter().next();
-        let way = way.map_or_else(|| self.spell(knot[0]), |way| self.spell_way(&way));
+        let cycle = cycles(&edges).into_iter().next();
+        let way = cycle.map_or_else(|| self.spell(knot[0]), |cycle| self.spell_way(&cycle));
         (
             format!("trap: deletion takes `on_delete` and circles, {way}, so it would hang"),
             "remove this `on_delete`, or let it lead to a state that is nearer to a leaf".into(),
@@ -227,9 +227,8 @@ impl Faults<'_, '_> {
             .filter(|(_, state)| state.is(Mark::Rest) && !state.is(Mark::Leaf))
             .collect();
         let paths = Paths::of(graph);
-        let targets = graph.iter().map(|(to, _)| to);
-        let targets = targets.map(|to| (to, desirable[to.index()].then(|| paths.to(to))));
-        let targets: Vec<_> = targets.collect();
+        let hops_to = |to: StateId| desirable[to.index()].then(|| paths.to(to));
+        let targets: Vec<_> = graph.iter().map(|(to, _)| (to, hops_to(to))).collect();
         for (from, state) in resting {
             let mut missing: Vec<StateId> = Vec::new();
             for (to, hops) in &targets {
@@ -264,8 +263,9 @@ impl Faults<'_, '_> {
         hops: Option<&[Option<StateId>]>,
     ) -> bool {
         let claims = state.no_routes.iter().enumerate();
-        let claims = claims.filter(|(_, claim)| claim.to == to);
-        let mut places = claims.map(|(index, _)| Place::NoRoute(from, index));
+        let mut places = claims
+            .filter(|(_, claim)| claim.to == to)
+            .map(|(index, _)| Place::NoRoute(from, index));
         let Some(first) = places.next() else {
             return false;
         };

@@ -110,8 +110,8 @@ impl StateWork {
 
     /// Returns the attempt that runs, ran last, or comes next; the first is 1.
     pub(super) fn attempt(&self, object: &Object) -> u32 {
-        let recorded = object.recorded.at().and_then(|record| record.action);
-        let recorded = recorded.map_or(1, |action| action.attempt);
+        let action = object.recorded.at().and_then(|record| record.action);
+        let recorded = action.map_or(1, |action| action.attempt);
         self.run.map_or(1, |run| run.attempt).max(recorded)
     }
 

@@ -74,14 +74,14 @@ const LIST: &str = "
 
 /// All cases.
 pub(crate) static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let shapes = GRAPHS.lines().filter_map(|it| it.trim().split_once(": "));
-    let shapes = shapes.map(|(name, states)| {
+    let rows = GRAPHS.lines().filter_map(|it| it.trim().split_once(": "));
+    let shapes = rows.map(|(name, states)| {
         let graph = build::graph(&states.split(" | ").collect::<Vec<_>>());
         (name, &*Box::leak(Box::new(graph)))
     });
-    let shapes: BTreeMap<_, _> = shapes.collect();
-    let rows = LIST.lines().filter(|it| !it.is_empty());
-    rows.map(|row| Case::of(row.trim(), &shapes)).collect()
+    let by_name: BTreeMap<_, _> = shapes.collect();
+    let cases = LIST.lines().filter(|it| !it.is_empty());
+    cases.map(|row| Case::of(row.trim(), &by_name)).collect()
 });
 
 /// An application and its surroundings.
@@ -189,9 +189,9 @@ impl Budget {
 
     /// Parses a budget (e.g. `"user 2, crashes 1"`).
     fn of(words: &str) -> Self {
-        let words = words.split(", ");
-        let words = words.map(|word| word.split_once(' ').expect("a name and a number"));
-        let fields: Value = words
+        let parts = words.split(", ").map(|part| part.split_once(' '));
+        let fields: Value = parts
+            .map(|part| part.expect("a name and a number"))
             .map(|(name, times)| (name, times.parse::<u8>().expect("a number")))
             .collect();
         serde_json::from_value(fields).expect("a budget")

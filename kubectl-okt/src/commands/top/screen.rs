@@ -8,14 +8,14 @@ use okt_core::StateId;
 use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::select::{KindEvent, Listing};
+use crate::select::{KindEvent, ListSelection};
 
 /// The objects, and what the user looks at.
 #[derive(Default)]
 pub(super) struct Screen<'k> {
     pub(super) kinds: &'k [Kind],
     views: HashMap<String, View<'k>>,
-    listing: Listing,
+    listing: ListSelection,
     /// The index of the kind that is shown.
     pub(super) kind: usize,
     /// Whether the keys are for the graph, and not for the objects.
@@ -103,8 +103,9 @@ impl<'k> Screen<'k> {
     pub(super) fn of_kind(&self, kind: &Kind) -> Count {
         // Each view borrows its kind from the same list.
         let views = self.views.values();
-        let views = views.filter(|view| std::ptr::eq(view.kind, kind));
-        views.fold(Count::default(), Count::with)
+        views
+            .filter(|view| std::ptr::eq(view.kind, kind))
+            .fold(Count::default(), Count::with)
     }
 
     /// Returns the objects in each state of the kind that is shown, by the name of the state.
