@@ -300,7 +300,7 @@ pub(crate) fn watch_with<'k>(
     config: watcher::Config,
     report: impl Fn(String) + Clone + Send + 'k,
 ) -> impl Stream<Item = Result<KindEvent<'k>, Error>> + Unpin {
-    select_all(kinds.into_iter().map(|kind| {
+    select_all(kinds.into_iter().map(move |kind| {
         let watched = kind.events(client, namespace, config.clone());
         let report = report.clone();
         let events = watched.filter_map(move |event| {
@@ -322,9 +322,9 @@ pub(crate) fn watch_with<'k>(
 
 /// The objects of the lists that are under way, by kind: an object that a complete list lacks is gone.
 #[derive(Default)]
-pub(crate) struct ListSelection(HashMap<String, HashSet<String>>);
+pub(crate) struct OpenLists(HashMap<String, HashSet<String>>);
 
-impl ListSelection {
+impl OpenLists {
     pub(crate) fn begin(&mut self, kind: &Kind) {
         self.0.insert(kind.id(), HashSet::new());
     }

@@ -11,7 +11,7 @@ use okt_view::{Kind, View, age, way};
 
 use crate::error::Error;
 use crate::output::{BAD, BUSY, GOOD, OutputFormat, TextTable, print, print_as, styled};
-use crate::select::{KindEvent, ListSelection, Many, NO_KINDS};
+use crate::select::{KindEvent, Many, NO_KINDS, OpenLists};
 
 /// Show where all objects of all OKT operators are on their graphs.
 #[derive(Args)]
@@ -158,7 +158,7 @@ struct FollowedList<'l, 'k> {
     table: TextTable,
     /// What each object looked like in its last line, without the time in its state.
     shown: BTreeMap<String, (View<'k>, Vec<String>)>,
-    listing: ListSelection,
+    listing: OpenLists,
 }
 
 impl<'l, 'k> FollowedList<'l, 'k> {
@@ -167,7 +167,7 @@ impl<'l, 'k> FollowedList<'l, 'k> {
             list,
             table: TextTable::new(&list.titles()),
             shown: BTreeMap::new(),
-            listing: ListSelection::default(),
+            listing: OpenLists::default(),
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
         Point::new(largest.x.max(size.x), largest.y.max(size.y))
     });
     let is_enough = |columns: &usize| columns * columns >= boxes.len();
-    let columns = (1..).find(is_enough).unwrap_or(1);
+    let columns = (1..=boxes.len()).find(is_enough).unwrap_or(1);
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let at = |index: usize| {
         let (column, row) = (number(index % columns), number(index / columns));

@@ -8,14 +8,14 @@ use okt_core::StateId;
 use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::select::{KindEvent, ListSelection};
+use crate::select::{KindEvent, OpenLists};
 
 /// The objects, and what the user looks at.
 #[derive(Default)]
 pub(super) struct Screen<'k> {
     pub(super) kinds: &'k [Kind],
     views: HashMap<String, View<'k>>,
-    listing: ListSelection,
+    listing: OpenLists,
     /// The index of the kind that is shown.
     pub(super) kind: usize,
     /// Whether the keys are for the graph, and not for the objects.
