@@ -42,14 +42,15 @@ fn package(folder: &Path) {
 }
 
 fn check(folder: &Path, args: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));
-    let command = command
+    let output = Command::new(env!("CARGO_BIN_EXE_cargo-okt"))
         .args(["okt", "check"])
         .args(args)
-        .current_dir(folder);
-    let output = command.stdout(Stdio::null()).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "50 graphs in 51 files: no mistakes\n");
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .output()
+        .expect("it runs");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(printed, "50 graphs in 51 files: no mistakes\n");
 }
 
 fn fifty_graphs(criterion: &mut Criterion) {

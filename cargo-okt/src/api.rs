@@ -97,7 +97,8 @@ struct WrittenFile(PathBuf);
 
 impl WrittenFile {
     fn at(path: &Path, served: &Served) -> Result<Self, String> {
-        (served.write_kubeconfig(path)).map_err(|error| error.to_string())?;
+        let written = served.write_kubeconfig(path);
+        written.map_err(|error| error.to_string())?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Self(path))
     }
@@ -156,8 +157,8 @@ fn files_in(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let entries = fs::read_dir(path).map_err(wrong)?;
-    let files: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut files = files.map_err(wrong)?;
+    let found: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut files = found.map_err(wrong)?;
     files.retain(|file| {
         let extension = file.extension().and_then(|it| it.to_str());
         matches!(extension, Some("yaml" | "yml" | "json")) && file.is_file()
@@ -182,8 +183,8 @@ fn read(place: &str, text: &str, objects: &mut Vec<FileObject>) -> Result<(), St
             Value::Null => {}
             Value::Object(mut list) if list.contains_key("items") => {
                 let items = list.remove("items").unwrap_or_default();
-                let items = items.as_array().cloned().unwrap_or_default();
-                objects.extend(items.into_iter().map(|value| FileObject {
+                let all = items.as_array().cloned().unwrap_or_default();
+                objects.extend(all.into_iter().map(|value| FileObject {
                     place: place.clone(),
                     value,
                 }));
@@ -203,7 +204,8 @@ async fn apply_all(client: &Client, mut objects: Vec<FileObject>) -> Result<Vec<
     });
     let mut made: Vec<(String, usize)> = Vec::new();
     for object in objects {
-        let kind = (apply(client, &object.value).await)
+        let kind = apply(client, &object.value)
+            .await
             .map_err(|why| format!("{}: {why}", object.place))?;
         match made.iter_mut().find(|(made, _)| *made == kind) {
             Some((_, count)) => *count += 1,

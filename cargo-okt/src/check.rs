@@ -60,8 +60,8 @@ impl CheckCommand {
 
 fn text(found: &[(&File, &Mistake)]) -> String {
     let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let blocks = found.iter();
-    let blocks = blocks.map(|(file, mistake)| mistake.render(&file.text, &file.path, colours));
+    let mistakes = found.iter();
+    let blocks = mistakes.map(|(file, mistake)| mistake.render(&file.text, &file.path, colours));
     blocks.flat_map(|block| [block, "\n\n".into()]).collect()
 }
 

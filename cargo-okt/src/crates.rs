@@ -73,8 +73,8 @@ impl Crates {
                 mistakes.push(Mistake::of_file(&error));
                 String::new()
             });
-            let source = Source::parse(&text, &cfg);
-            let source = source.map_err(|why| mistakes.push(*why)).ok();
+            let parsed = Source::parse(&text, &cfg);
+            let source = parsed.map_err(|why| mistakes.push(*why)).ok();
             for module in source.iter().flat_map(Source::modules) {
                 match file_of(&path, &folder, module) {
                     Some(found) => queue.push_back(found),
@@ -143,7 +143,7 @@ fn folder(mut file: PathBuf) -> PathBuf {
     if own.is_dir() && !is_root { own } else { file }
 }
 
-/// Returns what Cargo says about the package of a folder, by default of this one.
+/// Returns the metadata of the package of a folder, by default of this one.
 fn package(folder: Option<&Path>) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -155,8 +155,8 @@ fn package(folder: Option<&Path>) -> Result<Value, String> {
         .output()
         .map_err(|error| format!("cargo metadata: {error}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(said.trim().trim_start_matches("error: ").to_owned());
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(error.trim().trim_start_matches("error: ").to_owned());
     }
     let all: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("cargo metadata: {error}"))?;

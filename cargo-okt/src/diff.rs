@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use okt_core::evolution::ChangeKind;
 use okt_syntax::lock::{compare_texts, declaration};
 
 use crate::crates::Crates;
@@ -29,11 +28,7 @@ impl Diff {
         let mut risks = 0;
         for difference in &differences {
             let change = &difference.change;
-            let sign = match change.kind {
-                ChangeKind::Removed => '-',
-                ChangeKind::Changed => '~',
-                ChangeKind::Added => '+',
-            };
+            let sign = change.kind.sign();
             text.push_str(&format!(
                 "{sign} {}: {}\n",
                 difference.graph, change.subject

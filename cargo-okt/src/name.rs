@@ -81,7 +81,7 @@ impl Name {
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(name) = name else {
             return Err(format!(
-                "{} does not end in a name; say the directory to be made, e.g. `order-operator`",
+                "{} does not end in a name; name the directory to be made, e.g. `order-operator`",
                 path.display()
             ));
         };
@@ -98,8 +98,8 @@ impl Name {
         if syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_err() {
             return Err(format!("`{name}` is a word of Rust; try `{name}-operator`"));
         }
-        let spelled = name.replace('_', "-");
-        let spelled = spelled.as_str();
+        let dashed = name.replace('_', "-");
+        let spelled = dashed.as_str();
         let port = |of: &str| spelled.strip_prefix(of).is_some_and(|rest| rest.len() == 1);
         if OF_CARGO.contains(&spelled)
             || OF_WINDOWS.contains(&spelled)
@@ -129,8 +129,10 @@ impl KindName {
     /// Derives the kind from the name of an operator (e.g. `Order` from `order-operator`).
     pub(crate) fn named_after(name: &Name) -> Result<Self, String> {
         let Name(name) = name;
-        let of = name.strip_suffix("operator").unwrap_or(name);
-        let of = of.trim_end_matches(['-', '_']);
+        let of = name
+            .strip_suffix("operator")
+            .unwrap_or(name)
+            .trim_end_matches(['-', '_']);
         let kind = if of.is_empty() { name } else { of }.to_upper_camel_case();
         kind.parse()
             .map_err(|why| format!("{why}; `--kind` names another one"))

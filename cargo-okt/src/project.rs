@@ -25,8 +25,8 @@ pub(crate) struct Project {
 impl Project {
     /// Writes the project into a new directory.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), String> {
-        let files = FILES.iter();
-        let files: Vec<_> = files
+        let templates = FILES.iter();
+        let files: Vec<_> = templates
             .map(|(path, text)| (*path, self.file(path, text)))
             .collect();
         write(directory, &files)

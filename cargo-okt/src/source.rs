@@ -40,7 +40,8 @@ impl OktSource {
                 "there is no OKT in {shown}: it has no okt/Cargo.toml (name a repository by its URL, e.g. https://.., and a version by its number, e.g. 0.1)"
             ));
         }
-        let whole: PathBuf = (path.canonicalize())
+        let whole: PathBuf = path
+            .canonicalize()
             .map_err(|error| format!("cannot find out where {shown} is: {error}"))?;
         match whole.to_str() {
             Some(whole) => Ok(Self::Checkout(whole.to_owned())),

@@ -55,8 +55,9 @@ pub(crate) fn depends_on(name: &str) -> bool {
 /// Returns whether a type named after a kind conflicts with another name in the code.
 pub(crate) fn has_a_name_of(kind: &str) -> bool {
     let code = FILES.iter().filter(|(path, _)| is_code(path));
-    let lines = code.flat_map(|(_, text)| text.lines());
-    let lines = lines.filter(|line| !line.trim_start().starts_with("//"));
+    let lines = code
+        .flat_map(|(_, text)| text.lines())
+        .filter(|line| !line.trim_start().starts_with("//"));
     let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let mut words = lines.flat_map(|line| line.split(|letter| !is_of_word(letter)));
     words.any(|word| {

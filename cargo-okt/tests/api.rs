@@ -99,8 +99,8 @@ fn it_serves_the_objects_of_the_files_and_writes_a_kubeconfig() {
         printed[0].ends_with(&format!("It has: {made}.")),
         "{printed:?}"
     );
-    let address = printed[0].split("http://").nth(1).expect("an address");
-    let address = address.split(". ").next().expect("an address").to_owned();
+    let rest = printed[0].split("http://").nth(1).expect("an address");
+    let address = rest.split(". ").next().expect("an address").to_owned();
 
     let widget = get(
         &address,
@@ -126,7 +126,7 @@ fn it_serves_the_objects_of_the_files_and_writes_a_kubeconfig() {
     assert!(!kubeconfig.exists());
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     assert!(!output.status.success(), "it was not refused");
     String::from_utf8_lossy(&output.stderr)
         .trim_end()
@@ -169,13 +169,13 @@ fn what_it_cannot_read_is_refused_with_the_file_and_the_document() {
         ("empty", "error: empty has no .yaml, .yml or .json file"),
     ] {
         let output = api(place.path(), &[file]).output().expect("it ends");
-        let said = said(&output);
-        assert!(said.starts_with(why), "{file}: {said}");
+        let error = errors(&output);
+        assert!(error.starts_with(why), "{file}: {error}");
         assert!(!place.path().join("okt-api.kubeconfig").exists(), "{file}");
     }
     fs::write(place.path().join("okt-api.kubeconfig"), "mine").expect("written");
     let output = api(place.path(), &[]).output().expect("it ends");
-    assert!(said(&output).contains("exists already"), "{output:?}");
+    assert!(errors(&output).contains("exists already"), "{output:?}");
     let kept = fs::read_to_string(place.path().join("okt-api.kubeconfig"));
     assert_eq!(kept.expect("a file"), "mine");
 }

@@ -37,15 +37,24 @@ impl Package {
     fn okt(&self, args: &[&str]) -> Output {
         okt(self.0.path(), args)
     }
+
+    /// Returns what `cargo okt` writes to the standard error.
+    fn errors(&self, args: &[&str]) -> String {
+        errors(&self.okt(args))
+    }
 }
 
 fn okt(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-okt"));
-    let command = command.arg("okt").args(args).current_dir(folder);
-    command.env_remove("CARGO").output().expect("it runs")
+    Command::new(env!("CARGO_BIN_EXE_cargo-okt"))
+        .arg("okt")
+        .args(args)
+        .current_dir(folder)
+        .env_remove("CARGO")
+        .output()
+        .expect("it runs")
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -76,38 +85,31 @@ fn every_graph_of_every_module_is_checked() {
     ]);
     let output = package.okt(&["check"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(said(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
+    assert_eq!(errors(&output), "error: 3 graphs in 6 files: 2 mistakes\n");
     let text = printed(&output);
     assert!(text.contains("error: OKT005: dead end"), "{text}");
     assert!(text.contains("--> src/one/deep.rs:10:5"), "{text}");
     // The same package, by the name of its root.
-    let output = package.okt(&["check", "src/main.rs"]);
-    assert_eq!(said(&output), "error: 2 graphs in 5 files: 2 mistakes\n");
+    let errors = package.errors(&["check", "src/main.rs"]);
+    assert_eq!(errors, "error: 2 graphs in 5 files: 2 mistakes\n");
     // A module alone.
     let output = package.okt(&["check", "src/one.rs", "--format", "json"]);
     let mistakes: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let dead_end = &mistakes[0];
     assert_eq!(dead_end["code"], "OKT005");
     assert_eq!(dead_end["file"], "src/one/deep.rs");
-    assert_eq!(
-        (&dead_end["line"], &dead_end["column"]),
-        (&10.into(), &5.into())
-    );
-    assert_eq!(dead_end["endColumn"], 8);
-    assert!(
-        dead_end["help"]
-            .as_str()
-            .is_some_and(|it| it.contains("#[leaf]")),
-        "{dead_end}"
-    );
+    let place = ["line", "column", "endColumn"].map(|name| dead_end[name].as_u64());
+    assert_eq!(place, [Some(10), Some(5), Some(8)]);
+    let help = dead_end["help"].as_str().expect("help");
+    assert!(help.contains("#[leaf]"), "{help}");
 }
 
 #[test]
 fn a_crate_without_mistakes_passes() {
     let package = Package::of(&[("life.rs", &format!("\u{feff}#!/usr/bin/env run\n{GRAPH}"))]);
     let output = package.okt(&["check", "life.rs"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "1 graph in 1 file: no mistakes\n");
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(errors(&output), "1 graph in 1 file: no mistakes\n");
     assert_eq!(printed(&output), "");
 }
 
@@ -135,25 +137,24 @@ enum Life {
         ("src/lib.rs", text),
         ("src/backup.rs", GRAPH),
     ]);
-    let said_with = |args: &[&str]| said(&package.okt(&[&["check"], args].concat()));
-    assert_eq!(said_with(&[]), "error: 1 graph in 1 file: 1 mistake\n");
-    assert_eq!(
-        said_with(&["--no-default-features"]),
-        "1 graph in 1 file: no mistakes\n"
-    );
-    assert_eq!(
-        said_with(&["--all-features"]),
-        "error: 2 graphs in 2 files: 1 mistake\n"
-    );
-    assert_eq!(
-        said_with(&[
-            "src/lib.rs",
-            "--no-default-features",
-            "--features",
-            "backup"
-        ]),
-        "2 graphs in 2 files: no mistakes\n"
-    );
+    for (args, expected) in [
+        ("check", "error: 1 graph in 1 file: 1 mistake\n"),
+        (
+            "check --no-default-features",
+            "1 graph in 1 file: no mistakes\n",
+        ),
+        (
+            "check --all-features",
+            "error: 2 graphs in 2 files: 1 mistake\n",
+        ),
+        (
+            "check src/lib.rs --no-default-features --features backup",
+            "2 graphs in 2 files: no mistakes\n",
+        ),
+    ] {
+        let args: Vec<&str> = args.split(' ').collect();
+        assert_eq!(package.errors(&args), expected, "{args:?}");
+    }
 }
 
 #[test]
@@ -177,57 +178,38 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
-    let output = package.okt(&["check", "nothing.rs"]);
-    let text = printed(&output);
-    assert!(
-        text.starts_with("error: the file cannot be read: "),
-        "{text}"
-    );
+    let text = printed(&package.okt(&["check", "nothing.rs"]));
+    let begin = "error: the file cannot be read: ";
+    assert!(text.starts_with(begin), "{text}");
     assert!(text.contains(" --> nothing.rs:1:1"), "{text}");
-    let output = package.okt(&["check"]);
-    assert!(said(&output).contains("Cargo.toml"), "{}", said(&output));
+    let errors = package.errors(&["check"]);
+    assert!(errors.contains("Cargo.toml"), "{errors}");
 }
 
 #[test]
 fn source_that_is_nested_deeply_is_checked_or_refused_and_never_ends_the_program() {
-    let many = |text: &str, number: usize| text.repeat(number);
-    for (what, number) in [20, 400, 100_000].into_iter().flat_map(|number| {
-        [
-            format!(
-                "fn deep() {{ {}1{}; }}",
-                many("(", number),
-                many(")", number)
-            ),
-            format!("fn deep() {{ {}{} }}", many("{", number), many("}", number)),
-            format!(
-                "fn deep() {{ let _ = {}1{}; }}",
-                many("[", number),
-                many("]", number)
-            ),
-            format!(
-                "type Deep = {}u8{};",
-                many("Vec<", number),
-                many(">", number)
-            ),
-            format!("type Deep = {}u8;", many("&", number)),
-            format!("fn deep() {{ let _ = {}true; }}", many("!", number)),
-            format!("fn deep() {{ let _ = 1{}; }}", many(" + 1", number)),
-            format!("fn deep() {{ let _ = 1{}; }}", many(" as u8", number)),
-            format!(
-                "fn deep() {{ if a {{}} {} }}",
-                many("else if a {} ", number)
-            ),
-            format!(
-                "{}enum Deep {{}}{}",
-                many("mod a {", number),
-                many("}", number)
-            ),
-        ]
-        .map(|text| (text, number))
-    }) {
+    let nested = [
+        ("fn deep() { ", "(", "1", ")", "; }"),
+        ("fn deep() { ", "{", "", "}", " }"),
+        ("fn deep() { let _ = ", "[", "1", "]", "; }"),
+        ("type Deep = ", "Vec<", "u8", ">", ";"),
+        ("type Deep = ", "&", "u8", "", ";"),
+        ("fn deep() { let _ = ", "!", "true", "", "; }"),
+        ("fn deep() { let _ = 1", "", "", " + 1", "; }"),
+        ("fn deep() { let _ = 1", "", "", " as u8", "; }"),
+        ("fn deep() { if a {} ", "", "", "else if a {} ", " }"),
+        ("", "mod a {", "enum Deep {}", "}", ""),
+    ];
+    let numbers = [20, 400, 100_000];
+    for (number, (begin, open, inner, close, end)) in numbers
+        .into_iter()
+        .flat_map(|number| nested.map(|it| (number, it)))
+    {
+        let (open, close) = (open.repeat(number), close.repeat(number));
+        let what = format!("{begin}{open}{inner}{close}{end}");
         let package = Package::of(&[("lives.rs", &format!("{what}\n{GRAPH}"))]);
         let output = package.okt(&["check", "lives.rs"]);
-        let text = format!("{}{}", printed(&output), said(&output));
+        let text = format!("{}{}", printed(&output), errors(&output));
         let begin: String = what.chars().take(40).collect();
         assert!(output.status.code().is_some(), "{begin} {number}: {text}");
         if number == 20 {
@@ -256,16 +238,10 @@ fn a_graph_is_drawn_in_every_language() {
     for expected in ["<svg ", ">Start</", ">on error</", "stroke-dasharray"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let output = draw(&["--format", "svg"]);
-    assert_eq!(
-        said(&output),
-        "error: a picture has one graph; choose with `--name`: Life, Other\n"
-    );
-    let output = draw(&["--name", "Nope"]);
-    assert_eq!(
-        said(&output),
-        "error: there is no such graph; there are Life, Other\n"
-    );
+    let several = "error: a picture has one graph; choose with `--name`: Life, Other\n";
+    assert_eq!(errors(&draw(&["--format", "svg"])), several);
+    let unknown = "error: there is no such graph; there are Life, Other\n";
+    assert_eq!(errors(&draw(&["--name", "Nope"])), unknown);
 }
 
 #[test]
@@ -285,7 +261,7 @@ fn two_versions_are_compared() {
     ]);
     let diff = |old, new| package.okt(&["diff", old, new]);
     let output = diff("old.rs", "new.rs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", errors(&output));
     let expected = "+ Life: state `Middle`\n+ Life: child `Start → Middle`\n";
     assert_eq!(printed(&output), expected);
     let output = diff("new.rs", "old.rs");
@@ -294,19 +270,19 @@ fn two_versions_are_compared() {
     let lost =
         "- Life: state `Middle`\n    an object that is stored in it has no place in the graph\n";
     assert!(text.starts_with(lost), "{text}");
-    assert_eq!(
-        said(&output),
-        "error: stored objects lose something by 2 of 3 changes\n"
-    );
-    assert_eq!(said(&diff("old.rs", "life.rs")), "no differences\n");
-    assert_eq!(
-        said(&diff("old.rs", "wrong.rs")),
-        "error: wrong.rs has mistakes; see `cargo okt check`\n"
-    );
-    assert_eq!(
-        said(&diff("none.rs", "old.rs")),
-        "error: there is no graph in none.rs\n"
-    );
+    let losses = "error: stored objects lose something by 2 of 3 changes\n";
+    assert_eq!(errors(&output), losses);
+    for (old, new, expected) in [
+        ("old.rs", "life.rs", "no differences\n"),
+        (
+            "old.rs",
+            "wrong.rs",
+            "error: wrong.rs has mistakes; see `cargo okt check`\n",
+        ),
+        ("none.rs", "old.rs", "error: there is no graph in none.rs\n"),
+    ] {
+        assert_eq!(package.errors(&["diff", old, new]), expected);
+    }
 }
 
 #[test]
@@ -316,9 +292,6 @@ fn a_rule_is_explained_by_its_code() {
         let output = okt(here, &["explain", code]);
         assert!(printed(&output).starts_with("# OKT005: "), "{code}");
     }
-    let output = okt(here, &["explain", "OKT099"]);
-    assert_eq!(
-        said(&output),
-        "error: there is no rule OKT099; the rules are OKT001 to OKT020\n"
-    );
+    let unknown = "error: there is no rule OKT099; the rules are OKT001 to OKT020\n";
+    assert_eq!(errors(&okt(here, &["explain", "OKT099"])), unknown);
 }

@@ -16,7 +16,7 @@ fn okt(place: &Path, arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -35,7 +35,7 @@ fn a_project_has_the_given_names_wherever_the_template_has_its_own() {
     // Names that contain the names that they replace; `.ci/packages` builds this project.
     let options = ["--kind", "HTTPServer", "--group", "web.widget.io"];
     let output = okt(place.path(), &[&["my-widget"][..], &options].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", errors(&output));
     let read =
         |file: &str| fs::read_to_string(place.path().join("my-widget").join(file)).expect(file);
     let manifest = read("Cargo.toml");
@@ -53,7 +53,7 @@ fn the_code_of_a_project_is_formatted_for_any_name() {
     for kind in ["A", "HTTPServer", "QuiteALongNameForAKindOfObjects"] {
         let name = kind.to_lowercase();
         let output = okt(place.path(), &[&name, "--kind", kind]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", errors(&output));
         let formatted = Command::new("rustfmt")
             .args(["--edition", "2024", "--check"])
             .arg(place.path().join(name).join("src/main.rs"))
@@ -69,7 +69,7 @@ fn okt_comes_from_the_given_source() {
     let place = place();
     let from = |name: &str, okt_at: &str| {
         let output = okt(place.path(), &[name, "--okt", okt_at]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", errors(&output));
         fs::read_to_string(place.path().join(name).join("Cargo.toml")).expect("a manifest")
     };
     let git = from("from-git", "https://example.org/o\"k t.git");
@@ -93,63 +93,47 @@ fn an_invalid_argument_is_one_clear_error_and_creates_nothing() {
     let place = place();
     let long = "a".repeat(57);
     let far = format!("{}.example.com", "a".repeat(64));
-    for (arguments, why) in [
-        (&["Orders"][..], "lower case letters"),
-        (&["orders!"], "lower case letters"),
-        (&["2orders"], "a letter first"),
-        (&["orders-"], "no `-` or `_` last"),
-        (&["bücher"], "lower case letters"),
-        (&[&long], "at most 56"),
-        (&[".."], "does not end in a name"),
-        (&["fn"], "a word of Rust; try `fn-operator`"),
-        (&["async"], "a word of Rust"),
-        (&["test"], "taken"),
-        (&["proc_macro"], "taken"),
-        (&["nul"], "taken"),
-        (&["com1"], "taken"),
-        (&["tokio"], "taken"),
-        (&["okt"], "taken"),
-        (&["keeper"], "`--kind` names another one"),
-        (&["nowhere/orders"], "cannot make the directory"),
-        (&["orders", "--kind", ""], "UpperCamelCase"),
-        (&["orders", "--kind", "order"], "UpperCamelCase"),
-        (&["orders", "--kind", "Big_Order"], "UpperCamelCase"),
-        (&["orders", "--kind", "Größe"], "UpperCamelCase"),
-        (&["orders", "--kind", "Self"], "taken for something else"),
-        (&["orders", "--kind", "Option"], "taken for something else"),
+    let mut refused = vec![
+        (vec![long.as_str()], "at most 56"),
+        (vec!["orders", "--kind", ""], "UpperCamelCase"),
+        (vec!["orders", "--group", ""], "is no API group"),
+        (vec!["orders", "--group", &far], "is no API group"),
         (
-            &["orders", "--kind", "ConfigMap"],
-            "taken for something else",
-        ),
-        (
-            &["orders", "--kind", "Lifecycle"],
-            "taken for something else",
-        ),
-        (&["orders", "--group", ""], "is no API group"),
-        (&["orders", "--group", "demo"], "is no API group"),
-        (
-            &["orders", "--group", "Demo.example.com"],
-            "is no API group",
-        ),
-        (&["orders", "--group", "demo..com"], "is no API group"),
-        (&["orders", "--group", &far], "is no API group"),
-        (
-            &["orders", "--group", "apps.k8s.io"],
-            "belongs to Kubernetes",
-        ),
-        (&["orders", "--okt", "/nowhere"], "no okt/Cargo.toml"),
-        (
-            &["orders", "--okt", "https://a\nb"],
+            vec!["orders", "--okt", "https://a\nb"],
             "neither a version, nor a path, nor a URL",
         ),
-        (&[], "<PATH>"),
-    ] {
-        let output = okt(place.path(), arguments);
+        (vec![], "<PATH>"),
+    ];
+    let table = "
+        Orders | bücher | orders! -> lower case letters
+        2orders -> a letter first
+        orders- -> no `-` or `_` last
+        .. -> does not end in a name
+        fn -> a word of Rust; try `fn-operator`
+        async -> a word of Rust
+        test | proc_macro | nul | com1 | tokio | okt -> taken
+        keeper -> `--kind` names another one
+        nowhere/orders -> cannot make the directory
+        orders --kind order | orders --kind Big_Order | orders --kind Größe -> UpperCamelCase
+        orders --kind Self | orders --kind Option -> taken for something else
+        orders --kind ConfigMap | orders --kind Lifecycle -> taken for something else
+        orders --group demo | orders --group demo..com -> is no API group
+        orders --group Demo.example.com -> is no API group
+        orders --group apps.k8s.io -> belongs to Kubernetes
+        orders --okt /nowhere -> no okt/Cargo.toml
+    ";
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let (commands, why) = line.split_once(" -> ").expect("two parts");
+        let commands = commands.split(" | ");
+        refused.extend(commands.map(|words| (words.split_whitespace().collect(), why)));
+    }
+    for (arguments, why) in refused {
+        let output = okt(place.path(), &arguments);
         assert!(!output.status.success(), "{arguments:?}");
-        let said = said(&output);
+        let error = errors(&output);
         assert!(
-            said.starts_with("error: ") && said.contains(why),
-            "{arguments:?}: {said}"
+            error.starts_with("error: ") && error.contains(why),
+            "{arguments:?}: {error}"
         );
         let left: Vec<_> = fs::read_dir(place.path()).expect("a directory").collect();
         assert!(left.is_empty(), "{arguments:?}: {left:?}");
@@ -168,7 +152,7 @@ fn existing_files_are_never_overwritten() {
         let before = fs::metadata(&file).expect("it is there");
         let output = okt(place.path(), &["orders"]);
         assert_eq!(
-            said(&output),
+            errors(&output),
             "error: orders is there already; nothing was changed\n"
         );
         let after = fs::metadata(&file).expect("it is still there");

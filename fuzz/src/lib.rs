@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 /// The limit of the CPU time of a parser for one input; other work on the machine does not count.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Calls `case` with this many seeds, or as the variables say.
+/// Calls `case` with this many seeds, or as the variables set it.
 ///
 /// # Panics
 ///
@@ -28,12 +28,12 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub fn check(cases: u64, mut case: impl FnMut(&mut Dice)) {
     let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
     let mut one = |seed: u64| {
-        let told = Told(seed);
+        let on_panic = SeedOnPanic(seed);
         let begun = cpu_time();
         case(&mut Dice(seed));
         let took = cpu_time().saturating_sub(begun);
         assert!(took < LIMIT, "it took {took:?}");
-        std::mem::forget(told);
+        std::mem::forget(on_panic);
     };
     if let Some(seed) = number("OKT_FUZZ_SEED") {
         one(seed);
@@ -59,9 +59,9 @@ fn cpu_time() -> Duration {
 }
 
 /// Prints the seed when it is dropped, unless it is forgotten.
-struct Told(u64);
+struct SeedOnPanic(u64);
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
         eprintln!("again with OKT_FUZZ_SEED={}", self.0);
     }

@@ -51,9 +51,9 @@ impl ClusterOptions {
     /// Returns a client, whose default namespace is the chosen one.
     pub(crate) async fn client(&self) -> Result<Client, Error> {
         let unknown = |error: &dyn std::error::Error| {
-            let why = chain(error);
+            let text = chain(error);
             // The lines below quote the file, which may have a token there.
-            let why = why.lines().next().unwrap_or_default();
+            let why = text.lines().next().unwrap_or_default();
             Error::Failed(format!(
                 "cannot find a cluster: {why}; `kubectl config get-contexts` shows those of your kubeconfig"
             ))
@@ -61,11 +61,11 @@ impl ClusterOptions {
         let mut config = if self.kubeconfig.is_none() && self.context.is_none() {
             Config::infer().await.map_err(|error| unknown(&error))?
         } else {
-            let kubeconfig = match &self.kubeconfig {
+            let read = match &self.kubeconfig {
                 Some(path) => Kubeconfig::read_from(path),
                 None => Kubeconfig::read(),
             };
-            let kubeconfig = kubeconfig.map_err(|error| unknown(&error))?;
+            let kubeconfig = read.map_err(|error| unknown(&error))?;
             let options = KubeConfigOptions {
                 context: self.context.clone(),
                 ..KubeConfigOptions::default()

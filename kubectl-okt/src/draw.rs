@@ -57,12 +57,11 @@ pub(crate) fn legend() -> String {
 fn edges(graph: &Graph<'_>, id: StateId, state: &State<'_>) -> (String, String) {
     let (mut children, mut triggers) = (Vec::new(), Vec::new());
     for edge in graph.edges(id) {
-        let name = graph.get(edge.to).map_or("?", |to| to.name);
+        let name = edge.text(graph);
         match edge.kind {
-            EdgeKind::Trigger if edge.causes.is_empty() => triggers.push(name.to_owned()),
-            EdgeKind::Trigger => triggers.push(format!("{name} ({})", edge.causes)),
+            EdgeKind::Trigger => triggers.push(name),
             EdgeKind::Next if state.children.len() > 1 => children.push(format!("{name} (Next)")),
-            EdgeKind::Next | EdgeKind::Child => children.push(name.to_owned()),
+            EdgeKind::Next | EdgeKind::Child => children.push(name),
         }
     }
     let list = |arrow: &str, names: Vec<String>| match names.join(", ") {

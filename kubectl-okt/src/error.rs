@@ -57,7 +57,7 @@ impl Error {
 }
 
 /// Returns the text of an error of a watch; of an answer of the API only the message.
-pub(crate) fn said_by_watch(error: &watcher::Error) -> String {
+pub(crate) fn watch_message(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))

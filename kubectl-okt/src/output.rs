@@ -1,5 +1,6 @@
 //! What commands print: tables and texts for people, JSON and YAML for programs.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -38,21 +39,30 @@ pub(crate) fn print(text: &str) {
 }
 
 /// Prints a line for each item.
-pub(crate) fn print_lines<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) {
+pub(crate) fn print_lines<T: Display>(items: impl IntoIterator<Item = T>) {
     let lines: Vec<String> = items.into_iter().map(|item| format!("{item}\n")).collect();
     print(&lines.concat());
 }
 
-/// Prints a value for programs.
-pub(crate) fn print_value(value: &impl Serialize, is_yaml: bool) -> Result<(), Error> {
-    let cannot = |error: &dyn std::fmt::Display| Error::Failed(format!("cannot print it: {error}"));
-    let text = if is_yaml {
-        serde_saphyr::to_string(value).map_err(|error| cannot(&error))?
-    } else {
-        let text = serde_json::to_string_pretty(value).map_err(|error| cannot(&error))?;
-        format!("{text}\n")
-    };
-    print(&text);
+/// Prints a value for programs, its names, or a text for people.
+pub(crate) fn print_as<N: Display>(
+    format: Option<OutputFormat>,
+    value: &impl Serialize,
+    names: impl IntoIterator<Item = N>,
+    text: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    let cannot = |error: &dyn Display| Error::Failed(format!("cannot print it: {error}"));
+    match format {
+        Some(OutputFormat::Json) => {
+            let json = serde_json::to_string_pretty(value).map_err(|error| cannot(&error))?;
+            print_lines([json]);
+        }
+        Some(OutputFormat::Yaml) => {
+            print(&serde_saphyr::to_string(value).map_err(|error| cannot(&error))?);
+        }
+        Some(OutputFormat::Name) => print_lines(names),
+        Some(OutputFormat::Wide) | None => print(&text()),
+    }
     Ok(())
 }
 
@@ -118,7 +128,7 @@ fn columns(text: &str) -> usize {
         .sum()
 }
 
-/// The colours; each goes with a word or a sign that says the same.
+/// The colours; each goes with a word or a sign with the same meaning.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const BUSY: Style = AnsiColor::Yellow.on_default();

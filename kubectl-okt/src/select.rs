@@ -1,6 +1,9 @@
 //! Which objects a command is about: a kind, a name, or both, as kubectl takes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use clap::Args;
 use futures::future::{join_all, ready};
@@ -12,7 +15,7 @@ use kube::runtime::watcher;
 use okt_core::Graph;
 use okt_view::{Kind, RequestError, View, plain};
 
-use crate::error::{Error, said_by_watch};
+use crate::error::{Error, watch_message};
 
 /// One object.
 #[derive(Args)]
@@ -25,12 +28,8 @@ pub(crate) struct One {
 /// The objects of a list.
 #[derive(Args)]
 pub(crate) struct Many {
-    /// Only objects of this type: plural, singular or short name, with or without the group.
-    #[arg(value_name = "TYPE")]
-    kind: Option<String>,
-    /// Objects of all namespaces.
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
+    #[command(flatten)]
+    pub(crate) scope: KindScope,
     /// Only objects with these labels.
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
@@ -40,6 +39,41 @@ pub(crate) struct Many {
     /// Only objects that a person should look at: stalled, not reported on, or unreadable.
     #[arg(long)]
     problems: bool,
+}
+
+/// The kind and the namespaces that a command is about.
+#[derive(Args)]
+pub(crate) struct KindScope {
+    /// Only objects of this type: plural, singular or short name, with or without the group.
+    #[arg(value_name = "TYPE")]
+    kind: Option<String>,
+    /// Objects of all namespaces.
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+}
+
+impl KindScope {
+    /// Returns the namespace; none if the command is about all.
+    pub(crate) fn namespace<'c>(&self, client: &'c Client) -> Option<&'c str> {
+        (!self.all_namespaces).then(|| client.default_namespace())
+    }
+
+    /// Returns the kinds of OKT that the command is about; an error if there is none.
+    pub(crate) async fn kinds(&self, client: &Client) -> Result<Vec<Kind>, Error> {
+        let kinds = Kind::all(client).await?;
+        let chosen: Vec<Kind> = self.of(&kinds)?.into_iter().cloned().collect();
+        if chosen.is_empty() {
+            return Err(Error::Failed(NO_KINDS.to_owned()));
+        }
+        Ok(chosen)
+    }
+
+    fn of<'k>(&self, kinds: &'k [Kind]) -> Result<Vec<&'k Kind>, Error> {
+        match &self.kind {
+            Some(kind) => called(kinds, kind),
+            None => Ok(kinds.iter().collect()),
+        }
+    }
 }
 
 impl One {
@@ -132,12 +166,9 @@ impl Many {
         client: &Client,
         kinds: &'k [Kind],
     ) -> Result<(Vec<View<'k>>, Vec<RequestError>), Error> {
-        let kinds = match &self.kind {
-            Some(kind) => called(kinds, kind)?,
-            None => kinds.iter().collect(),
-        };
+        let kinds = self.scope.of(kinds)?;
         self.check_state(&kinds)?;
-        let namespace = (!self.all_namespaces).then(|| client.default_namespace());
+        let namespace = self.scope.namespace(client);
         let lists = join_all(kinds.iter().map(|kind| async move {
             (
                 *kind,
@@ -169,8 +200,10 @@ impl Many {
         let Some(state) = &self.state else {
             return Ok(());
         };
-        let is_of =
-            |kind: &&Kind| (kind.graph.as_ref()).map_or(true, |graph| graph.named(state).is_some());
+        let is_of = |kind: &&Kind| {
+            let graph = kind.graph.as_ref();
+            graph.map_or(true, |graph| graph.named(state).is_some())
+        };
         if kinds.is_empty() || kinds.iter().any(is_of) {
             return Ok(());
         }
@@ -186,17 +219,19 @@ impl Many {
         self.problems || self.state.is_some() || self.selector.is_some()
     }
 
-    pub(crate) fn kind(&self) -> Option<&str> {
-        self.kind.as_deref()
-    }
-
-    pub(crate) fn selector(&self) -> Option<&str> {
-        self.selector.as_deref()
-    }
-
     /// Returns whether a list shows the namespaces.
     pub(crate) fn shows_namespaces(&self) -> bool {
-        self.all_namespaces
+        self.scope.all_namespaces
+    }
+
+    /// Follows the objects with these labels, of this state or not.
+    pub(crate) fn watch<'k>(
+        &self,
+        client: &Client,
+        kinds: &'k [Kind],
+    ) -> impl Stream<Item = Result<KindEvent<'k>, Error>> + Unpin {
+        let config = labelled(self.selector.as_deref());
+        watch(client, kinds, self.scope.namespace(client), config)
     }
 
     /// Returns whether an object is of the list.
@@ -213,6 +248,15 @@ fn key<'v>(view: &'v View<'_>) -> (Option<&'v str>, &'v str, &'v str) {
     (view.namespace(), &view.kind.resource.plural, view.name())
 }
 
+/// Opens a file; `-` is the standard input.
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    Ok(if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(File::open(path)?))
+    })
+}
+
 /// Lists all objects of a kind with these labels.
 pub(crate) async fn list(
     client: &Client,
@@ -227,37 +271,46 @@ pub(crate) async fn list(
     kind.list(client, namespace, parameters).await
 }
 
+/// Returns the settings of a watch of objects with these labels.
+pub(crate) fn labelled(labels: Option<&str>) -> watcher::Config {
+    let all = watcher::Config::default();
+    labels.map_or(all.clone(), |labels| all.labels(labels))
+}
+
+/// What a watch of several kinds finds.
+pub(crate) type KindEvent<'k> = (&'k Kind, watcher::Event<DynamicObject>);
+
 /// Watches the objects of kinds; ends with an error that no retry mends, and prints the others.
 pub(crate) fn watch<'k>(
     client: &Client,
     kinds: impl IntoIterator<Item = &'k Kind>,
     namespace: Option<&str>,
-    config: &watcher::Config,
-) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
-    watch_and_tell(client, kinds, namespace, config, |trouble| {
-        eprintln!("warning: {trouble}");
+    config: watcher::Config,
+) -> impl Stream<Item = Result<KindEvent<'k>, Error>> + Unpin {
+    watch_with(client, kinds, namespace, config, |warning| {
+        eprintln!("warning: {warning}");
     })
 }
 
-/// Watches the objects of kinds; ends with an error that no retry mends, and tells the others.
-pub(crate) fn watch_and_tell<'k>(
+/// Watches the objects of kinds; ends with an error that no retry mends, and reports the others.
+pub(crate) fn watch_with<'k>(
     client: &Client,
     kinds: impl IntoIterator<Item = &'k Kind>,
     namespace: Option<&str>,
-    config: &watcher::Config,
-    tell: impl Fn(String) + Clone + Send + 'k,
-) -> impl Stream<Item = Result<(&'k Kind, watcher::Event<DynamicObject>), Error>> + Unpin {
-    select_all(kinds.into_iter().map(|kind| {
-        let events = kind.events(client, namespace, config.clone());
-        let tell = tell.clone();
-        let events = events.filter_map(move |event| {
+    config: watcher::Config,
+    report: impl Fn(String) + Clone + Send + 'k,
+) -> impl Stream<Item = Result<KindEvent<'k>, Error>> + Unpin {
+    select_all(kinds.into_iter().map(move |kind| {
+        let watched = kind.events(client, namespace, config.clone());
+        let report = report.clone();
+        let events = watched.filter_map(move |event| {
             ready(match event {
                 Ok(event) => Some(Ok((kind, event))),
                 Err(error) => {
                     let lasting = Error::of_watch(&format!("watch {}", kind.id()), &error);
                     if lasting.is_none() {
-                        let why = plain(&said_by_watch(&error));
-                        tell(format!("{}: {why}; trying again", kind.id()));
+                        let why = plain(&watch_message(&error));
+                        report(format!("{}: {why}; trying again", kind.id()));
                     }
                     lasting.map(Err)
                 }
@@ -267,6 +320,32 @@ pub(crate) fn watch_and_tell<'k>(
     }))
 }
 
+/// The objects of the lists that are under way, by kind: an object that a complete list lacks is gone.
+#[derive(Default)]
+pub(crate) struct OpenLists(HashMap<String, HashSet<String>>);
+
+impl OpenLists {
+    pub(crate) fn begin(&mut self, kind: &Kind) {
+        self.0.insert(kind.id(), HashSet::new());
+    }
+
+    /// Notes an object that may be one of a list. Returns its uid.
+    pub(crate) fn note(&mut self, view: &View<'_>) -> String {
+        let uid = view.meta.uid.clone().unwrap_or_default();
+        if let Some(listed) = self.0.get_mut(&view.kind.id()) {
+            listed.insert(uid.clone());
+        }
+        uid
+    }
+
+    /// Ends the list of a kind. Returns whether an object is gone.
+    pub(crate) fn end(&mut self, kind: &Kind) -> impl Fn(&str, &View<'_>) -> bool + use<> {
+        let id = kind.id();
+        let listed = self.0.remove(&id).unwrap_or_default();
+        move |uid, view| view.kind.id() == id && !listed.contains(uid)
+    }
+}
+
 /// Returns the graph of a kind, which may have no states.
 pub(crate) fn known_graph(kind: &Kind) -> Result<&'static Graph<'static>, Error> {
     let unknown =
@@ -274,26 +353,9 @@ pub(crate) fn known_graph(kind: &Kind) -> Result<&'static Graph<'static>, Error>
     kind.graph.as_ref().copied().map_err(unknown)
 }
 
-/// What a command says where there is no kind of an OKT operator.
+/// The error of a command where there is no kind of an OKT operator.
 pub(crate) const NO_KINDS: &str =
     "the cluster has no kind of an OKT operator: no CRD has the annotation okt.dev/graph";
-
-/// Reads the kinds of the cluster, or those of them that a user means.
-///
-/// # Errors
-///
-/// Also if there is none.
-pub(crate) async fn chosen(client: &Client, name: Option<&str>) -> Result<Vec<Kind>, Error> {
-    let kinds = Kind::all(client).await?;
-    let kinds = match name {
-        Some(name) => called(&kinds, name)?.into_iter().cloned().collect(),
-        None => kinds,
-    };
-    if kinds.is_empty() {
-        return Err(Error::Failed(NO_KINDS.to_owned()));
-    }
-    Ok(kinds)
-}
 
 /// Returns the names of all states of these kinds, each once.
 pub(crate) fn states_of(kinds: &[&Kind]) -> BTreeSet<&'static str> {

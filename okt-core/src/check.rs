@@ -248,8 +248,8 @@ impl Faults<'_, '_> {
 
     /// Returns the names of states for an attribute (e.g. `Running, End`), the first few of many.
     fn list(&self, states: &[StateId]) -> String {
-        let names = states.iter().map(|id| self.variant(*id));
-        let mut names: Vec<&str> = names.take(SHOWN).collect();
+        let first = states.iter().take(SHOWN);
+        let mut names: Vec<&str> = first.map(|id| self.variant(*id)).collect();
         if states.len() > SHOWN {
             names.push("..");
         }

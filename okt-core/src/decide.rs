@@ -114,7 +114,7 @@ enum WorkState {
     /// Ended in this reconciliation, without naming a state.
     Stayed,
     /// Ended in this reconciliation: go on towards the desired state.
-    SaidNext,
+    Next,
     /// Ended in this reconciliation, naming a state.
     Named(StateId),
     /// Failed permanently in this reconciliation.
@@ -147,7 +147,7 @@ impl Situation<'_, '_> {
         match work {
             WorkState::InFlight | WorkState::Continues { .. } => self.in_flight(work),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Named(_)
             | WorkState::Fails
             | WorkState::Over
@@ -178,7 +178,7 @@ impl Situation<'_, '_> {
             && record.action.is_some_and(|action| !action.leaving);
         match self.facts.task {
             Task::Ended(ActionResult::Stay) => WorkState::Stayed,
-            Task::Ended(ActionResult::Next) => WorkState::SaidNext,
+            Task::Ended(ActionResult::Next) => WorkState::Next,
             Task::Ended(ActionResult::To(to)) => WorkState::Named(to),
             Task::Ended(ActionResult::Failed { permanent: true }) => WorkState::Fails,
             Task::Ended(ActionResult::Failed { .. } | ActionResult::Wait(_))
@@ -187,7 +187,7 @@ impl Situation<'_, '_> {
             | Task::Due
                 if hurries =>
             {
-                WorkState::SaidNext
+                WorkState::Next
             }
             Task::Ended(ActionResult::Wait(_)) => WorkState::Continues { failed: false },
             Task::Ended(ActionResult::Failed { .. }) => WorkState::Continues { failed: true },
@@ -214,7 +214,7 @@ impl Situation<'_, '_> {
         if !follows {
             return None;
         }
-        let to = match self.facts.observed {
+        let seen = match self.facts.observed {
             Observed::In(state) => self.graph.get(state).map(|_| state),
             Observed::Absent => self.graph.entry(),
             Observed::Unobserved
@@ -222,7 +222,7 @@ impl Situation<'_, '_> {
             | Observed::Unreachable { .. }
             | Observed::Failed { .. } => None,
         };
-        let to = to.filter(|to| *to != self.record.state)?;
+        let to = seen.filter(|to| *to != self.record.state)?;
         let by = if self.state.trigger_to(to).is_some() {
             By::Trigger
         } else if self.state.children.contains(&to) {
@@ -284,13 +284,13 @@ impl Situation<'_, '_> {
             WorkState::InFlight | WorkState::Continues { failed: false } => {
                 self.facts.attempt.saturating_sub(1)
             }
-            WorkState::SaidNext
+            WorkState::Next
                 if matches!(self.facts.task, Task::Ended(ActionResult::Failed { .. })) =>
             {
                 // For work that began before the deletion, a failure counts as Next, but first as a failure.
                 self.facts.attempt
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Named(_) | WorkState::Over => 0,
+            WorkState::Stayed | WorkState::Next | WorkState::Named(_) | WorkState::Over => 0,
         }
     }
 
@@ -323,32 +323,26 @@ impl Situation<'_, '_> {
     }
 
     fn counts_attempts(&self) -> bool {
-        (self.state.triggers.iter()).any(|trigger| matches!(trigger.cause, Cause::OnError { .. }))
+        let mut triggers = self.state.triggers.iter();
+        triggers.any(|trigger| matches!(trigger.cause, Cause::OnError { .. }))
     }
 
     /// Rule 4: a passing state is left when its work is over.
     fn passing(&self, work: WorkState) -> Verdict {
-        let named = match work {
-            WorkState::Named(to) => Some(to),
-            WorkState::Fails | WorkState::Failed if !self.facts.deleting => {
-                return if work == WorkState::Fails {
-                    Verdict::End(Ending::Failed)
-                } else {
-                    self.amended().unwrap_or(Verdict::Stay(StayReason::Failed))
-                };
+        match work {
+            WorkState::Named(to) => {
+                let refused = Verdict::End(Ending::Refused(to));
+                return self.along(to, Why::Handler).unwrap_or(refused);
             }
+            WorkState::Fails if !self.facts.deleting => return Verdict::End(Ending::Failed),
+            WorkState::Failed if !self.facts.deleting => return self.stays_failed(),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Over
             | WorkState::Fails
             | WorkState::Failed
             | WorkState::InFlight
-            | WorkState::Continues { .. } => None,
-        };
-        if let Some(to) = named {
-            return self
-                .along(to, Why::Handler)
-                .unwrap_or(Verdict::End(Ending::Refused(to)));
+            | WorkState::Continues { .. } => {}
         }
         let last = self.state.next().unwrap_or(StateId::UNKNOWN);
         let (hop, why) = self.onwards().unwrap_or((StateId::UNKNOWN, Why::Next));
@@ -358,7 +352,7 @@ impl Situation<'_, '_> {
         match work {
             WorkState::Failed | WorkState::Over => Verdict::Stay(StayReason::Failed),
             WorkState::Stayed
-            | WorkState::SaidNext
+            | WorkState::Next
             | WorkState::Fails
             | WorkState::Named(_)
             | WorkState::InFlight
@@ -379,7 +373,7 @@ impl Situation<'_, '_> {
             Some((*child, why))
         });
         let next = || {
-            let next = self.state.next().filter(|_| work == WorkState::SaidNext)?;
+            let next = self.state.next().filter(|_| work == WorkState::Next)?;
             Some((next, Why::Next))
         };
         if let Some((to, why)) = named.or_else(next) {
@@ -387,17 +381,17 @@ impl Situation<'_, '_> {
         }
         match work {
             WorkState::Named(to) => Verdict::End(Ending::Refused(to)),
-            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
+            WorkState::Stayed | WorkState::Next => Verdict::End(Ending::Well),
             WorkState::Fails => Verdict::End(Ending::Failed),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
+            WorkState::Failed => self.stays_failed(),
             WorkState::Over | WorkState::InFlight | WorkState::Continues { .. } => self.rerun(),
         }
     }
 
     /// A resting state without `on_change` runs its work again for a new revision.
     fn rerun(&self) -> Verdict {
-        let by_trigger =
-            || (self.state.triggers.iter()).any(|trigger| trigger.cause == Cause::OnChange);
+        let mut triggers = self.state.triggers.iter();
+        let mut by_trigger = || triggers.any(|trigger| trigger.cause == Cause::OnChange);
         if self.facts.revision != self.record.revision
             && !self.state.is(Mark::Idle)
             && !self.facts.deleting
@@ -409,15 +403,15 @@ impl Situation<'_, '_> {
         }
     }
 
-    /// Returns the decision to run permanently failed work again, if the spec that it acted upon has changed.
-    fn amended(&self) -> Option<Verdict> {
+    /// Permanently failed work runs again if the spec that it acted upon has changed.
+    fn stays_failed(&self) -> Verdict {
         let generation = self.record.action.map(|action| action.generation);
         if self.facts.revision != self.record.revision {
-            Some(Verdict::Run(Run::Changed))
+            Verdict::Run(Run::Changed)
         } else if generation != Some(self.facts.generation) {
-            Some(Verdict::Run(Run::Amended))
+            Verdict::Run(Run::Amended)
         } else {
-            None
+            Verdict::Stay(StayReason::Failed)
         }
     }
 
@@ -428,12 +422,12 @@ impl Situation<'_, '_> {
             WorkState::Fails => return Verdict::End(Ending::Failed),
             WorkState::Named(to) => return Verdict::End(Ending::Refused(to)),
             WorkState::Failed if self.facts.deleting => {
-                return self.amended().unwrap_or(Verdict::Stay(StayReason::Failed));
+                return self.stays_failed();
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Over if self.facts.deleting => {
+            WorkState::Stayed | WorkState::Next | WorkState::Over if self.facts.deleting => {
                 return Verdict::Release;
             }
-            WorkState::Stayed | WorkState::SaidNext | WorkState::Over | WorkState::Failed => {}
+            WorkState::Stayed | WorkState::Next | WorkState::Over | WorkState::Failed => {}
         }
         if let Some(why) = self.reentry()
             && let Some(entry) = self.graph.entry()
@@ -441,8 +435,8 @@ impl Situation<'_, '_> {
             return go(entry, By::Reentry, why);
         }
         match work {
-            WorkState::Stayed | WorkState::SaidNext => Verdict::End(Ending::Well),
-            WorkState::Failed => self.amended().unwrap_or(Verdict::Stay(StayReason::Failed)),
+            WorkState::Stayed | WorkState::Next => Verdict::End(Ending::Well),
+            WorkState::Failed => self.stays_failed(),
             WorkState::Over
             | WorkState::Fails
             | WorkState::Named(_)
@@ -520,7 +514,8 @@ fn loop_guard(graph: &Graph<'_>, record: &Record, facts: &LifecycleFacts<'_>) ->
         return None;
     }
     let wait = facts.backoff.wait(beyond, facts.seed);
-    (wait.checked_sub(facts.in_state)).filter(|left| !left.is_zero())
+    let left = wait.checked_sub(facts.in_state);
+    left.filter(|left| !left.is_zero())
 }
 
 /// Returns the number of transitions after which the loop guard acts: twice the number of states.

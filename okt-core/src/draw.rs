@@ -1,9 +1,8 @@
-//! Drawings of a graph: Mermaid, DOT, SVG and JSON. The same graph gives the same text.
+//! Drawings of a graph: Mermaid, DOT and SVG. The same graph gives the same text.
 
 mod dot;
 #[cfg(feature = "svg")]
 mod grid;
-mod json;
 mod mermaid;
 #[cfg(feature = "svg")]
 mod picture;
@@ -56,6 +55,17 @@ pub enum EdgeKind {
     Child,
     /// The last child.
     Next,
+}
+
+impl Edge {
+    /// Returns the name of the target with the causes (e.g. `Failed (on 3 errors)`).
+    pub fn text(&self, graph: &Graph<'_>) -> String {
+        let name = graph.get(self.to).map_or("?", |to| to.name);
+        match self.causes.as_str() {
+            "" => name.to_string(),
+            causes => format!("{name} ({causes})"),
+        }
+    }
 }
 
 impl Graph<'_> {

@@ -32,6 +32,17 @@ pub enum ChangeKind {
     Added,
 }
 
+impl ChangeKind {
+    /// Returns the sign of a line about such a change.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Removed => '-',
+            Self::Changed => '~',
+            Self::Added => '+',
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -150,14 +161,8 @@ impl<'g> Changes<'g> {
             }
             let (before, after) = (roles(state).join(", "), roles(to).join(", "));
             if before != after {
-                let or = |roles: String| {
-                    if roles.is_empty() {
-                        "none".into()
-                    } else {
-                        roles
-                    }
-                };
-                let subject = format!("marks of `{}`: {}, was {}", to.name, or(after), or(before));
+                let (now, was) = (or(&after, "none"), or(&before, "none"));
+                let subject = format!("marks of `{}`: {now}, was {was}", to.name);
                 self.report(ChangeKind::Changed, subject, None);
             }
         }
@@ -178,45 +183,34 @@ impl<'g> Changes<'g> {
         let is_trigger = |edge: &Edge| edge.kind == EdgeKind::Trigger;
         for (from, to) in self.kept() {
             let name = new.name_of(to);
-            let before: Vec<(Edge, &str)> = (old.edges(from).into_iter())
-                .map(|edge| {
-                    let target = self.present(edge.to);
-                    (edge, target)
-                })
-                .collect();
-            let after: Vec<(Edge, &str)> = (new.edges(to).into_iter())
-                .map(|edge| {
-                    let target = new.name_of(edge.to);
-                    (edge, target)
-                })
-                .collect();
-            let same = |one: &(Edge, &str), other: &(Edge, &str)| {
-                is_trigger(&one.0) == is_trigger(&other.0) && one.1 == other.1
+            let edges = old.edges(from).into_iter();
+            let before: Vec<(&str, Edge)> =
+                edges.map(|edge| (self.present(edge.to), edge)).collect();
+            let edges = new.edges(to).into_iter();
+            let after: Vec<(&str, Edge)> = edges.map(|edge| (new.name_of(edge.to), edge)).collect();
+            let same = |one: &(&str, Edge), other: &(&str, Edge)| {
+                one.0 == other.0 && is_trigger(&one.1) == is_trigger(&other.1)
             };
-            let spell = |(edge, target): &(Edge, &str)| {
+            let spell = |(target, edge): &(&str, Edge)| {
                 let word = if is_trigger(edge) { "trigger" } else { "child" };
                 format!("{word} `{name} → {target}`")
-            };
-            let or_name = |causes: &str| -> String {
-                let named = if causes.is_empty() { "by name" } else { causes };
-                named.into()
             };
             for edge in &before {
                 match after.iter().find(|other| same(edge, other)) {
                     None => self.report(ChangeKind::Removed, spell(edge), None),
-                    Some(other) if other.0.causes != edge.0.causes => {
-                        let (now, was) = (or_name(&other.0.causes), or_name(&edge.0.causes));
+                    Some((_, other)) if other.causes != edge.1.causes => {
+                        let now = or(&other.causes, "by name");
+                        let was = or(&edge.1.causes, "by name");
                         let subject = format!("{}: {now}, was {was}", spell(edge));
                         self.report(ChangeKind::Changed, subject, None);
                     }
                     Some(_) => {}
                 }
             }
-            for edge in after
-                .iter()
-                .filter(|edge| !before.iter().any(|it| same(it, edge)))
-            {
-                self.report(ChangeKind::Added, spell(edge), None);
+            for edge in &after {
+                if !before.iter().any(|it| same(it, edge)) {
+                    self.report(ChangeKind::Added, spell(edge), None);
+                }
             }
             let next = old.states[from.index()].next().map(|id| self.present(id));
             let now = self.new_state(to).next().map(|id| new.name_of(id));
@@ -295,6 +289,11 @@ impl<'g> Changes<'g> {
             }
         }
     }
+}
+
+/// Returns a text, or another one if it is empty.
+fn or<'t>(text: &'t str, other: &'t str) -> &'t str {
+    if text.is_empty() { other } else { text }
 }
 
 /// Returns the number of edges of a route; none if there is none.

@@ -1,7 +1,7 @@
 //! The machine of an object: everything that an operator remembers of it, and the decision what to do next.
 //!
 //! A [`Machine`] is a value. It makes no request, reads no clock and runs no task; a shell around it does, and reports
-//! the results. It has two doors:
+//! the results. It has inputs and one output:
 //!
 //! ```text
 //!                        ┌────────────────────────────┐
@@ -310,7 +310,9 @@ impl Machine {
             finalizer: object.finalizer && !self.writes.released,
             is_observed: findings.observed.is_some(),
             is_observation_spent: findings.is_observation_spent,
-            observe_after: (self.observation).observe_after(findings.observe_every(), now),
+            observe_after: self
+                .observation
+                .observe_after(findings.observe_every(), now),
             work: self.work.facts(object, findings.waits, now),
             pass: self
                 .pass

@@ -8,10 +8,10 @@
 macro_rules! reasons {
     (
         $($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+
-        $(lifecycle { $($(#[doc = $about:literal])+ $of:ident = $said:literal;)+ })?
+        $(lifecycle { $($(#[doc = $about:literal])+ $of:ident = $text:literal;)+ })?
     ) => {
         $($(#[doc = $doc])+ pub const $name: &str = $word;)+
-        $($($(#[doc = $about])+ pub const $of: &str = $said;)+)?
+        $($($(#[doc = $about])+ pub const $of: &str = $text;)+)?
 
         /// All reasons of this module.
         pub const ALL: &[&str] = &[$($name,)+ $($($of,)+)?];

@@ -12,7 +12,7 @@ use core::iter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::draw::{self, ROLES};
+use crate::draw::{self, ROLES, roles};
 use crate::duration;
 use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
@@ -133,6 +133,39 @@ impl fmt::Display for Unread {
 
 impl core::error::Error for Unread {}
 
+impl Graph<'_> {
+    /// The version of the format, in its field `format`.
+    ///
+    /// A reader may rely on every field of a version; a new one only adds fields.
+    pub const JSON_FORMAT: u32 = 1;
+
+    /// Writes a graph as one line of JSON.
+    ///
+    /// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `states`; of a state `name`, `doc`,
+    /// `roles`, `was`, `triggers` (`to`, `cause`, and `after`, `deadline` or `attempts`), `children` (the last is Next),
+    /// `conditions`, `noRoutes`. Empty texts and lists are left out.
+    ///
+    /// ```
+    /// # use okt_core::{Graph, Kind, Mark, Marks, State, StateId, routes::Routes};
+    /// # const fn state(name: &'static str, marks: Marks, children: &'static [StateId]) -> State<'static> {
+    /// #     State { name, variant: name, doc: "", was: &[], marks, triggers: &[], children, conditions: &[], no_routes: &[] }
+    /// # }
+    /// let states = [
+    ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
+    ///     state("End", Marks(0).with(Mark::Leaf), &[]),
+    /// ];
+    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, states: &states, routes: Routes::NONE };
+    /// assert_eq!(
+    ///     graph.json(),
+    ///     r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"Start","roles":["entry"],"children":["End"]},{"name":"End","roles":["leaf"]}]}"#
+    /// );
+    /// ```
+    #[must_use]
+    pub fn json(&self) -> String {
+        StoredGraph::of(self).text()
+    }
+}
+
 impl StoredGraph {
     /// Reads the text of the annotation.
     ///
@@ -158,13 +191,19 @@ impl StoredGraph {
     }
 
     /// Converts a graph into its stored form.
-    ///
-    /// # Panics
-    ///
-    /// Never: [`Graph::json`] writes what this reads.
     pub fn of(graph: &Graph<'_>) -> Self {
-        serde_json::from_str(&graph.json())
-            .expect("this reads what `Graph::json` writes, whatever the graph")
+        let kind = match graph.kind {
+            Kind::Lifecycle => "lifecycle",
+            Kind::Pass => "pass",
+        };
+        let states = graph.states.iter();
+        Self {
+            format: Graph::JSON_FORMAT,
+            name: graph.name.to_owned(),
+            doc: graph.doc.to_owned(),
+            kind: kind.to_owned(),
+            states: states.map(|state| StoredState::of(graph, state)).collect(),
+        }
     }
 
     /// Returns the graph as text for the annotation.
@@ -321,6 +360,33 @@ fn kept<T>(items: impl Iterator<Item = T>) -> &'static [T] {
 }
 
 impl StoredState {
+    fn of(graph: &Graph<'_>, state: &State<'_>) -> Self {
+        let name = |id: StateId| graph.name_of(id).to_owned();
+        let triggers = state.triggers.iter();
+        let conditions = state.conditions.iter().map(|condition| StoredCondition {
+            name: condition.name.to_owned(),
+            status: condition.status.as_str().to_owned(),
+            reason: condition.reason.to_owned(),
+            message: condition.message.to_owned(),
+        });
+        let no_routes = state.no_routes.iter().map(|claim| StoredClaim {
+            to: name(claim.to),
+            reason: claim.reason.to_owned(),
+        });
+        Self {
+            name: state.name.to_owned(),
+            doc: state.doc.to_owned(),
+            roles: owned(&roles(state)),
+            was: owned(state.was),
+            triggers: triggers
+                .map(|trigger| StoredTrigger::of(name(trigger.to), trigger.cause))
+                .collect(),
+            children: state.children.iter().map(|to| name(*to)).collect(),
+            conditions: conditions.collect(),
+            no_routes: no_routes.collect(),
+        }
+    }
+
     fn leak(&'static self, id: &impl Fn(&str) -> StateId) -> State<'static> {
         let marks = ROLES.iter().filter(|(_, role)| self.is(role));
         let conditions = self.conditions.iter().map(|condition| Declared {
@@ -408,6 +474,23 @@ impl StoredState {
 }
 
 impl StoredTrigger {
+    fn of(to: String, cause: Cause) -> Self {
+        let mut stored = Self {
+            to,
+            cause: draw::cause(cause),
+            after: None,
+            deadline: None,
+            attempts: None,
+        };
+        match cause {
+            Cause::After(time) => stored.after = Some(duration::text(time)),
+            Cause::Deadline(time) => stored.deadline = Some(duration::text(time)),
+            Cause::OnError { attempts } => stored.attempts = Some(attempts),
+            Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
+        }
+        stored
+    }
+
     /// Returns the cause; one that this version of OKT does not know counts as none.
     fn cause(&self) -> Cause {
         let time = |text: &Option<String>| text.as_deref().and_then(duration::parse);
@@ -424,6 +507,10 @@ impl StoredTrigger {
         let is_this = |cause: &Cause| draw::cause(*cause) == self.cause;
         known.into_iter().find(is_this).unwrap_or(Cause::Named)
     }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn add(own: &mut Vec<String>, more: Vec<String>) {

@@ -71,7 +71,9 @@ impl Trail {
 
 /// Folds the last steps once; returns whether it did.
 fn fold(steps: &mut Vec<TrailStep>) -> bool {
-    let plain = (steps.iter().rev())
+    let plain = steps
+        .iter()
+        .rev()
         .take_while(|step| matches!(step, TrailStep::State(_)))
         .count();
     for length in 2..=plain {

@@ -33,8 +33,9 @@ fn but(lines: &[&'static str], change: impl Fn(&mut [State<'static>])) -> Graph<
 /// Returns the faults of a graph, each as its rule and its place.
 fn faults(graph: &Graph<'_>) -> String {
     let all = check(graph);
-    let told = (all.iter()).map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
-    told.collect::<Vec<_>>().join("; ")
+    let faults = all.iter();
+    let places = faults.map(|fault| format!("{:?} {:?}", fault.rule, fault.place));
+    places.collect::<Vec<_>>().join("; ")
 }
 
 /// Checks that the graph breaks this rule and no other.
@@ -89,7 +90,7 @@ fn okt007_names_what_is_in_the_way_and_what_leads_only_there() {
     // C and D lead only to each other; A and B lead nowhere else. Only a trigger leads from D to the leaf E.
     let upstream = ["entry A >B", "B >C", "C >D", "rest D !E >C", "leaf E"];
     for (lines, part) in [
-        (hold, "through `C`"),
+        (hold, "through `C`, which is a holding state"),
         (upstream, "`A`, `B` lead only there"),
     ] {
         let faults = check(&graph(&lines));
@@ -218,10 +219,10 @@ proptest! {
             prop_assert!(!fault.message.ends_with('.'), "{fault}");
             prop_assert!(fault.place.state().is_none_or(|id| graph.get(id).is_some()));
         }
-        let mut told: Vec<_> = faults.iter().map(|fault| (fault.place, fault.rule, &fault.message)).collect();
-        told.sort();
-        told.dedup();
-        prop_assert!(told.len() == faults.len(), "{faults:#?}");
+        let mut found: Vec<_> = faults.iter().map(|fault| (fault.place, fault.rule, &fault.message)).collect();
+        found.sort();
+        found.dedup();
+        prop_assert!(found.len() == faults.len(), "{faults:#?}");
         let states: Vec<_> = faults.iter().map(|fault| fault.place.state()).collect();
         prop_assert!(states.is_sorted());
     }

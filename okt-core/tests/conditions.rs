@@ -41,11 +41,11 @@ fn find<'a>(all: &'a [Condition], name: &str) -> Option<&'a Condition> {
     all.iter().find(|condition| condition.name == name)
 }
 
-/// Checks a table of what the write that a case leads to says, if the action failed in this way.
+/// Checks a table of the conditions in the write that a case leads to, if the action failed in this way.
 ///
 /// A row has the status of `Ready`, the condition beside it and the reason; or name, status and reason of a condition. After
 /// a colon comes its message, or after two dots a part of that.
-fn says(failure: Option<(&str, &str)>, table: &'static str) {
+fn reports(failure: Option<(&str, &str)>, table: &'static str) {
     let words = Words { failure, ..words() };
     table::check(table, |case, expected| {
         let (after, decision) = (case.after(), case.decide());
@@ -61,18 +61,19 @@ fn says(failure: Option<(&str, &str)>, table: &'static str) {
             }
             (ready, status)
         };
-        let told = format!("{status} {}", one.reason);
+        let start = format!("{status} {}", one.reason);
         let Some((_, text)) = expected.split_once(": ") else {
-            return told;
+            return start;
         };
-        let is_part = (text.strip_prefix("..")).is_some_and(|part| one.message.contains(part));
-        format!("{told}: {}", if is_part { text } else { &one.message })
+        let part = text.strip_prefix("..");
+        let is_part = part.is_some_and(|part| one.message.contains(part));
+        format!("{start}: {}", if is_part { text } else { &one.message })
     });
 }
 
 #[test]
 fn every_row_of_the_table() {
-    says(
+    reports(
         None,
         "
         An object that moves is reconciling and says where it is and where it goes.
@@ -160,7 +161,7 @@ fn every_row_of_the_table() {
 
 #[test]
 fn a_failure_has_its_own_message() {
-    says(
+    reports(
         Some(("NoSpace", "the disk is full")),
         "
         Work that failed permanently, or is retried, has its own message.
@@ -169,7 +170,7 @@ fn a_failure_has_its_own_message() {
         ",
     );
     for message in ["the disk is full", &"x".repeat(5000)] {
-        says(
+        reports(
             Some(("NoSpace", message)),
             "
             A deletion that cannot end is stalled and names the annotation.

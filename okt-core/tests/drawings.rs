@@ -7,7 +7,6 @@ mod database;
 
 use expect_test::expect;
 use okt_core::{ConditionStatus, Declared, Graph};
-use serde_json::Value;
 
 use build::{graph, with_routes};
 use database::database;
@@ -68,6 +67,7 @@ fn the_database_in_dot() {
     .assert_eq(&database().dot());
 }
 
+#[cfg(feature = "stored")]
 #[test]
 fn the_database_in_json() {
     expect![[r#"{"format":1,"name":"DatabaseState","doc":"The life of a database server.","kind":"lifecycle","states":[{"name":"Start","doc":"The data directory is being made.","roles":["entry"],"triggers":[{"to":"Failed","cause":"on 5 errors","attempts":5}],"children":["Running"]},{"name":"Running","doc":"Clients may connect.","roles":["rest"],"triggers":[{"to":"Failed","cause":"on 3 errors","attempts":3}],"children":["Servicing","Stopping"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Servicing","doc":"A backup is under way.","roles":["visit"],"triggers":[{"to":"Failed","cause":"after 30m","after":"30m"}],"children":["Running","End"],"conditions":[{"type":"Available","status":"True","reason":"AcceptingConnections"}]},{"name":"Stopping","doc":"Clients are being asked to leave.","children":["End"]},{"name":"Failed","doc":"Somebody has to look.","roles":["rest","hold","idle"],"children":["Running","Servicing","Stopping"],"conditions":[{"type":"Available","status":"False","reason":"Broken"}]},{"name":"End","doc":"The server is gone; its volume is kept.","roles":["leaf","idle"]}]}"#]].assert_eq(&database().json());
@@ -99,6 +99,7 @@ fn every_kind_of_edge_and_mark_is_drawn() {
             class B rest
     "]]
     .assert_eq(&graph.mermaid());
+    #[cfg(feature = "stored")]
     expect![[r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"A","roles":["entry"],"triggers":[{"to":"C","cause":"on change"},{"to":"D","cause":"on delete"},{"to":"B"}],"children":["B"]},{"name":"B","roles":["rest","idle"],"triggers":[{"to":"A","cause":"on error","attempts":1}],"children":["C"],"noRoutes":[{"to":"C","reason":"because"}]},{"name":"C","roles":["no_transit"],"triggers":[{"to":"D","cause":"after 1d1h1m1s","after":"1d1h1m1s"}],"children":["D"]},{"name":"D","roles":["leaf"]}]}"#]].assert_eq(&graph.json());
 }
 
@@ -118,24 +119,6 @@ fn nasty(text: &'static str) -> Graph<'static> {
     Graph {
         doc: text,
         ..with_routes(states)
-    }
-}
-
-#[test]
-fn any_text_survives_json() {
-    for text in [
-        "\"quoted\"",
-        "back\\slash \\n \\u0041",
-        "two\nlines\r\n\tand a tab",
-        "\u{0}\u{1}\u{8}\u{c}\u{1f}\u{7f}\u{2028}\u{feff}",
-        "ä € 🦀 </script>",
-        "}],{\"x\":1",
-    ] {
-        let value: Value = serde_json::from_str(&nasty(text).json()).expect("JSON");
-        assert_eq!(value["format"], Graph::JSON_FORMAT);
-        assert_eq!(value["doc"], text);
-        assert_eq!(value["states"][1]["doc"], text);
-        assert_eq!(value["states"][1]["conditions"][0]["message"], text);
     }
 }
 
@@ -161,7 +144,7 @@ fn a_quoted_text_stays_within_its_quotes_in_dot() {
 
 #[test]
 fn the_same_graph_is_drawn_the_same() {
-    for draw in [Graph::mermaid, Graph::dot, Graph::json] {
+    for draw in [Graph::mermaid, Graph::dot] {
         assert_eq!(draw(&database()), draw(&database()));
     }
 }
@@ -177,11 +160,6 @@ fn an_edge_with_several_causes_is_drawn_once() {
     assert!(graph.mermaid().contains(edge), "{}", graph.mermaid());
     assert_eq!(graph.mermaid().matches("A --> C").count(), 1);
     assert_eq!(graph.dot().matches("\"A\" -> \"C\"").count(), 1);
-    assert!(
-        graph.json().contains(r#""deadline":"1m30s""#),
-        "{}",
-        graph.json()
-    );
 }
 
 #[cfg(feature = "svg")]
@@ -193,7 +171,9 @@ mod pictures {
 
     /// Returns the first and the last point of a line.
     fn ends(line: &Line) -> [(f64, f64); 2] {
-        let numbers: Vec<f64> = (line.path.split(['M', 'C', ' ']))
+        let numbers: Vec<f64> = line
+            .path
+            .split(['M', 'C', ' '])
             .filter(|word| !word.is_empty())
             .map(|word| word.parse().expect("a number"))
             .collect();
@@ -261,12 +241,12 @@ mod pictures {
         let graph = okt_core::stored::StoredGraph::read(&text).expect("a graph");
         let places = graph.leak().places();
         assert_eq!((places.states.len(), places.lines.len()), (60, 1000));
-        let said = &places.labels.last().expect("a label").2;
-        assert_eq!(said, "2540 more edges are not drawn");
+        let text = &places.labels.last().expect("a label").2;
+        assert_eq!(text, "2540 more edges are not drawn");
     }
 
     #[test]
-    fn states_that_lead_to_each_other_have_two_lines_that_can_be_told_apart() {
+    fn states_that_lead_to_each_other_have_two_distinct_lines() {
         let places = database().places();
         let (running, servicing) = (StateId(1), StateId(2));
         let there = between(&places, running, servicing);

@@ -34,12 +34,7 @@ fn the_rules_agree_with_a_model_that_tries_every_path() {
         let faults = check(&graph);
         let found = sorted(faults.iter().map(|it| (it.rule, it.place)).collect());
         let expected = sorted(rules::broken(&graph));
-        assert_eq!(
-            found,
-            expected,
-            "seed {seed}: {}\n{faults:#?}",
-            graph.json()
-        );
+        assert_eq!(found, expected, "seed {seed}: {}\n{faults:#?}", graph.dot());
         for (rule, _) in &found {
             *seen.entry(*rule).or_default() += 1;
         }
@@ -87,14 +82,14 @@ fn the_routes_agree_with_a_model_that_tries_every_path() {
                     graph.hop(*from, *to),
                     expected,
                     "seed {seed}: {from:?} to {to:?} in {}",
-                    graph.json()
+                    graph.dot()
                 );
             }
             assert_eq!(
                 graph.out(*from),
                 rules::out(&graph, *from),
                 "seed {seed}: {from:?} in {}",
-                graph.json()
+                graph.dot()
             );
         }
     }

@@ -88,7 +88,8 @@ fn conditions(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<Condition> {
 }
 
 fn path(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
-    let names = (run.visited().iter()).map(|visited| graph.name_of(visited.state));
+    let visited = run.visited().iter();
+    let names = visited.map(|visited| graph.name_of(visited.state));
     names.collect::<Vec<_>>().join(">")
 }
 
@@ -103,11 +104,11 @@ fn outcome(run: &PassRun<'_>, _: &Graph<'_>) -> String {
 }
 
 /// Returns all conditions except those that are about the object.
-fn said(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
+fn conditions_of(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
     let all = conditions(run, graph).into_iter();
     let asked = all.filter(|it| !["Deleting", "Paused"].contains(&it.name.as_str()));
-    let told = asked.map(|it| format!("{} {:?} {}", it.name, it.status, it.reason));
-    told.collect::<Vec<_>>().join(", ")
+    let texts = asked.map(|it| format!("{} {:?} {}", it.name, it.status, it.reason));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the text of `Ready`.
@@ -117,11 +118,11 @@ fn text(run: &PassRun<'_>, graph: &Graph<'_>) -> String {
     ready.expect("it is always there").message
 }
 
-/// Checks rows of a run and what is told of it.
-fn table(graph: &Graph<'_>, tell: fn(&PassRun<'_>, &Graph<'_>) -> String, rows: &str) {
+/// Checks rows of a run and what is reported of it.
+fn table(graph: &Graph<'_>, describe: fn(&PassRun<'_>, &Graph<'_>) -> String, rows: &str) {
     for row in rows.lines().map(str::trim).filter(|row| !row.is_empty()) {
         let (words, expected) = row.split_once(" -> ").expect("a row");
-        assert_eq!(tell(&run(graph, words), graph), expected, "{words}");
+        assert_eq!(describe(&run(graph, words), graph), expected, "{words}");
     }
 }
 
@@ -172,12 +173,12 @@ fn the_shortest_requeue_time_counts() {
 fn a_finalizer_is_removed_only_after_a_deletion_that_ended_with_nothing_pending() {
     let graph = stepper();
     let is_over = |words: String| run(&graph, &words).outcome() == PassOutcome::Complete;
-    for said in ["fails E", "waits ForChild", "requeues 1"] {
-        assert!(is_over(format!("deleting, Check {said}")), "{said}");
-        assert!(!is_over(format!("deleting, Finalize {said}")), "{said}");
+    for result in ["fails E", "waits ForChild", "requeues 1"] {
+        assert!(is_over(format!("deleting, Check {result}")), "{result}");
+        assert!(!is_over(format!("deleting, Finalize {result}")), "{result}");
     }
-    for said in ["alarms E", "gives up"] {
-        assert!(!is_over(format!("deleting, Finalize {said}")), "{said}");
+    for result in ["alarms E", "gives up"] {
+        assert!(!is_over(format!("deleting, Finalize {result}")), "{result}");
     }
 }
 
@@ -219,7 +220,7 @@ fn a_condition_that_was_not_reached_is_unknown_and_one_not_as_declared_counts() 
         Get alarms BadSpec -> Ready False BadSpec, Stalled True BadSpec, Gathered False BadSpec, Updated Unknown NotReached
         Get is False -> Ready False Own, Reconciling True Own, Gathered False Own, Updated True Update
     ";
-    table(&two_conditions(), said, rows);
+    table(&two_conditions(), conditions_of, rows);
     let path_of_short = "Get is False -> Check>Get>Mutate>Update>Success>End";
     table(&two_conditions(), path, path_of_short);
 }
@@ -247,8 +248,8 @@ fn a_permanent_failure_is_the_reason_to_give_up_and_a_state_fails_once() {
     let (reason, message) = ("BadResource".to_owned(), "no kind".to_owned());
     assert_eq!(ran.outcome(), PassOutcome::GaveUp { reason, message });
     ran.hold(get, "Waiting", "for it");
-    let said = said(&ran, &graph);
-    assert!(said.contains("Gathered False NotOwned"), "{said}");
+    let result = conditions_of(&ran, &graph);
+    assert!(result.contains("Gathered False NotOwned"), "{result}");
 }
 
 #[test]
@@ -272,6 +273,6 @@ fn a_condition_is_not_true_before_its_objects_are_applied() {
     let graph = two_conditions();
     let mut ran = run(&graph, "Update fails Forbidden");
     ran.unapplied(graph.named("Get").expect("a state"));
-    let said = said(&ran, &graph);
-    assert!(said.contains("Gathered False NotApplied"), "{said}");
+    let result = conditions_of(&ran, &graph);
+    assert!(result.contains("Gathered False NotApplied"), "{result}");
 }

@@ -9,7 +9,5 @@ pub mod database;
 pub mod every_attribute;
 #[path = "../../ui-tests/cases/pass/idle.rs"]
 pub mod idle;
-#[path = "../../ui-tests/cases/pass/keywords.rs"]
-pub mod keywords;
 #[path = "../../ui-tests/cases/pass/pass_graph.rs"]
 pub mod pass_graph;

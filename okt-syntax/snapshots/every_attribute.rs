@@ -1,30 +1,19 @@
-// What the macros write for ui-tests/cases/pass/every_attribute.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
+// What the macros write; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
 
 const _: () = {
     #[allow(unreachable_patterns)]
     fn _states(state: &Cache) {
         match state {
             Cache::Broken { .. } => {}
-            Cache::Filling { .. } => {}
-            Cache::Compacting { .. } => {}
-            Cache::Broken { .. } => {}
-            Cache::Gone { .. } => {}
             Cache::Serving { .. } => {}
             Cache::Broken { .. } => {}
-            Cache::Draining { .. } => {}
             Cache::Gone { .. } => {}
-            Cache::Compacting { .. } => {}
-            Cache::Parked { .. } => {}
-            Cache::Draining { .. } => {}
-            Cache::Parked { .. } => {}
             Cache::Serving { .. } => {}
             Cache::Filling { .. } => {}
             Cache::Gone { .. } => {}
+            Cache::Draining { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Serving { .. } => {}
-            Cache::Serving { .. } => {}
-            Cache::Compacting { .. } => {}
-            Cache::Parked { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Draining { .. } => {}
             Cache::Filling { .. } => {}
@@ -40,14 +29,14 @@ pub mod cache {
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
-        /// Go to `Broken`: Somebody has to look.
+        /// Go to `Broken`
         Broken,
-        /// Go to `Gone`: The disk is free.
+        /// Go to `Gone`
         Gone,
-        /// Go to `Serving`: Clients are served.
+        /// Go to `Serving`
         Serving,
     }
-    /// How the work of `Serving` ends; it leads to `Broken`, `Draining`, `Compacting` or `Parked`.
+    /// How the work of `Serving` ends; it leads to `Filling`, `Broken` or `Draining`.
     pub enum AfterServing {
         /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
         Stay,
@@ -55,37 +44,20 @@ pub mod cache {
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
-        /// Go to `Broken`: Somebody has to look.
+        /// Go to `Filling`: Entries are read from disk; see \[`Cache::Serving`\].
+        Filling,
+        /// Go to `Broken`
         Broken,
-        /// Go to `Draining`: Entries are written to disk.
+        /// Go to `Draining`
         Draining,
-        /// Go to `Compacting`: Space is made.
-        Compacting,
-        /// Go to `Parked`: Nobody asks.
-        Parked,
     }
-    /// How the work of `Compacting` ends; it leads to `Parked`, `Broken` or `Serving`.
-    pub enum AfterCompacting {
-        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
-        Next,
-        /// Not done: call again after this time, or when something it depends on changes.
-        Wait(::core::time::Duration),
-        /// Go to `Parked`: Nobody asks.
-        Parked,
-        /// Go to `Broken`: Somebody has to look.
-        Broken,
-        /// Go to `Serving`: Clients are served.
-        Serving,
-    }
-    /// How the work of `Draining` ends; it leads to `Filling` or `Gone`.
+    /// How the work of `Draining` ends; it leads to `Gone`.
     pub enum AfterDraining {
         /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Gone`.
         Next,
         /// Not done: call again after this time, or when something it depends on changes.
         Wait(::core::time::Duration),
-        /// Go to `Filling`: Entries are read from disk; see \[`Cache::Serving`\].
-        Filling,
-        /// Go to `Gone`: The disk is free.
+        /// Go to `Gone`
         Gone,
     }
     /// The types of the conditions that the states declare.
@@ -100,7 +72,7 @@ pub mod cache {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not do the work of the states of `Cache`",
     label = "`CacheHandler` is not implemented for `{Self}`",
-    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `compacting`, `draining`, `gone`)"
+    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `draining`, `gone`)"
 )]
 pub trait CacheHandler: ::core::marker::Sync {
     /// What each method is given (e.g. the object, and the id of the action).
@@ -116,34 +88,25 @@ pub trait CacheHandler: ::core::marker::Sync {
     ) -> impl ::core::future::Future<
         Output = ::core::result::Result<cache::AfterFilling, Self::Error>,
     > + ::core::marker::Send;
-    /// The work of [`Serving`](Cache::Serving): Clients are served.
+    /// The work of [`Serving`](Cache::Serving)
     ///
-    /// Answers `Stay`, `Next`, `Wait`, `Broken`, `Draining`, `Compacting` or `Parked`.
+    /// Answers `Stay`, `Next`, `Wait`, `Filling`, `Broken` or `Draining`.
     fn serving(
         &self,
         cx: &Self::Context,
     ) -> impl ::core::future::Future<
         Output = ::core::result::Result<cache::AfterServing, Self::Error>,
     > + ::core::marker::Send;
-    /// The work of [`Compacting`](Cache::Compacting): Space is made.
+    /// The work of [`Draining`](Cache::Draining)
     ///
-    /// Answers `Next`, `Wait`, `Parked`, `Broken` or `Serving`.
-    fn compacting(
-        &self,
-        cx: &Self::Context,
-    ) -> impl ::core::future::Future<
-        Output = ::core::result::Result<cache::AfterCompacting, Self::Error>,
-    > + ::core::marker::Send;
-    /// The work of [`Draining`](Cache::Draining): Entries are written to disk.
-    ///
-    /// Answers `Next`, `Wait`, `Filling` or `Gone`.
+    /// Answers `Next`, `Wait` or `Gone`.
     fn draining(
         &self,
         cx: &Self::Context,
     ) -> impl ::core::future::Future<
         Output = ::core::result::Result<cache::AfterDraining, Self::Error>,
     > + ::core::marker::Send;
-    /// The work of [`Gone`](Cache::Gone): The disk is free.
+    /// The work of [`Gone`](Cache::Gone)
     ///
     /// The last work of a lifecycle: deletes what is left.
     fn gone(
@@ -157,7 +120,7 @@ const _: () = {
     use okt_core::__private as __okt;
     const __GRAPH: &__okt::Graph<'static> = &__okt::Graph {
         name: "Cache",
-        doc: "The life of a cache.\n\nIt is filled before it serves.",
+        doc: "The life of a cache.",
         kind: __okt::Kind::Lifecycle,
         states: &[
             __okt::State {
@@ -168,24 +131,18 @@ const _: () = {
                 marks: __okt::Marks(1),
                 triggers: &[
                     __okt::Trigger {
-                        to: __okt::StateId(5),
+                        to: __okt::StateId(3),
                         cause: __okt::Cause::After(::core::time::Duration::new(5400, 0)),
                     },
                     __okt::Trigger {
-                        to: __okt::StateId(5),
+                        to: __okt::StateId(3),
                         cause: __okt::Cause::OnError {
                             attempts: 5,
                         },
                     },
                     __okt::Trigger {
-                        to: __okt::StateId(6),
+                        to: __okt::StateId(4),
                         cause: __okt::Cause::OnDelete,
-                    },
-                    __okt::Trigger {
-                        to: __okt::StateId(5),
-                        cause: __okt::Cause::Deadline(
-                            ::core::time::Duration::new(14400, 0),
-                        ),
                     },
                 ],
                 children: &[__okt::StateId(1)],
@@ -202,131 +159,72 @@ const _: () = {
             __okt::State {
                 name: "Serving",
                 variant: "Serving",
-                doc: "Clients are served.",
-                was: &["Ready", "Up"],
+                doc: "",
+                was: &["Ready"],
                 marks: __okt::Marks(2),
                 triggers: &[
                     __okt::Trigger {
-                        to: __okt::StateId(5),
-                        cause: __okt::Cause::OnError {
-                            attempts: 3,
-                        },
+                        to: __okt::StateId(0),
+                        cause: __okt::Cause::OnChange,
                     },
                     __okt::Trigger {
                         to: __okt::StateId(3),
-                        cause: __okt::Cause::OnChange,
-                    },
-                ],
-                children: &[__okt::StateId(2), __okt::StateId(4), __okt::StateId(3)],
-                conditions: &[
-                    __okt::Declared {
-                        name: "cache.okt.dev/Filled",
-                        status: __okt::ConditionStatus::True,
-                        reason: "Warm",
-                        message: "",
-                    },
-                    __okt::Declared {
-                        name: "Serving",
-                        status: __okt::ConditionStatus::True,
-                        reason: "",
-                        message: "",
-                    },
-                ],
-                no_routes: &[
-                    __okt::NoRoute {
-                        to: __okt::StateId(6),
-                        reason: "only deletion drains",
-                    },
-                ],
-            },
-            __okt::State {
-                name: "Compacting",
-                variant: "Compacting",
-                doc: "Space is made.",
-                was: &[],
-                marks: __okt::Marks(32),
-                triggers: &[
-                    __okt::Trigger {
-                        to: __okt::StateId(4),
-                        cause: __okt::Cause::Named,
-                    },
-                    __okt::Trigger {
-                        to: __okt::StateId(5),
                         cause: __okt::Cause::Deadline(
                             ::core::time::Duration::new(14400, 0),
                         ),
                     },
                 ],
-                children: &[__okt::StateId(1)],
-                conditions: &[],
-                no_routes: &[],
-            },
-            __okt::State {
-                name: "Draining",
-                variant: "Draining",
-                doc: "Entries are written to disk.",
-                was: &[],
-                marks: __okt::Marks(64),
-                triggers: &[],
-                children: &[__okt::StateId(0), __okt::StateId(6)],
-                conditions: &[],
-                no_routes: &[],
-            },
-            __okt::State {
-                name: "Parked",
-                variant: "Parked",
-                doc: "Nobody asks.",
-                was: &[],
-                marks: __okt::Marks(10),
-                triggers: &[],
-                children: &[__okt::StateId(1)],
-                conditions: &[],
+                children: &[__okt::StateId(2)],
+                conditions: &[
+                    __okt::Declared {
+                        name: "Serving",
+                        status: __okt::ConditionStatus::True,
+                        reason: "Warm",
+                        message: "",
+                    },
+                ],
                 no_routes: &[
                     __okt::NoRoute {
-                        to: __okt::StateId(6),
+                        to: __okt::StateId(4),
                         reason: "only deletion drains",
                     },
                 ],
             },
             __okt::State {
-                name: "Broken",
+                name: "Draining",
+                variant: "Draining",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(64),
+                triggers: &[],
+                children: &[__okt::StateId(4)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Failed",
                 variant: "Broken",
-                doc: "Somebody has to look.",
+                doc: "",
                 was: &[],
                 marks: __okt::Marks(14),
                 triggers: &[],
-                children: &[__okt::StateId(3)],
-                conditions: &[
-                    __okt::Declared {
-                        name: "Serving",
-                        status: __okt::ConditionStatus::False,
-                        reason: "",
-                        message: "",
-                    },
-                ],
+                children: &[__okt::StateId(2)],
+                conditions: &[],
                 no_routes: &[
                     __okt::NoRoute {
                         to: __okt::StateId(1),
                         reason: "it is broken",
                     },
                     __okt::NoRoute {
-                        to: __okt::StateId(2),
-                        reason: "it is broken",
-                    },
-                    __okt::NoRoute {
                         to: __okt::StateId(4),
                         reason: "it is broken",
-                    },
-                    __okt::NoRoute {
-                        to: __okt::StateId(6),
-                        reason: "only deletion drains",
                     },
                 ],
             },
             __okt::State {
                 name: "Gone",
                 variant: "Gone",
-                doc: "The disk is free.",
+                doc: "",
                 was: &[],
                 marks: __okt::Marks(16),
                 triggers: &[],
@@ -336,11 +234,11 @@ const _: () = {
             },
         ],
         routes: __okt::Routes {
-            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\xFF\xFF\x02\0\xFF\xFF\x03\0"),
+            rows: __okt::Table(b"\xFF\xFF\0\0\xFF\xFF\xFF\xFF\x01\0"),
             hops: __okt::Table(
-                b"\x01\0\xFF\xFF\x01\0\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\0\0\x01\0\xFF\xFF\xFF\xFF\x01\0\x04\0\x01\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF\xFF\xFF",
+                b"\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x04\0\xFF\xFF\xFF\xFF",
             ),
-            out: __okt::Table(b"\x06\0\x03\0\x01\0\x06\0\x01\0\x03\0\xFF\xFF"),
+            out: __okt::Table(b"\x04\0\x02\0\x04\0\x02\0\xFF\xFF"),
             home: __okt::StateId(1),
         },
     };
@@ -354,9 +252,7 @@ const _: () = {
             let states: &'static [Self] = &[
                 Self::Filling,
                 Self::Serving,
-                Self::Compacting,
                 Self::Draining,
-                Self::Parked,
                 Self::Broken,
                 Self::Gone,
             ];
@@ -370,8 +266,8 @@ const _: () = {
             match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
-                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(3)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(4)),
                 Self::Serving => __okt::Answer::To(__okt::StateId(1)),
             }
         }
@@ -391,35 +287,14 @@ const _: () = {
                 Self::Stay => __okt::Answer::Stay,
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
-                Self::Draining => __okt::Answer::To(__okt::StateId(3)),
-                Self::Compacting => __okt::Answer::To(__okt::StateId(2)),
-                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
+                Self::Filling => __okt::Answer::To(__okt::StateId(0)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(3)),
+                Self::Draining => __okt::Answer::To(__okt::StateId(2)),
             }
         }
     }
     #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterServing {
-        #[inline]
-        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            __okt::debug(self, __GRAPH, f)
-        }
-    }
-    #[automatically_derived]
-    impl __okt::Successor for cache::AfterCompacting {
-        #[inline]
-        fn answer(&self) -> __okt::Answer {
-            match *self {
-                Self::Next => __okt::Answer::Next,
-                Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Parked => __okt::Answer::To(__okt::StateId(4)),
-                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
-                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
-            }
-        }
-    }
-    #[automatically_derived]
-    impl ::core::fmt::Debug for cache::AfterCompacting {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             __okt::debug(self, __GRAPH, f)
@@ -432,8 +307,7 @@ const _: () = {
             match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Filling => __okt::Answer::To(__okt::StateId(0)),
-                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
@@ -456,16 +330,11 @@ const _: () = {
             let work: __okt::Work<'_, _, __H::Error> = match self {
                 Self::Filling => __okt::work(<__H as CacheHandler>::filling(handler, cx)),
                 Self::Serving => __okt::work(<__H as CacheHandler>::serving(handler, cx)),
-                Self::Compacting => {
-                    __okt::work(<__H as CacheHandler>::compacting(handler, cx))
-                }
                 Self::Draining => {
                     __okt::work(<__H as CacheHandler>::draining(handler, cx))
                 }
                 Self::Gone => __okt::work(<__H as CacheHandler>::gone(handler, cx)),
-                Self::Parked | Self::Broken => {
-                    return ::core::result::Result::Ok(__okt::Answer::Stay);
-                }
+                Self::Broken => return ::core::result::Result::Ok(__okt::Answer::Stay),
             };
             work.await
         }

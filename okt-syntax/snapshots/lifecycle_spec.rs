@@ -1,4 +1,4 @@
-// What the macros write for ui-tests/cases/pass/lifecycle_spec.rs; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
+// What the macros write; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.
 
 #[automatically_derived]
 impl<'a, T: Clone> crate::runtime::LifecycleSpec for Named<'a, T> {

@@ -1,7 +1,6 @@
 //! The items between the parentheses of an attribute: names, texts and options, each with its token.
 
 use darling::ast::NestedMeta;
-use okt_core::check::Rule;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta};
@@ -44,8 +43,7 @@ pub(crate) fn of_attribute(report: &mut ErrorReport, attr: &Attribute) -> Option
         Meta::NameValue(pair) => {
             let word = spell(&pair.path);
             let spot = report.spot_of(&pair.value);
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 spot,
                 format!("`#[{word} = ..]` has no meaning"),
                 format!("write `#[{word}(..)]`"),
@@ -113,8 +111,7 @@ fn item(report: &mut ErrorReport, tokens: TokenStream) -> Option<Item> {
         },
         Err(error) => {
             let spot = report.spot(error.span());
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 spot,
                 format!("cannot be read: {error}"),
                 "write names, texts and options (`word = value`), with commas between them",
@@ -141,8 +138,7 @@ impl Item {
             return false;
         }
         if !matches!(self.content, ItemContent::Name(_)) {
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 self.spot,
                 format!("`{word}` takes no value"),
                 format!("write `{word}` alone"),
@@ -158,56 +154,44 @@ impl Item {
         if is_new {
             seen.push(word);
         } else {
-            report.error(
-                Rule::Option,
-                self.spot,
-                format!("`{word}` stands twice"),
-                "keep one",
-            );
+            report.bad_option(self.spot, format!("`{word}` stands twice"), "keep one");
         }
         is_new
     }
 
+    /// Returns the value of an option, if it is a literal, and the token where it stands or is missing.
+    fn value(&self) -> (Option<&Lit>, Spot) {
+        match &self.content {
+            ItemContent::Value { value, .. } => (value.literal.as_ref(), value.spot),
+            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => {
+                (None, self.spot)
+            }
+        }
+    }
+
     /// Returns the text of the option `word` (e.g. of `reason = "Broken"`); reports any other value.
     pub(crate) fn text(&self, report: &mut ErrorReport, word: &str) -> Option<(String, Spot)> {
-        match &self.content {
-            ItemContent::Value { value, .. } => {
-                if let Some(Lit::Str(text)) = &value.literal {
-                    return Some((text.value(), value.spot));
-                }
-                report.error(
-                    Rule::Option,
-                    value.spot,
-                    format!("`{word}` takes a text"),
-                    format!("write `{word} = \"..\"`"),
-                );
-            }
-            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => report
-                .error(
-                    Rule::Option,
-                    self.spot,
-                    format!("`{word}` takes a text"),
-                    format!("write `{word} = \"..\"`"),
-                ),
+        let (value, spot) = self.value();
+        if let Some(Lit::Str(text)) = value {
+            return Some((text.value(), spot));
         }
+        report.bad_option(
+            spot,
+            format!("`{word}` takes a text"),
+            format!("write `{word} = \"..\"`"),
+        );
         None
     }
 
     /// Returns the number of the option `word` (e.g. of `attempts = 3`); reports any other value.
     pub(crate) fn number(&self, report: &mut ErrorReport, word: &str) -> Option<(u32, Spot)> {
-        let spot = match &self.content {
-            ItemContent::Value { value, .. } => {
-                if let Some(Lit::Int(number)) = &value.literal
-                    && let Ok(number) = number.base10_parse()
-                {
-                    return Some((number, value.spot));
-                }
-                value.spot
-            }
-            ItemContent::Name(_) | ItemContent::List { .. } | ItemContent::Literal(_) => self.spot,
-        };
-        report.error(
-            Rule::Option,
+        let (value, spot) = self.value();
+        if let Some(Lit::Int(number)) = value
+            && let Ok(number) = number.base10_parse()
+        {
+            return Some((number, spot));
+        }
+        report.bad_option(
             spot,
             format!("`{word}` takes a whole number from 1 to {}", u32::MAX),
             format!("write `{word} = 3`"),
@@ -230,7 +214,7 @@ impl Item {
                 format!("the options here are {} and `{last}`", most.join(", "))
             }
         };
-        report.error(Rule::Option, self.spot, what, help);
+        report.bad_option(self.spot, what, help);
     }
 }
 

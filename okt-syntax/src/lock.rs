@@ -28,7 +28,7 @@ pub struct Difference {
     pub graph: String,
     /// The change.
     pub change: Change,
-    /// Why the change is accepted; none if the file does not say so.
+    /// Why the change is accepted; none if the file has no reason.
     pub accepted: Option<String>,
 }
 
@@ -93,10 +93,10 @@ pub fn compare(lock: &str, graphs: &[&Graph<'_>]) -> Result<Vec<Difference>, Box
             accepted: None,
         };
         let line = difference.line();
-        let reason = accepted
+        let rest = accepted
             .iter()
             .find_map(|it| it.strip_prefix(line.as_str()));
-        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        let reason = rest.map(str::trim).filter(|reason| !reason.is_empty());
         difference.accepted = reason.map(str::to_owned);
         difference
     });
@@ -182,8 +182,8 @@ fn deadlines(graph: &Graph<'_>) -> Vec<(StateId, String, Vec<StateId>)> {
             deadlines.entry(key).or_default().push(id);
         }
     }
-    let deadlines = deadlines.into_iter();
     deadlines
+        .into_iter()
         .map(|((to, time), over)| (to, time, over))
         .collect()
 }
@@ -196,11 +196,11 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
     attributes.extend(state.was.iter().map(|was| format!("was({was:?})")));
     let options = |options: &[(Mark, &'static str)]| -> String {
         let set = options.iter().filter(|(mark, _)| state.is(*mark));
-        let set: Vec<&str> = set.map(|(_, word)| *word).collect();
-        if set.is_empty() {
+        let words: Vec<&str> = set.map(|(_, word)| *word).collect();
+        if words.is_empty() {
             String::new()
         } else {
-            format!("({})", set.join(", "))
+            format!("({})", words.join(", "))
         }
     };
     for (mark, word, options) in [
@@ -224,21 +224,7 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
             .iter()
             .map(|it| format!("condition({:?})", it.name)),
     );
-    let mut triggers: Vec<(StateId, Vec<String>)> = Vec::new();
-    for Trigger { to, cause } in state.triggers {
-        let Some(cause) = cause_of(*cause) else {
-            continue;
-        };
-        match triggers.iter_mut().find(|(known, _)| known == to) {
-            Some((_, causes)) => causes.push(cause),
-            None => triggers.push((*to, vec![cause])),
-        }
-    }
-    for (to, mut items) in triggers {
-        items.insert(0, variant(graph, to));
-        items.retain(|item| !item.is_empty());
-        attributes.push(format!("trigger({})", items.join(", ")));
-    }
+    attributes.extend(triggers(graph, state));
     attributes.extend(state.no_routes.iter().map(|it| {
         format!(
             "no_route({}, reason = {:?})",
@@ -255,17 +241,34 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
     attributes
 }
 
-/// Returns a cause as it is declared, empty for a name; none for a deadline, which the enum declares.
+/// Returns one attribute for each target of triggers, with all of their causes.
+fn triggers(graph: &Graph<'_>, state: &State<'_>) -> impl Iterator<Item = String> {
+    let mut triggers: Vec<(StateId, String)> = Vec::new();
+    for Trigger { to, cause } in state.triggers {
+        let Some(cause) = cause_of(*cause) else {
+            continue;
+        };
+        match triggers.iter_mut().find(|(known, _)| known == to) {
+            Some((_, items)) => items.push_str(&cause),
+            None => triggers.push((*to, variant(graph, *to) + &cause)),
+        }
+    }
+    triggers
+        .into_iter()
+        .map(|(_, items)| format!("trigger({items})"))
+}
+
+/// Returns a cause as it follows the target, empty for a name; none for a deadline, which the enum declares.
 fn cause_of(cause: Cause) -> Option<String> {
     Some(match cause {
         Cause::Named => String::new(),
-        Cause::After(time) => format!("after = {:?}", duration::text(time)),
+        Cause::After(time) => format!(", after = {:?}", duration::text(time)),
         Cause::Deadline(_) => return None,
-        Cause::OnError { attempts: 1 } => "on_error".to_owned(),
-        Cause::OnError { attempts } => format!("on_error(attempts = {attempts})"),
-        Cause::OnDelete => "on_delete".to_owned(),
-        Cause::OnChange => "on_change".to_owned(),
-        Cause::OnGiveUp => "on_give_up".to_owned(),
+        Cause::OnError { attempts: 1 } => ", on_error".to_owned(),
+        Cause::OnError { attempts } => format!(", on_error(attempts = {attempts})"),
+        Cause::OnDelete => ", on_delete".to_owned(),
+        Cause::OnChange => ", on_change".to_owned(),
+        Cause::OnGiveUp => ", on_give_up".to_owned(),
     })
 }
 

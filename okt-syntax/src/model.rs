@@ -67,11 +67,9 @@ impl Model {
         let args = arguments(&input.attrs);
         let options = Options::read(report, args);
         refuse_misplaced(report, &input.attrs, &attr::WORDS, "on a state of the enum");
-        let deadlines = input
-            .attrs
-            .iter()
-            .filter(|attr| attr.path().is_ident("deadline"));
-        let deadlines = deadlines
+        let attrs = input.attrs.iter();
+        let deadlines = attrs
+            .filter(|attr| attr.path().is_ident("deadline"))
             .filter_map(|attr| Deadline::read(report, attr))
             .collect();
         let spot = report.spot(input.ident.span());
@@ -105,26 +103,6 @@ impl Model {
             }
         }
         let name = items::name(&input.ident);
-        let module = options.module.or_else(|| identifier(&snake(&name)));
-        // An enum in lower case, or in a script without cases, is called like its module.
-        let is_taken = module
-            .as_ref()
-            .is_some_and(|module| items::name(module) == name);
-        if module.is_none() || is_taken {
-            let why = if is_taken {
-                "like the enum itself"
-            } else {
-                "which Rust does not allow"
-            };
-            let module = if is_taken { name.clone() } else { snake(&name) };
-            report.error(
-                Rule::Name,
-                spot,
-                format!("the module of `{name}` would be called `{module}`, {why}"),
-                "choose another, `#[lifecycle_graph(module = \"..\")]`",
-            );
-        }
-        let module = module.filter(|_| !is_taken);
         let mut model = Self {
             spot,
             vis: input.vis.clone(),
@@ -132,7 +110,7 @@ impl Model {
             doc: attr::doc(&input.attrs),
             kind: options.kind,
             krate: options.krate,
-            module: module.unwrap_or_else(|| format_ident!("{}_successors", snake(&name))),
+            module: module(report, options.module, &name, spot),
             handler: options
                 .handler
                 .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),
@@ -199,10 +177,11 @@ impl Model {
     /// Returns every state that an attribute names, in source order: that of rustc's errors.
     pub(crate) fn mentions(&self) -> Vec<&EdgeTarget> {
         let deadlines = self.deadlines.iter();
-        let deadlines =
-            deadlines.flat_map(|deadline| [&deadline.target].into_iter().chain(&deadline.over));
         let states = self.nodes.iter().flat_map(Node::mentions);
-        let mut mentions: Vec<&EdgeTarget> = deadlines.chain(states).collect();
+        let mut mentions: Vec<&EdgeTarget> = deadlines
+            .flat_map(|deadline| [&deadline.target].into_iter().chain(&deadline.over))
+            .chain(states)
+            .collect();
         mentions.sort_by_key(|target| target.spot.order());
         // A trigger with several causes names its target once.
         mentions.dedup_by_key(|target| target.spot);
@@ -361,6 +340,27 @@ pub(crate) fn constant(condition: &str) -> Option<Ident> {
     identifier(&name).or_else(|| identifier(&format!("_{name}")))
 }
 
+/// Returns the name of the generated module: the given one, or that of the enum in snake case. Reports a name that it
+/// cannot have, and then returns another one.
+fn module(report: &mut ErrorReport, given: Option<Ident>, name: &str, spot: Spot) -> Ident {
+    let snake = snake(name);
+    let why = match given.or_else(|| identifier(&snake)) {
+        // An enum in lower case, or in a script without cases, is called like its module.
+        Some(module) if items::name(&module) == name => {
+            format!("`{name}`, like the enum itself")
+        }
+        Some(module) => return module,
+        None => format!("`{snake}`, which Rust does not allow"),
+    };
+    report.error(
+        Rule::Name,
+        spot,
+        format!("the module of `{name}` would be called {why}"),
+        "choose another, `#[lifecycle_graph(module = \"..\")]`",
+    );
+    format_ident!("{snake}_successors")
+}
+
 /// Returns the arguments of `#[lifecycle_graph(..)]`.
 fn arguments(attrs: &[Attribute]) -> TokenStream {
     let hidden = attrs.iter().find(|attr| attr.path().is_ident(OPTIONS));
@@ -387,8 +387,7 @@ fn refuse_misplaced(report: &mut ErrorReport, attrs: &[Attribute], words: &[&str
         let word = items::spell(attr.path());
         if words.contains(&word.as_str()) {
             let spot = report.spot_of(attr.path());
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 spot,
                 format!("`#[{word}]` is not understood here"),
                 format!("it belongs {place}"),

@@ -1,7 +1,6 @@
 //! The options of `#[lifecycle_graph(..)]`.
 
 use okt_core::Kind;
-use okt_core::check::Rule;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use syn::parse::Parser;
@@ -69,12 +68,7 @@ pub(crate) fn path(report: &mut ErrorReport, item: &Item) -> Option<Path> {
     {
         return Some(path);
     }
-    report.error(
-        Rule::Option,
-        item.spot,
-        "`crate` takes a path",
-        "write `crate(okt_core)`",
-    );
+    report.bad_option(item.spot, "`crate` takes a path", "write `crate(okt_core)`");
     None
 }
 
@@ -83,8 +77,7 @@ fn ident(report: &mut ErrorReport, item: &Item, word: &str, example: &str) -> Op
     let (name, spot) = item.text(report, word)?;
     let ident = identifier(&name);
     if ident.is_none() {
-        report.error(
-            Rule::Option,
+        report.bad_option(
             spot,
             format!("`{name}` cannot be a name in Rust"),
             format!("write e.g. `{word} = \"{example}\"`"),

@@ -95,29 +95,30 @@ impl ErrorReport {
         self.spot(first.map_or_else(Span::call_site, |token| token.span()))
     }
 
-    /// Reports a broken rule (e.g. `OKT005: dead end: ..`), and how to mend it.
+    /// Reports a broken rule (e.g. `OKT005: dead end: ..`) or, without a rule, another mistake, and how to mend it.
     pub(crate) fn error(
         &mut self,
-        rule: Rule,
+        rule: impl Into<Option<Rule>>,
         spot: Spot,
-        message: impl AsRef<str>,
-        help: impl AsRef<str>,
+        message: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.push(spot, Some(rule), message.as_ref(), help.as_ref());
-    }
-
-    /// Reports a mistake that breaks no rule of a graph, and how to mend it.
-    pub(crate) fn say(&mut self, spot: Spot, message: impl AsRef<str>, help: impl AsRef<str>) {
-        self.push(spot, None, message.as_ref(), help.as_ref());
-    }
-
-    fn push(&mut self, spot: Spot, rule: Option<Rule>, message: &str, help: &str) {
         self.mistakes.push(ReportedMistake {
             spot,
-            rule,
-            message: message.to_owned(),
-            help: help.to_owned(),
+            rule: rule.into(),
+            message: message.into(),
+            help: help.into(),
         });
+    }
+
+    /// Reports a bad option of an attribute, and how to mend it.
+    pub(crate) fn bad_option(
+        &mut self,
+        spot: Spot,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.error(Rule::Option, spot, message, help);
     }
 
     pub(crate) fn is_clean(&self) -> bool {

@@ -130,8 +130,7 @@ fn set_status(input: &mut DeriveInput, krate: &Path, status: &str) {
     let krate = quote!(#krate).to_string().replace(' ', "");
     let status = LitStr::new(&format!("{krate}::{status}"), Span::call_site());
     for attr in &mut input.attrs {
-        let options = spec::options_in_kube(std::slice::from_ref(attr));
-        let options: Vec<Meta> = options.collect();
+        let options: Vec<Meta> = spec::options_in_kube(std::slice::from_ref(attr)).collect();
         if let Meta::List(list) = &mut attr.meta
             && list.path.is_ident("kube")
         {

@@ -31,8 +31,7 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     if let Some(none) = none {
         for (member, _, (word, _)) in desired_fields {
             let spot = report.spot(word.span());
-            report.say(
-                spot,
+            report.error(None, spot,
                 format!("`{}` is a desired state, but `#[lifecycle(none)]` says that there is no lifecycle",
                     spell(&member)), "remove one of them",
             );
@@ -41,8 +40,7 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     }
     let Some((member, desired, (_, state))) = desired_fields.next() else {
         let spot = report.spot(input.ident.span());
-        report.say(
-            spot,
+        report.error(None, spot,
             format!("`{}` has no field of type `Desired<..>`",
                 items::name(&input.ident)), "add one, e.g. `pub lifecycle: Desired<DatabaseState>`, or say `#[lifecycle(none)]` where its operator only runs a pass",
         );
@@ -50,7 +48,8 @@ pub(crate) fn expand(report: &mut ErrorReport, input: &DeriveInput) -> TokenStre
     };
     for (_, _, (word, _)) in desired_fields {
         let spot = report.spot(word.span());
-        report.say(
+        report.error(
+            None,
             spot,
             format!(
                 "a second field of type `Desired<..>`, after `{}`",
@@ -121,8 +120,7 @@ fn names_its_crates(report: &mut ErrorReport, input: &DeriveInput, krate: &Path)
     if is_resource && !is_named && !depends_on("kube") {
         let krate = quote!(#krate).to_string().replace([' ', ':'], "");
         let spot = report.spot(input.ident.span());
-        report.say(
-            spot,
+        report.error(None, spot,
             format!("the derives of serde, schemars and kube look for these crates in Cargo.toml, which has `{krate}`"), format!("write `#[{krate}::crates]` above the derives"),
         );
     }
@@ -254,7 +252,8 @@ fn options(report: &mut ErrorReport, input: &DeriveInput) -> Options {
 
 fn refuse(report: &mut ErrorReport, span: Span) -> TokenStream {
     let spot = report.spot(span);
-    report.say(
+    report.error(
+        None,
         spot,
         "only a struct can be the spec of a lifecycle",
         "one of its fields is a `Desired<..>`",

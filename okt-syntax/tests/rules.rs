@@ -1,9 +1,11 @@
 //! The page of each rule is true: its wrong examples give the messages that it shows, and its right ones give none.
 //!
-//! The wrong examples are also the compiler tests of the rule. `UPDATE_EXPECT=1` writes the messages into the pages and
-//! the examples into the compiler tests.
+//! The wrong examples are also the compiler tests of the rule. `UPDATE_EXPECT=1` writes the messages into the pages.
 
 #![cfg(feature = "source")]
+
+#[path = "common/pages.rs"]
+mod pages;
 
 use std::path::{Path, PathBuf};
 
@@ -48,40 +50,11 @@ fn code_of(rule: Rule) -> String {
     rule.to_string().to_lowercase()
 }
 
-/// Returns the wrong examples of a page, before the heading `Right`.
-fn wrong(page: &str) -> Vec<&str> {
-    let before = page.split("\n## Right\n").next().expect("a first part");
-    examples(before)
-}
-
-fn right(page: &str) -> Vec<&str> {
-    page.split_once("\n## Right\n")
-        .map_or_else(Vec::new, |(_, after)| examples(after))
-}
-
-fn examples(text: &str) -> Vec<&str> {
-    let parts = parts(text).into_iter();
-    parts
-        .filter_map(|part| match part {
-            Part::Code("rust", code) => Some(code),
-            Part::Code(..) | Part::Prose(_) => None,
-        })
-        .collect()
-}
-
-/// Returns an example that names `okt_core`, so that no other crate is needed to compile it.
-fn in_core(example: &str) -> String {
-    let example = example.replace("#[lifecycle_graph]", "#[lifecycle_graph(crate(okt_core))]");
-    example.replace(
-        "#[lifecycle_graph(pass",
-        "#[lifecycle_graph(crate(okt_core), pass",
-    )
-}
-
 #[test]
 fn a_page_shows_the_messages_of_its_wrong_examples() {
     for rule in Rule::ALL {
         let page = page(rule);
+        assert_ne!(check(&pages::wrong_program(page)), [], "{rule}");
         let mut written = String::new();
         let mut example = "";
         for part in parts(page) {
@@ -97,11 +70,11 @@ fn a_page_shows_the_messages_of_its_wrong_examples() {
                         mistakes.iter().all(|it| it.rule == Some(rule)),
                         "{rule}: {mistakes:#?}"
                     );
-                    let said = mistakes
+                    let texts = mistakes
                         .iter()
                         .map(|it| it.render(example, "src/main.rs", false));
-                    let said = said.collect::<Vec<_>>().join("\n\n");
-                    written.push_str(&format!("```text\n{said}\n```"));
+                    let text = texts.collect::<Vec<_>>().join("\n\n");
+                    written.push_str(&format!("```text\n{text}\n```"));
                 }
                 Part::Code(language, code) => {
                     example = code;
@@ -115,51 +88,14 @@ fn a_page_shows_the_messages_of_its_wrong_examples() {
 
 #[test]
 fn the_right_examples_of_a_page_have_no_mistakes() {
-    for rule in Rule::ALL {
-        let right = right(page(rule));
-        assert!(!right.is_empty(), "{rule} shows no way to mend it");
-        for example in right {
-            assert_eq!(check(example), [], "{rule}: {example}");
+    for (rule, page) in pages::pages() {
+        let (_, right) = page.split_once("\n## Right\n").expect("a heading");
+        let examples = pages::examples(right);
+        assert!(!examples.is_empty(), "{rule} shows no way to mend it");
+        for example in examples {
+            assert_eq!(check(&example), [], "{rule}: {example}");
         }
     }
-}
-
-#[test]
-fn the_wrong_examples_of_a_page_are_the_compiler_test_of_the_rule() {
-    for rule in Rule::ALL {
-        let wrong = wrong(page(rule));
-        assert!(!wrong.is_empty(), "{rule} shows no mistake");
-        let examples = in_core(&wrong.join("\n"));
-        let case = format!(
-            "//! The wrong examples of the page about {rule}, from which this file is written.\nuse okt_macros::lifecycle_graph;\n\n{examples}\nfn main() {{}}\n"
-        );
-        let file = root(&format!(
-            "../ui-tests/cases/fail/rules/{}.rs",
-            code_of(rule)
-        ));
-        expect_file![file].assert_eq(&case);
-    }
-}
-
-#[test]
-fn the_right_examples_of_all_pages_are_a_compiler_test() {
-    let mut case = String::from(
-        "//! The right examples of the pages about the rules, from which this file is written.\n#![allow(missing_docs, unexpected_cfgs)]\n",
-    );
-    for rule in Rule::ALL {
-        for (index, example) in right(page(rule)).iter().enumerate() {
-            let example = in_core(example).replace('\n', "\n    ");
-            let module = format!("{}_{}", code_of(rule), index + 1);
-            case.push_str(&format!(
-                "\nmod {module} {{\n    use okt_macros::lifecycle_graph;\n\n    {}\n}}\n",
-                example.trim_end()
-            ));
-        }
-    }
-    case.push_str("\nfn main() {}\n");
-    let case: Vec<&str> = case.lines().map(str::trim_end).collect();
-    let file = root("../ui-tests/cases/pass/right_examples.rs");
-    expect_file![file].assert_eq(&format!("{}\n", case.join("\n")));
 }
 
 #[test]

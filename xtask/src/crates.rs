@@ -31,8 +31,7 @@ pub(crate) fn packages(repository: &Path) -> Vec<Package> {
         let tables = targets
             .into_iter()
             .flat_map(Table::values)
-            .filter_map(Value::as_table);
-        let tables = tables
+            .filter_map(Value::as_table)
             .chain([&manifest])
             .flat_map(|table| ["dependencies", "build-dependencies"].map(|name| table.get(name)));
         let used = tables
@@ -49,17 +48,17 @@ pub(crate) fn packages(repository: &Path) -> Vec<Package> {
     packages.collect()
 }
 
-/// Returns what ARCHITECTURE.md says of the published crates: what each of them uses.
+/// Returns what ARCHITECTURE.md has of the published crates: what each of them uses.
 pub(crate) fn described(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let lines = page.lines();
     let rows = lines
         .skip_while(|line| !line.starts_with("| crate |"))
-        .skip(2);
-    let rows = rows.take_while(|line| line.starts_with('|'));
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-        let uses = cells.last().into_iter().flat_map(|cell| cell.split(','));
-        let uses = uses.map(unquoted).filter(|name| !name.is_empty());
+        let last = cells.last().into_iter().flat_map(|cell| cell.split(','));
+        let uses = last.map(unquoted).filter(|name| !name.is_empty());
         (unquoted(cells[0]), uses.collect())
     })
     .collect()

@@ -31,7 +31,8 @@ impl ImportGraph {
             modules: texts.keys().cloned().collect(),
             imports: BTreeSet::new(),
         };
-        let files: BTreeMap<&ModulePath, Imports> = (texts.iter())
+        let files: BTreeMap<&ModulePath, Imports> = texts
+            .iter()
             .map(|(module, text)| (module, Imports::of(text, module)))
             .collect();
         for (module, file) in &files {
@@ -97,7 +98,9 @@ impl ImportGraph {
     /// Returns the folders and files at the top by floor: each is above all that it imports.
     pub(crate) fn floors(&self) -> Vec<Vec<String>> {
         let top = |module: &ModulePath| module[..1].to_vec();
-        let imports: Imported = (self.imports.iter())
+        let imports: Imported = self
+            .imports
+            .iter()
             .map(|(from, to)| (top(from), top(to)))
             .filter(|(from, to)| from != to)
             .collect();
@@ -105,7 +108,8 @@ impl ImportGraph {
         let mut floors: Vec<Vec<String>> = Vec::new();
         let all = self.modules().map(top).collect();
         for component in components(&all, &imports) {
-            let below = (imports.iter())
+            let below = imports
+                .iter()
                 .filter(|(from, to)| component.contains(from) && !component.contains(to));
             let floor = below.map(|(_, to)| height[to] + 1).max().unwrap_or(0);
             if floors.len() <= floor {
@@ -128,7 +132,8 @@ fn circles(imports: &Imported) -> Vec<Vec<String>> {
     components
         .filter(|circle| circle.len() > 1)
         .map(|circle| {
-            (imports.iter())
+            imports
+                .iter()
                 .filter(|(from, to)| circle.contains(from) && circle.contains(to))
                 .map(|(from, to)| format!("{} → {}", name(from), name(to)))
                 .collect()
@@ -139,7 +144,8 @@ fn circles(imports: &Imported) -> Vec<Vec<String>> {
 /// Returns the strongly connected components, each after the components that it imports.
 fn components(modules: &BTreeSet<ModulePath>, imports: &Imported) -> Vec<Vec<ModulePath>> {
     let mut graph = DiGraph::<&ModulePath, ()>::new();
-    let nodes: BTreeMap<_, _> = (modules.iter())
+    let nodes: BTreeMap<_, _> = modules
+        .iter()
         .map(|module| (module, graph.add_node(module)))
         .collect();
     for (from, to) in imports {
@@ -158,10 +164,15 @@ pub(crate) fn name(module: &[String]) -> String {
 
 /// Returns the module path of a file, from its path in `src`.
 fn module_path(file: &Path) -> ModulePath {
-    let mut module: ModulePath = (file.with_extension("").iter())
+    let mut module: ModulePath = file
+        .with_extension("")
+        .iter()
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
-    if (module.last()).is_some_and(|last| ["lib", "main", "mod"].contains(&last.as_str())) {
+    if module
+        .last()
+        .is_some_and(|last| ["lib", "main", "mod"].contains(&last.as_str()))
+    {
         module.pop();
     }
     module

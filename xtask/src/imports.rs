@@ -26,7 +26,9 @@ impl Imports {
         let file = syn::parse_file(text).expect("it compiles");
         let mut found = Self {
             module: module.clone(),
-            children: (file.items.iter())
+            children: file
+                .items
+                .iter()
                 .filter_map(|item| match item {
                     Item::Mod(child) if child.content.is_none() => Some(child.ident.to_string()),
                     _ => None,
@@ -138,8 +140,8 @@ impl<'ast> Visit<'ast> for Imports {
 
     fn visit_path(&mut self, path: &'ast Path) {
         let segments = path.segments.iter();
-        let segments: Vec<String> = segments.map(|it| it.ident.to_string()).collect();
-        if let Some(path) = self.absolute(&segments) {
+        let names: Vec<String> = segments.map(|it| it.ident.to_string()).collect();
+        if let Some(path) = self.absolute(&names) {
             self.used.insert(path);
         }
         syn::visit::visit_path(self, path);

@@ -148,8 +148,8 @@ fn print_figures(packages: &[Package]) {
     let measures = all_measures();
     let (types, repeated) = measures.repeated_names();
     println!("types: {types}, of them with the name of another: {repeated} %");
-    let names = measures.names().into_iter().take(40);
-    let names: Vec<String> = names
+    let repeated = measures.names().into_iter().take(40);
+    let names: Vec<String> = repeated
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     println!("  {}", names.join(", "));
@@ -203,10 +203,10 @@ fn imports_against_the_order() -> Vec<String> {
             .or_else(|_| std::fs::read_to_string(src.join("main.rs")));
         let order = Order::of(&first_page.expect("a first page"));
         let missing = order.missing(&graph).into_iter();
-        let missing = missing.map(|file| format!("its first page lacks {file}"));
         let upward = order.upward(&graph).into_iter();
-        let upward = upward.map(|import| format!("against the order, {import}"));
-        let of_package = missing.chain(upward);
+        let of_package = missing
+            .map(|file| format!("its first page lacks {file}"))
+            .chain(upward.map(|import| format!("against the order, {import}")));
         problems.extend(of_package.map(|it| format!("{}: {it}", package.name)));
     }
     problems

@@ -16,13 +16,13 @@ impl Order {
             .skip_while(|line| !line.starts_with("| module |"))
             .skip(2);
         let rows = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
-        let rows = rows.map(|cell| {
+        let all = rows.map(|cell| {
             let names = cell
                 .split(',')
                 .map(|name| name.trim().trim_matches(['`', '[', ']']));
             names.map(ToOwned::to_owned).collect()
         });
-        Self(rows.collect())
+        Self(all.collect())
     }
 
     /// Returns the row of a file: the row with the longest prefix of its path.

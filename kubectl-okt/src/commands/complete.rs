@@ -112,7 +112,7 @@ fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     })
 }
 
-/// Kinds, objects or states; nothing if the cluster does not say.
+/// Kinds, objects or states; nothing if the cluster does not answer.
 async fn of_cluster(client: &Client, wanted: &str, given: &[&str]) -> Vec<String> {
     if !["TYPE", "TYPE/NAME", "STATE"].contains(&wanted) {
         return Vec::new();

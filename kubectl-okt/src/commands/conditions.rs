@@ -1,7 +1,6 @@
 //! `kubectl okt conditions`: whether the conditions of objects follow the rules that tools rely on.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, stdin};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,7 +15,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::output::print;
-use crate::select::{list, watch};
+use crate::select::{labelled, list, open, watch};
 
 /// Check the conditions of objects of any operator against the rules that kubectl, kstatus and Argo CD rely on.
 ///
@@ -71,14 +70,8 @@ impl Conditions {
             ))
         };
         let mut check = ConditionsCheck::new();
-        if path == Path::new("-") {
-            check.stream(stdin().lock()).map_err(|why| cannot(&why))?;
-        } else {
-            let file = File::open(path).map_err(|error| cannot(&error))?;
-            check
-                .stream(BufReader::new(file))
-                .map_err(|why| cannot(&why))?;
-        }
+        let text = open(path).map_err(|error| cannot(&error))?;
+        check.stream(text).map_err(|why| cannot(&why))?;
         if check.objects == 0 {
             return Err(cannot(&"there are none in it"));
         }
@@ -124,14 +117,11 @@ impl Conditions {
         check: &mut ConditionsCheck,
     ) -> Result<(), Error> {
         let namespace = (!self.all_namespaces).then(|| client.default_namespace());
-        let mut config = watcher::Config::default();
-        if let Some(labels) = &self.selector {
-            config = config.labels(labels);
-        }
+        let mut config = labelled(self.selector.as_deref());
         if let Some(name) = &self.name {
             config = config.fields(&format!("metadata.name={name}"));
         }
-        let mut events = watch(client, kinds, namespace, &config);
+        let mut events = watch(client, kinds, namespace, config);
         while let Some(event) = events.next().await {
             if let (kind, watcher::Event::Apply(object) | watcher::Event::InitApply(object)) =
                 event?
@@ -183,8 +173,8 @@ impl ConditionsCheck {
 
     /// Checks the objects of a stream as they come: documents of YAML, or values of JSON.
     fn stream(&mut self, mut reader: impl BufRead) -> Result<(), String> {
-        let said = |error: std::io::Error| error.to_string();
-        let start = reader.fill_buf().map_err(said)?;
+        let message = |error: std::io::Error| error.to_string();
+        let start = reader.fill_buf().map_err(message)?;
         if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
             for value in serde_json::Deserializer::from_reader(reader).into_iter::<Value>() {
                 let value = value.map_err(|error| error.to_string())?;
@@ -194,7 +184,7 @@ impl ConditionsCheck {
         }
         let mut document = String::new();
         for line in reader.lines() {
-            let line = line.map_err(said)?;
+            let line = line.map_err(message)?;
             if line.trim_end() == "---" {
                 self.document(&mut document)?;
             } else {

@@ -1,22 +1,21 @@
 //! `kubectl okt diff`: what another release of a graph changes, and which live objects it touches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{Read, stdin};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use okt_core::Graph;
-use okt_core::evolution::{ChangeKind, changes};
+use okt_core::evolution::{Change, changes};
 use okt_view::{Kind, RequestError, View};
 use okt_wire::desired::StateName;
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::output::print;
-use crate::select::{known_graph, list};
+use crate::select::{known_graph, list, open};
 
 /// Compare the graphs of another release with those in the cluster.
 ///
@@ -49,58 +48,79 @@ impl Diff {
             (None, Some(client)) => Kind::all(client).await?,
             (None, None) => Vec::new(),
         };
-        let mut text = String::new();
-        let (mut count, mut risks) = (0, 0);
-        let mut touched = BTreeSet::new();
+        let mut differences = Differences::default();
         for kind in &new {
-            let id = kind.id();
-            let graph = known_graph(kind)?;
-            let Some(before) = old.iter().find(|old| old.id() == id) else {
-                text.push_str(&format!("{id}\n  + the kind is new\n"));
-                count += 1;
+            let Some(before) = old.iter().find(|old| old.id() == kind.id()) else {
+                differences.add(kind, "+ the kind is new", None);
                 continue;
             };
-            let found = changes(known_graph(before)?, graph);
-            let objects = match client {
+            let graph = known_graph(kind)?;
+            let lost = match client {
                 Some(client) => lost(client, before, graph).await?,
                 None => BTreeMap::new(),
             };
-            if found.is_empty() && objects.is_empty() {
-                continue;
-            }
-            text.push_str(&format!("{id}\n"));
-            for change in &found {
-                let sign = match change.kind {
-                    ChangeKind::Removed => '-',
-                    ChangeKind::Changed => '~',
-                    ChangeKind::Added => '+',
-                };
-                text.push_str(&format!("  {sign} {}\n", change.subject));
-                if let Some(risk) = change.risk {
-                    risks += 1;
-                    text.push_str(&format!("      {risk}\n"));
-                }
-            }
-            for (why, names) in &objects {
-                touched.extend(names.iter().map(|name| format!("{id} {name}")));
-                text.push_str(&format!("  ! {why}: {}\n", names.join(", ")));
-            }
-            count += found.len();
+            differences.compare(kind, &changes(known_graph(before)?, graph), &lost);
         }
         // A cluster has kinds of other operators too; two files are two releases of one.
         if self.old.is_some() {
             let is_removed = |old: &&Kind| !new.iter().any(|new| new.id() == old.id());
+            let risk = "its objects, if there are any, have no operator any more";
             for kind in old.iter().filter(is_removed) {
-                text.push_str(&format!(
-                    "{}\n  - the kind is removed\n      its objects, if there are any, have no operator any more\n",
-                    kind.id()
-                ));
-                count += 1;
-                risks += 1;
+                differences.add(kind, "- the kind is removed", Some(risk));
             }
         }
-        print(&text);
-        match (count, risks, touched.len()) {
+        print(&differences.text);
+        differences.verdict()
+    }
+}
+
+/// What differs between two releases.
+#[derive(Default)]
+struct Differences {
+    text: String,
+    /// The kind that the last lines are about.
+    kind: String,
+    count: usize,
+    risks: usize,
+    /// The objects that a release would lose.
+    touched: BTreeSet<String>,
+}
+
+impl Differences {
+    fn compare(&mut self, kind: &Kind, found: &[Change], lost: &BTreeMap<String, Vec<String>>) {
+        for change in found {
+            let line = format!("{} {}", change.kind.sign(), change.subject);
+            self.add(kind, &line, change.risk);
+        }
+        for (why, names) in lost {
+            let touched = names.iter().map(|name| format!("{} {name}", kind.id()));
+            self.touched.extend(touched);
+            self.begin(kind);
+            self.text += &format!("  ! {why}: {}\n", names.join(", "));
+        }
+    }
+
+    fn add(&mut self, kind: &Kind, line: &str, risk: Option<&str>) {
+        self.count += 1;
+        self.begin(kind);
+        self.text += &format!("  {line}\n");
+        if let Some(risk) = risk {
+            self.risks += 1;
+            self.text += &format!("      {risk}\n");
+        }
+    }
+
+    fn begin(&mut self, kind: &Kind) {
+        let id = kind.id();
+        if self.kind != id {
+            self.text += &format!("{id}\n");
+            self.kind = id;
+        }
+    }
+
+    fn verdict(&self) -> Result<(), Error> {
+        let (count, risks) = (self.count, self.risks);
+        match (count, risks, self.touched.len()) {
             (0, _, 0) => {
                 eprintln!("no differences in the graphs");
                 Ok(())
@@ -109,13 +129,11 @@ impl Diff {
             (_, _, 0) => Err(Error::Refused(format!(
                 "stored objects may lose something by {risks} of {count} changes"
             ))),
+            (_, _, 1) => Err(Error::Refused(
+                "1 object is in or asks for a state that the new graph does not have".to_owned(),
+            )),
             (_, _, touched) => Err(Error::Refused(format!(
-                "{touched} {} or asks for a state that the new graph does not have",
-                if touched == 1 {
-                    "object is in"
-                } else {
-                    "objects: each is in"
-                }
+                "{touched} objects: each is in or asks for a state that the new graph does not have"
             ))),
         }
     }
@@ -127,13 +145,8 @@ fn kinds(path: &Path) -> Result<Vec<Kind>, Error> {
         Error::Failed(format!("cannot read CRDs from {}: {why}", path.display()))
     };
     let mut text = String::new();
-    if path == Path::new("-") {
-        stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| cannot(&error))?;
-    } else {
-        text = fs::read_to_string(path).map_err(|error| cannot(&error))?;
-    }
+    let read = open(path).and_then(|mut file| file.read_to_string(&mut text));
+    read.map_err(|error| cannot(&error))?;
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text).map_err(|error| cannot(&error))?;
     let lists = documents.into_iter().flat_map(|mut document| {
@@ -161,10 +174,9 @@ async fn lost(
     new: &Graph<'_>,
 ) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let mut lost: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let objects = list(client, kind, None, None).await;
-    let objects =
-        objects.map_err(|error| RequestError::new(format!("list {}", kind.id()), &error))?;
-    for object in objects {
+    let listed = list(client, kind, None, None).await;
+    let failed = |error: kube::Error| RequestError::new(format!("list {}", kind.id()), &error);
+    for object in listed.map_err(failed)? {
         let view = View::of(kind, object);
         let name = match view.namespace() {
             Some(namespace) => format!("{namespace}/{}", view.name()),

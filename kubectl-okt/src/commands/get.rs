@@ -8,7 +8,7 @@ use okt_view::{Goal, Kind, View, age};
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};
 use crate::error::Error;
-use crate::output::{BOLD, OutputFormat, TextTable, print, print_value, styled};
+use crate::output::{BOLD, OutputFormat, TextTable, print_as, styled};
 use crate::select::One;
 
 /// Show one object on its graph: state, route, deadline, work, trail.
@@ -28,18 +28,9 @@ impl Get {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
-        match self.output {
-            Some(OutputFormat::Json) => print_value(&view.details(), false),
-            Some(OutputFormat::Yaml) => print_value(&view.details(), true),
-            Some(OutputFormat::Name) => {
-                print(&format!("{}\n", view.id()));
-                Ok(())
-            }
-            Some(OutputFormat::Wide) | None => {
-                print(&text(&view, Timestamp::now()));
-                Ok(())
-            }
-        }
+        print_as(self.output, &view.details(), [view.id()], || {
+            text(&view, Timestamp::now())
+        })
     }
 }
 
@@ -139,8 +130,8 @@ fn visit(view: &View<'_>) -> Option<Fact> {
     let visit = view.desired.visit.as_ref()?;
     let name = visit.state.as_str();
     let recorded = view.position().and_then(|position| position.visit.as_ref());
-    let recorded = recorded.filter(|it| it.state == name && it.request == visit.request);
-    let outcome = match recorded {
+    let same = recorded.filter(|it| it.state == name && it.request == visit.request);
+    let outcome = match same {
         Some(recorded) => format!("{:?}", recorded.outcome),
         None => "not seen by the operator yet".to_owned(),
     };
@@ -191,8 +182,8 @@ fn work(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
     if !action.message.is_empty() {
         words.push_str(&format!(": {}", action.message));
     }
-    let failure = action.failure.as_ref();
-    let failure = failure.map(|it| ("Last error", format!("{}: {}", it.reason, it.message)));
+    let recorded = action.failure.as_ref();
+    let failure = recorded.map(|it| ("Last error", format!("{}: {}", it.reason, it.message)));
     [("Work", words)].into_iter().chain(failure).collect()
 }
 

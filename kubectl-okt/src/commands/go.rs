@@ -180,7 +180,7 @@ async fn apply(
     let parameters = PatchParams {
         dry_run,
         field_manager: Some(MANAGER.to_owned()),
-        // A CRD without the field would drop it and say nothing.
+        // A CRD without the field would drop it without an error.
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::default()
     };

@@ -41,7 +41,7 @@ impl ShowGraph {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         for kind in called(&kinds, &self.kind)? {
-            let graph = (kind.graph.as_ref()).map_err(|why| {
+            let graph = kind.graph.as_ref().map_err(|why| {
                 Error::Failed(format!("cannot show the graph of {}: {why}", kind.id()))
             })?;
             print(&match self.output {

@@ -1,6 +1,6 @@
 //! `kubectl okt list`: where all objects of all OKT operators are.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use clap::Args;
 use futures::StreamExt;
@@ -10,10 +10,8 @@ use kube::runtime::watcher;
 use okt_view::{Kind, View, age, way};
 
 use crate::error::Error;
-use crate::output::{
-    BAD, BUSY, GOOD, OutputFormat, TextTable, print, print_lines, print_value, styled,
-};
-use crate::select::{Many, NO_KINDS, called, watch};
+use crate::output::{BAD, BUSY, GOOD, OutputFormat, TextTable, print, print_as, styled};
+use crate::select::{KindEvent, Many, NO_KINDS, OpenLists};
 
 /// Show where all objects of all OKT operators are on their graphs.
 #[derive(Args)]
@@ -35,27 +33,23 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
-        let kinds = Kind::all(client).await?;
         if self.watch {
-            return self.follow(client, &kinds).await;
+            return self.follow(client).await;
         }
+        let kinds = Kind::all(client).await?;
         let (views, errors) = self.objects.read(client, &kinds).await?;
-        let rows = || views.iter().map(View::summary).collect::<Vec<_>>();
-        match self.output {
-            Some(OutputFormat::Json) => print_value(&rows(), false)?,
-            Some(OutputFormat::Yaml) => print_value(&rows(), true)?,
-            Some(OutputFormat::Name) => print_lines(views.iter().map(View::id)),
-            Some(OutputFormat::Wide) | None if views.is_empty() => {
+        let rows: Vec<_> = views.iter().map(View::summary).collect();
+        print_as(self.output, &rows, views.iter().map(View::id), || {
+            if views.is_empty() {
                 eprintln!("{}", self.nothing(client, &kinds));
+                return String::new();
             }
-            Some(OutputFormat::Wide) | None => {
-                let mut table = TextTable::new(&self.titles());
-                for view in &views {
-                    table.row(&self.cells(view));
-                }
-                print(&table.text());
+            let mut table = TextTable::new(&self.titles());
+            for view in &views {
+                table.row(&self.cells(view));
             }
-        }
+            table.text()
+        })?;
         for error in &errors {
             eprintln!("warning: {error}");
         }
@@ -130,101 +124,100 @@ impl List {
         cells
     }
 
+    /// The cells of an object that is gone: the last one reports that.
+    fn cells_of_deleted(&self, view: &View<'_>) -> Vec<String> {
+        let mut cells = self.cells(view);
+        cells.pop();
+        cells.push("deleted".to_owned());
+        cells
+    }
+
     /// Prints the objects, and then a line for each change.
-    async fn follow(&self, client: &Client, kinds: &[Kind]) -> Result<(), Error> {
+    async fn follow(&self, client: &Client) -> Result<(), Error> {
         if !matches!(self.output, None | Some(OutputFormat::Wide)) {
             return Err(Error::Usage(
                 "-w prints a table: leave out -o, or use -o wide".to_owned(),
             ));
         }
-        let kinds = match self.objects.kind() {
-            Some(name) => called(kinds, name)?,
-            None => kinds.iter().collect(),
-        };
-        if kinds.is_empty() {
-            return Err(Error::Failed(NO_KINDS.to_owned()));
-        }
-        let namespace = (!self.objects.shows_namespaces()).then(|| client.default_namespace());
-        let config = self
-            .objects
-            .selector()
-            .map_or_else(watcher::Config::default, |labels| {
-                watcher::Config::default().labels(labels)
-            });
-        let mut events = watch(client, kinds, namespace, &config);
-        let titles = self.titles();
-        let age = titles.iter().position(|it| *it == "FOR");
-        let age = age.unwrap_or_default();
-        let mut table = TextTable::new(&titles);
-        // What each object looked like in its last line, and what is left of it before a new list is complete.
-        let mut shown: BTreeMap<String, (View<'_>, Vec<String>)> = BTreeMap::new();
-        let mut listed: BTreeMap<String, HashSet<String>> = BTreeMap::new();
-        let gone = |view: &View<'_>| {
-            let mut cells = self.cells(view);
-            if let Some(reason) = cells.get_mut(titles.len() - 1) {
-                "deleted".clone_into(reason);
-            }
-            cells
-        };
+        let kinds = self.objects.scope.kinds(client).await?;
+        let mut events = self.objects.watch(client, &kinds);
+        let mut followed = FollowedList::of(self);
         while let Some(event) = events.next().await {
-            let (kind, event) = event?;
-            let (object, is_complete) = match event {
-                watcher::Event::Apply(object) => (object, true),
-                // The list is printed when it is complete.
-                watcher::Event::InitApply(object) => (object, false),
-                watcher::Event::Delete(object) => {
-                    let view = View::of(kind, object);
-                    if shown.remove(&uid(&view)).is_some() {
-                        table.row(&gone(&view));
-                        print(&table.text());
-                    }
-                    continue;
-                }
-                watcher::Event::Init => {
-                    listed.insert(kind.id(), HashSet::new());
-                    continue;
-                }
-                watcher::Event::InitDone => {
-                    let listed = listed.remove(&kind.id()).unwrap_or_default();
-                    let is_gone = |uid: &String, view: &View<'_>| {
-                        view.kind.id() == kind.id() && !listed.contains(uid)
-                    };
-                    for (_, (view, _)) in shown.extract_if(.., |uid, (view, _)| is_gone(uid, view))
-                    {
-                        table.row(&gone(&view));
-                    }
-                    print(&table.text());
-                    continue;
-                }
-            };
-            let view = View::of(kind, object);
-            let uid = uid(&view);
-            if let Some(listed) = listed.get_mut(&kind.id()) {
-                listed.insert(uid.clone());
-            }
-            if !self.objects.has(&view) {
-                // When it is of the list again, that is a change.
-                shown.remove(&uid);
-                continue;
-            }
-            // A write that changes no cell is no line; the time in a state always changes.
-            let cells = self.cells(&view);
-            let mut seen = cells.clone();
-            seen.remove(age);
-            if shown.get(&uid).is_none_or(|(_, before)| *before != seen) {
-                shown.insert(uid, (view, seen));
-                table.row(&cells);
-            }
-            if is_complete {
-                print(&table.text());
+            if followed.take(event?) {
+                print(&followed.table.text());
             }
         }
         Ok(())
     }
 }
 
-fn uid(view: &View<'_>) -> String {
-    view.meta.uid.clone().unwrap_or_default()
+/// A list that is followed.
+struct FollowedList<'l, 'k> {
+    list: &'l List,
+    /// The lines that are not printed yet.
+    table: TextTable,
+    /// What each object looked like in its last line, without the time in its state.
+    shown: BTreeMap<String, (View<'k>, Vec<String>)>,
+    listing: OpenLists,
+}
+
+impl<'l, 'k> FollowedList<'l, 'k> {
+    fn of(list: &'l List) -> Self {
+        Self {
+            list,
+            table: TextTable::new(&list.titles()),
+            shown: BTreeMap::new(),
+            listing: OpenLists::default(),
+        }
+    }
+
+    /// Takes an event. Returns whether the lines are to be printed: those of a list when it is complete.
+    fn take(&mut self, (kind, event): KindEvent<'k>) -> bool {
+        match event {
+            watcher::Event::Init => self.listing.begin(kind),
+            watcher::Event::InitApply(object) => self.put(View::of(kind, object)),
+            watcher::Event::InitDone => {
+                let is_gone = self.listing.end(kind);
+                let is_gone = |uid: &String, (view, _): &mut (View<'_>, _)| is_gone(uid, view);
+                for (_, (view, _)) in self.shown.extract_if(.., is_gone) {
+                    self.table.row(&self.list.cells_of_deleted(&view));
+                }
+                return true;
+            }
+            watcher::Event::Apply(object) => {
+                self.put(View::of(kind, object));
+                return true;
+            }
+            watcher::Event::Delete(object) => {
+                let view = View::of(kind, object);
+                let uid = view.meta.uid.clone().unwrap_or_default();
+                if self.shown.remove(&uid).is_some() {
+                    self.table.row(&self.list.cells_of_deleted(&view));
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn put(&mut self, view: View<'k>) {
+        let uid = self.listing.note(&view);
+        if !self.list.objects.has(&view) {
+            // When it is of the list again, that is a change.
+            self.shown.remove(&uid);
+            return;
+        }
+        // A write that changes no cell is no line; the time in a state always changes.
+        let cells = self.list.cells(&view);
+        let mut lasting = cells.clone();
+        let titles = self.list.titles();
+        lasting.remove(titles.iter().position(|it| *it == "FOR").unwrap_or(0));
+        let before = self.shown.get(&uid).map(|(_, before)| before);
+        if before != Some(&lasting) {
+            self.table.row(&cells);
+            self.shown.insert(uid, (view, lasting));
+        }
+    }
 }
 
 /// Returns the status of `Ready` in the colour of what a person has to do about it.

@@ -10,7 +10,7 @@ use okt_view::Map;
 
 use crate::error::Error;
 use crate::output::print;
-use crate::select::chosen;
+use crate::select::KindScope;
 
 /// Serve a page that shows all objects on their graphs, live; until interrupted.
 #[derive(Args)]
@@ -18,12 +18,8 @@ use crate::select::chosen;
   kubectl okt map -A                            all objects
   kubectl okt map databases --address :8090 --token-file token   for other machines")]
 pub(crate) struct ServeMap {
-    /// Only objects of this type.
-    #[arg(value_name = "TYPE")]
-    kind: Option<String>,
-    /// Objects of all namespaces.
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
+    #[command(flatten)]
+    scope: KindScope,
     /// Where to listen [default: a free port of this machine]
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     address: Option<ListenAddress>,
@@ -38,8 +34,8 @@ fn address(text: &str) -> Result<ListenAddress, ListenAddressError> {
 
 impl ServeMap {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
-        let kinds = chosen(client, self.kind.as_deref()).await?;
-        let namespace = (!self.all_namespaces).then(|| client.default_namespace().to_owned());
+        let kinds = self.scope.kinds(client).await?;
+        let namespace = self.scope.namespace(client).map(str::to_owned);
         let token = self.token()?;
         let has_token = token.is_some();
         let own = ListenAddress::One(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
@@ -61,8 +57,8 @@ impl ServeMap {
         let Some(file) = &self.token_file else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(file);
-        let text = text
+        let read = std::fs::read_to_string(file);
+        let text = read
             .map_err(|error| Error::Failed(format!("cannot read {}: {error}", file.display())))?;
         Ok(Some(text.trim().to_owned()))
     }

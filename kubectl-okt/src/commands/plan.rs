@@ -6,12 +6,12 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use okt_core::draw::EdgeKind;
-use okt_core::{Graph, StateId};
+use okt_core::{Graph, State, StateId};
 use okt_view::{Goal, Kind, View, age, route};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::output::{OutputFormat, TextTable, print, print_lines, print_value};
+use crate::output::{OutputFormat, TextTable, print_as};
 use crate::select::{One, known_graph, list};
 
 /// Show the route of an object: each state on it, what it does, and how long it took before.
@@ -74,61 +74,53 @@ impl PlanCommand {
             .chain(states.iter().copied())
             .map(|id| hop(graph, id, &stays))
             .collect();
-        match self.output {
-            Some(OutputFormat::Json) => return print_value(&hops, false),
-            Some(OutputFormat::Yaml) => return print_value(&hops, true),
-            Some(OutputFormat::Name) => {
-                print_lines(hops.iter().map(|hop| hop.state));
-                return Ok(());
-            }
-            Some(OutputFormat::Wide) | None => {}
-        }
-        let here = view
-            .time_in_state(Timestamp::now())
-            .map(age)
-            .unwrap_or_default();
-        print(&format!(
-            "{} is in {}, for {here}.\n\n",
-            view.title(),
-            graph.name_of(at)
-        ));
-        let mut table = TextTable::new(&[
-            "",
-            "STATE",
-            "USUALLY",
-            "LONGEST",
-            "OF",
-            "WHAT IT DOES",
-            "OR ELSE",
-        ]);
-        let seconds =
-            |it: Option<i64>| it.map_or("?".to_owned(), |it| age(SignedDuration::from_secs(it)));
-        for (number, hop) in hops.iter().enumerate() {
-            let doc = hop.doc.lines().next().unwrap_or_default();
-            let is_last = number + 1 == hops.len();
-            // An object stays where it is to go.
-            let time = |it| if is_last { String::new() } else { seconds(it) };
-            table.row(&[
-                if number == 0 {
-                    "▶".to_owned()
-                } else {
-                    number.to_string()
-                },
-                hop.state.to_owned(),
-                time(hop.median_seconds),
-                time(hop.longest_seconds),
-                if is_last {
-                    String::new()
-                } else {
-                    hop.stays.to_string()
-                },
-                doc.to_owned(),
-                hop.or_to.join(", "),
-            ]);
-        }
-        print(&table.text());
-        Ok(())
+        let names = hops.iter().map(|hop| hop.state);
+        print_as(self.output, &hops, names, || {
+            let here = view.time_in_state(Timestamp::now()).map(age);
+            format!(
+                "{} is in {}, for {}.\n\n{}",
+                view.title(),
+                graph.name_of(at),
+                here.unwrap_or_default(),
+                table(&hops).text()
+            )
+        })
     }
+}
+
+fn table(hops: &[Hop<'_>]) -> TextTable {
+    let mut table = TextTable::new(&[
+        "",
+        "STATE",
+        "USUALLY",
+        "LONGEST",
+        "OF",
+        "WHAT IT DOES",
+        "OR ELSE",
+    ]);
+    let seconds =
+        |it: Option<i64>| it.map_or("?".to_owned(), |it| age(SignedDuration::from_secs(it)));
+    for (number, hop) in hops.iter().enumerate() {
+        let mut times = [
+            seconds(hop.median_seconds),
+            seconds(hop.longest_seconds),
+            hop.stays.to_string(),
+        ];
+        if number + 1 == hops.len() {
+            // An object stays where it is to go.
+            times = Default::default();
+        }
+        let [median, longest, stays] = times;
+        let sign = match number {
+            0 => "▶".to_owned(),
+            number => number.to_string(),
+        };
+        let doc = hop.doc.lines().next().unwrap_or_default().to_owned();
+        let state = hop.state.to_owned();
+        let or_to = hop.or_to.join(", ");
+        table.row(&[sign, state, median, longest, stays, doc, or_to]);
+    }
+    table
 }
 
 /// Returns the graph and the state of an object, or why there is none.
@@ -157,21 +149,16 @@ pub(crate) fn place(view: &View<'_>) -> Result<(&'static Graph<'static>, StateId
 /// Returns the state that a user names.
 pub(crate) fn state(graph: &Graph<'_>, name: &str) -> Result<StateId, Error> {
     let lower = name.to_lowercase();
-    let by_case = || {
-        graph
-            .iter()
-            .find(|(_, state)| state.name.to_lowercase() == lower)
-    };
-    graph
-        .named(name)
-        .or_else(|| by_case().map(|(id, _)| id))
-        .ok_or_else(|| {
-            let names: Vec<&str> = graph.states.iter().map(|state| state.name).collect();
-            Error::Refused(format!(
-                "the graph has no state `{name}`; it has {}",
-                names.join(", ")
-            ))
-        })
+    let is_meant = |state: &State<'_>| state.name.to_lowercase() == lower;
+    let by_case = || graph.iter().find(|(_, state)| is_meant(state));
+    let found = graph.named(name).or_else(|| Some(by_case()?.0));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = graph.states.iter().map(|state| state.name).collect();
+        Error::Refused(format!(
+            "the graph has no state `{name}`; it has {}",
+            names.join(", ")
+        ))
+    })
 }
 
 /// Returns the error for a route that does not exist, with the reason that the graph declares.
@@ -249,14 +236,9 @@ fn hop<'g>(
     stays: &BTreeMap<StateId, Vec<SignedDuration>>,
 ) -> Hop<'g> {
     let times = stays.get(&id).map(Vec::as_slice).unwrap_or_default();
-    let triggers = graph
-        .edges(id)
-        .into_iter()
-        .filter(|edge| edge.kind == EdgeKind::Trigger);
-    let or_to = triggers.map(|edge| match edge.causes.as_str() {
-        "" => graph.name_of(edge.to).to_owned(),
-        causes => format!("{} ({causes})", graph.name_of(edge.to)),
-    });
+    let edges = graph.edges(id).into_iter();
+    let triggers = edges.filter(|edge| edge.kind == EdgeKind::Trigger);
+    let or_to = triggers.map(|edge| edge.text(graph));
     Hop {
         state: graph.name_of(id),
         doc: graph.get(id).map_or("", |state| state.doc),

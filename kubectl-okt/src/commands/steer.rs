@@ -1,12 +1,12 @@
 //! `kubectl okt pause`, `resume` and `abandon`: the annotations with which a user controls an operator.
 
-use okt_wire::keys::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 use std::io::{IsTerminal, stdin};
 
 use clap::Args;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use okt_view::{Kind, RequestError, View};
+use okt_wire::keys::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
 use serde_json::json;
 
 use super::go::MANAGER;

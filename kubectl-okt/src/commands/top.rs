@@ -11,7 +11,6 @@ use futures::future::{BoxFuture, OptionFuture};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
-use kube::runtime::watcher;
 use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
@@ -19,7 +18,7 @@ use tokio::time::timeout;
 
 use self::screen::{KeyAction, Screen};
 use crate::error::Error;
-use crate::select::{chosen, watch_and_tell};
+use crate::select::{KindScope, labelled, watch_with};
 
 /// Show all objects on their graphs, live, in the whole terminal.
 #[derive(Args)]
@@ -30,12 +29,8 @@ use crate::select::{chosen, watch_and_tell};
   Esc                back                           q, Ctrl-C  end
 On the graph, Up and Down choose a state, whose objects are listed.")]
 pub(crate) struct Top {
-    /// Only objects of this type.
-    #[arg(value_name = "TYPE")]
-    kind: Option<String>,
-    /// Objects of all namespaces.
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
+    #[command(flatten)]
+    scope: KindScope,
 }
 
 /// How often the times in a state are drawn anew.
@@ -44,7 +39,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The shortest time between two drawings, so that many changes are drawn at once.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long an answer of the cluster may take, and how long news stays on the screen: watches that fail say so again
+/// How long an answer of the cluster may take, and how long news stays on the screen: watches that fail report it again
 /// within half of it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -55,7 +50,7 @@ impl Top {
                 "top draws on a terminal; for a pipe there is `kubectl okt list -w`".to_owned(),
             ));
         }
-        let kinds = chosen(client, self.kind.as_deref()).await?;
+        let kinds = self.scope.kinds(client).await?;
         let mut terminal = ratatui::init();
         let ended = self.follow(client, &kinds, &mut terminal).await;
         ratatui::restore();
@@ -69,19 +64,18 @@ impl Top {
         kinds: &[Kind],
         terminal: &mut ratatui::DefaultTerminal,
     ) -> Result<(), Error> {
-        let namespace = (!self.all_namespaces).then(|| client.default_namespace());
-        let config = watcher::Config::default();
-        let (tell, mut troubles) = mpsc::unbounded_channel();
-        let mut changes = watch_and_tell(client, kinds, namespace, &config, move |trouble| {
+        let namespace = self.scope.namespace(client);
+        let (sender, mut warnings) = mpsc::unbounded_channel();
+        let mut changes = watch_with(client, kinds, namespace, labelled(None), move |warning| {
             // The receiver lives as long as the watch.
-            let _ = tell.send(trouble);
+            let _ = sender.send(warning);
         });
         let mut keys = keys();
         let mut screen = Screen::new(kinds);
         let mut asked: Option<BoxFuture<'_, _>> = None;
         let mut tick = tokio::time::interval(TICK);
         loop {
-            screen.forget_news(PATIENCE);
+            screen.drop_notice(PATIENCE);
             let drawn = terminal.draw(|frame| draw::draw(frame, &mut screen, Timestamp::now()));
             drawn.map_err(|error| Error::Failed(format!("cannot draw: {error}")))?;
             let until = tokio::time::Instant::now() + PAUSE;
@@ -92,12 +86,9 @@ impl Top {
                         Some(Event::Key(key)) => match screen.key(key) {
                             KeyAction::Nothing => {}
                             KeyAction::End => return Ok(()),
-                            KeyAction::Why(uid) => {
-                                if let Some(view) = screen.view(&uid).cloned() {
-                                    let what = view.title();
-                                    screen.tell(format!("reading why {what} is where it is …"));
-                                    asked = Some(timeout(PATIENCE, why(client, view)).boxed());
-                                }
+                            KeyAction::Why(view) => {
+                                screen.show(format!("reading why {} is where it is …", view.title()));
+                                asked = Some(timeout(PATIENCE, why(client, *view)).boxed());
                             }
                         },
                         Some(_) => {}
@@ -107,15 +98,15 @@ impl Top {
                         asked = None;
                         match answer {
                             Ok((view, why)) => screen.open(view, why),
-                            Err(_) => screen.tell(format!("the cluster did not say why within {} s; Enter asks again", PATIENCE.as_secs())),
+                            Err(_) => screen.show(format!("the cluster did not say why within {} s; Enter asks again", PATIENCE.as_secs())),
                         }
                     }
-                    Some(trouble) = troubles.recv() => screen.tell(trouble),
+                    Some(warning) = warnings.recv() => screen.show(warning),
                     change = changes.next() => {
                         let Some(change) = change else {
                             return Ok(());
                         };
-                        take(&mut screen, change?);
+                        screen.take(change?);
                         if tokio::time::Instant::now() < until {
                             continue;
                         }
@@ -131,22 +122,6 @@ impl Top {
 async fn why<'k>(client: &Client, view: View<'k>) -> (View<'k>, Why) {
     let why = Why::of(client, &view, Timestamp::now()).await;
     (view, why)
-}
-
-fn take<'k>(
-    screen: &mut Screen<'k>,
-    (kind, event): (&'k Kind, watcher::Event<kube::api::DynamicObject>),
-) {
-    match event {
-        watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-            screen.put(View::of(kind, object));
-        }
-        watcher::Event::Delete(object) => {
-            screen.remove(object.metadata.uid.as_deref().unwrap_or_default());
-        }
-        watcher::Event::Init => screen.begin_list(kind),
-        watcher::Event::InitDone => screen.end_list(kind),
-    }
 }
 
 /// Reads the keys in a thread of its own, which ends with the program.

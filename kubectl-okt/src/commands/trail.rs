@@ -4,9 +4,10 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
 use okt_view::{Kind, age};
+use okt_wire::status::Transition;
 
 use crate::error::Error;
-use crate::output::{OutputFormat, TextTable, print, print_value};
+use crate::output::{OutputFormat, TextTable, print_as};
 use crate::select::One;
 
 /// Show the last transitions of an object: from where to where, when, why, and how long it stayed.
@@ -29,40 +30,29 @@ impl Trail {
                 view.title()
             )));
         };
-        match self.output {
-            Some(OutputFormat::Json) => return print_value(&position.history, false),
-            Some(OutputFormat::Yaml) => return print_value(&position.history, true),
-            Some(OutputFormat::Name) => {
-                print(&format!("{}\n", view.id()));
-                return Ok(());
-            }
-            Some(OutputFormat::Wide) | None => {}
-        }
-        let mut table = TextTable::new(&["NO.", "FROM", "TO", "WHY", "AT", "STAYED"]);
-        let ends = position.history.iter().skip(1).map(|it| it.at);
-        for (transition, end) in position
-            .history
-            .iter()
-            .zip(ends.chain([Some(Timestamp::now())]))
-        {
-            let stayed = transition
-                .at
-                .zip(end)
-                .map(|(at, end)| age(end.duration_since(at)));
-            let at = transition.at.map(|at| at.strftime("%F %TZ").to_string());
-            table.row(&[
-                transition.transition.to_string(),
-                or_none(&transition.from),
-                transition.to.clone(),
-                or_none(&transition.cause),
-                at.unwrap_or_else(|| or_none("")),
-                stayed.unwrap_or_else(|| or_none("")),
-            ]);
-        }
-        print(&table.text());
-        print(&format!("\n{}\n", position.trail));
-        Ok(())
+        print_as(self.output, &position.history, [view.id()], || {
+            format!("{}\n{}\n", table(&position.history).text(), position.trail)
+        })
     }
+}
+
+fn table(history: &[Transition]) -> TextTable {
+    let mut table = TextTable::new(&["NO.", "FROM", "TO", "WHY", "AT", "STAYED"]);
+    let ends = history.iter().skip(1).map(|it| it.at);
+    for (transition, end) in history.iter().zip(ends.chain([Some(Timestamp::now())])) {
+        let stay = transition.at.zip(end);
+        let stayed = stay.map(|(at, end)| age(end.duration_since(at)));
+        let at = transition.at.map(|at| at.strftime("%F %TZ").to_string());
+        table.row(&[
+            transition.transition.to_string(),
+            or_none(&transition.from),
+            transition.to.clone(),
+            or_none(&transition.cause),
+            or_none(&at.unwrap_or_default()),
+            or_none(&stayed.unwrap_or_default()),
+        ]);
+    }
+    table
 }
 
 fn or_none(text: &str) -> String {

@@ -10,6 +10,7 @@ use kube::runtime::watcher;
 use okt_core::record::VisitOutcome;
 use okt_core::{Graph, StateId};
 use okt_view::{Kind, View};
+use okt_wire::status::Transition;
 
 use super::plan::state;
 use crate::error::Error;
@@ -64,11 +65,14 @@ impl Wait {
     }
 }
 
-/// Follows an object until it is where it is to go; `last` says where it is.
+/// A graph, and one of its states.
+type Target = (&'static Graph<'static>, StateId);
+
+/// Follows an object until it is where it is to go; `last` describes where it is.
 async fn reach(
     client: &Client,
     view: View<'_>,
-    target: Option<(&'static Graph<'static>, StateId)>,
+    target: Option<Target>,
     last: &mut String,
 ) -> Result<(), Error> {
     let (kind, uid) = (view.kind, view.meta.uid.clone());
@@ -76,7 +80,7 @@ async fn reach(
     let mut printed = first;
     let config = watcher::Config::default().fields(&format!("metadata.name={}", view.name()));
     let gone = || Error::Failed(format!("{} does not exist any more", view.title()));
-    let mut events = watch(client, [kind], view.namespace(), &config);
+    let mut events = watch(client, [kind], view.namespace(), config);
     let mut is_there = false;
     while let Some(event) = events.next().await {
         let object = match event?.1 {
@@ -93,68 +97,78 @@ async fn reach(
         if view.meta.uid != uid {
             return Err(gone());
         }
-        for transition in view
-            .position()
-            .into_iter()
-            .flat_map(|position| &position.history)
-        {
-            if transition.transition > printed {
-                printed = transition.transition;
-                print(&format!(
-                    "{} → {} ({})\n",
-                    transition.from, transition.to, transition.cause
-                ));
-            }
+        for transition in later(&view, printed) {
+            printed = transition.transition;
+            print(&format!(
+                "{} → {} ({})\n",
+                transition.from, transition.to, transition.cause
+            ));
         }
-        let (status, reason, message) = view.ready();
-        *last = format!(
-            "{} is in {}, {reason}: {message}",
-            view.title(),
-            view.state().unwrap_or("no state")
-        );
-        let is_reported = view.status.observed_generation == view.meta.generation;
-        let is_done = match target {
-            Some((graph, to)) => match visited(&view, graph, to) {
-                Some(VisitOutcome::Reached) => true,
-                Some(VisitOutcome::Pending) | None => has_been(&view, graph, to, first),
-                Some(outcome) => {
-                    return Err(Error::Refused(format!(
-                        "the visit is over, and its outcome is {outcome:?}: {last}"
-                    )));
-                }
-            },
-            None => is_reported && status == "True",
-        };
-        if is_done {
-            let state = view.state().unwrap_or("no state");
-            let been = target.map(|(graph, to)| graph.name_of(to));
-            let been = been.filter(|been| *been != state);
-            let been = been.map_or_else(String::new, |been| format!("has been in {been}, and "));
+        let (_, reason, message) = view.ready();
+        let state = view.state().unwrap_or("no state");
+        *last = format!("{} is in {state}, {reason}: {message}", view.title());
+        if is_reached(&view, target, first, last)? {
+            let to = target.map(|(graph, to)| graph.name_of(to));
+            let been = match to.filter(|to| *to != state) {
+                Some(to) => format!("has been in {to}, and "),
+                None => String::new(),
+            };
             print(&format!("{} {been}is in {state}\n", view.title()));
             return Ok(());
         }
-        if view.is_paused() {
-            return Err(Error::Refused(format!(
-                "{last}; it is paused: `kubectl okt resume {}` ends that",
-                view.arguments()
-            )));
-        }
-        let asks = view.pending_visit().is_some();
-        if let Some((graph, to)) = target.filter(|_| is_reported && status == "True" && !asks) {
-            let name = graph.name_of(to);
-            return Err(Error::Refused(format!(
-                "nothing asks for {name}: {last}; `kubectl okt go {} {name}` does",
-                view.arguments()
-            )));
-        }
-        if is_reported && view.is_true("Stalled") {
-            return Err(Error::Refused(format!(
-                "{last}; `kubectl okt why {}` says what to do",
-                view.arguments()
-            )));
-        }
     }
     Err(gone())
+}
+
+/// Returns whether an object is where it is to go; an error if it does not get there.
+fn is_reached(
+    view: &View<'_>,
+    target: Option<Target>,
+    first: u64,
+    last: &str,
+) -> Result<bool, Error> {
+    let is_reported = view.status.observed_generation == view.meta.generation;
+    let is_ready = is_reported && view.ready().0 == "True";
+    let is_reached = match target {
+        Some((graph, to)) => match visited(view, graph, to) {
+            Some(VisitOutcome::Reached) => true,
+            Some(VisitOutcome::Pending) | None => has_been(view, graph, to, first),
+            Some(outcome) => {
+                return Err(Error::Refused(format!(
+                    "the visit is over, and its outcome is {outcome:?}: {last}"
+                )));
+            }
+        },
+        None => is_ready,
+    };
+    if is_reached {
+        return Ok(true);
+    }
+    let arguments = view.arguments();
+    if view.is_paused() {
+        return Err(Error::Refused(format!(
+            "{last}; it is paused: `kubectl okt resume {arguments}` ends that"
+        )));
+    }
+    let asks = view.pending_visit().is_some();
+    if let Some((graph, to)) = target.filter(|_| is_ready && !asks) {
+        let name = graph.name_of(to);
+        return Err(Error::Refused(format!(
+            "nothing asks for {name}: {last}; `kubectl okt go {arguments} {name}` does"
+        )));
+    }
+    if is_reported && view.is_true("Stalled") {
+        return Err(Error::Refused(format!(
+            "{last}; `kubectl okt why {arguments}` says what to do"
+        )));
+    }
+    Ok(false)
+}
+
+/// Returns the transitions of the history after one.
+fn later<'v>(view: &'v View<'_>, since: u64) -> impl Iterator<Item = &'v Transition> {
+    let history = view.position().into_iter().flat_map(|it| &it.history);
+    history.filter(move |transition| transition.transition > since)
 }
 
 /// Returns the outcome of the visit that the spec asks for, if it is to this state.
@@ -167,10 +181,6 @@ fn visited(view: &View<'_>, graph: &Graph<'_>, to: StateId) -> Option<VisitOutco
 /// Returns whether an object is in a state, or has been since a transition.
 fn has_been(view: &View<'_>, graph: &Graph<'_>, to: StateId, since: u64) -> bool {
     let is_target = |name: &str| graph.named(name) == Some(to);
-    let history = view
-        .position()
-        .into_iter()
-        .flat_map(|position| &position.history);
-    let mut later = history.filter(|transition| transition.transition > since);
+    let mut later = later(view, since);
     view.state().is_some_and(is_target) || later.any(|transition| is_target(&transition.to))
 }

@@ -3,12 +3,11 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
+use okt_view::{Kind, View, Why};
 use serde::Serialize;
 
-use okt_view::{Kind, View};
-
 use crate::error::Error;
-use crate::output::{BOLD, OutputFormat, print, print_value, styled};
+use crate::output::{BOLD, OutputFormat, print_as, styled};
 use crate::select::One;
 
 /// Say why an object is not where it is to go, and what would move it.
@@ -26,7 +25,7 @@ struct WhyAnswer<'v> {
     object: String,
     state: Option<&'v str>,
     #[serde(flatten)]
-    why: &'v okt_view::Why,
+    why: &'v Why,
 }
 
 impl WhyCommand {
@@ -34,29 +33,17 @@ impl WhyCommand {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
-        let why = okt_view::Why::of(client, &view, now).await;
-        match self.output {
-            Some(format @ (OutputFormat::Json | OutputFormat::Yaml)) => print_value(
-                &WhyAnswer {
-                    object: view.id(),
-                    state: view.state(),
-                    why: &why,
-                },
-                format == OutputFormat::Yaml,
-            ),
-            Some(OutputFormat::Name) => {
-                print(&format!("{}\n", view.id()));
-                Ok(())
-            }
-            Some(OutputFormat::Wide) | None => {
-                print(&text(&view, &why, now));
-                Ok(())
-            }
-        }
+        let why = Why::of(client, &view, now).await;
+        let answer = WhyAnswer {
+            object: view.id(),
+            state: view.state(),
+            why: &why,
+        };
+        print_as(self.output, &answer, [view.id()], || text(&view, &why, now))
     }
 }
 
-fn text(view: &View<'_>, why: &okt_view::Why, now: Timestamp) -> String {
+fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {
     let place = why.place(view, now);
     let mut text = format!("{} {place}.\n", styled(BOLD, &view.title()));
     if let Some(way) = view.way() {

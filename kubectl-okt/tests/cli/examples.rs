@@ -40,7 +40,7 @@ struct Terminal<'a> {
 }
 
 impl Terminal<'_> {
-    async fn says(&self, arguments: &[&str]) -> String {
+    async fn prints(&self, arguments: &[&str]) -> String {
         let output = run(self.kubeconfig, arguments).await;
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {errors}");
@@ -75,14 +75,14 @@ impl Terminal<'_> {
         );
     }
 
-    /// Looks at the object with `get` and `why`, which say these texts, and finds it on the map.
+    /// Looks at the object with `get` and `why`, which print these texts, and finds it on the map.
     async fn looks(&self, of_get: &str, of_why: &str) {
         let (kind, name) = self.object;
         let path = format!("{}/{name}", kind.to_lowercase());
-        let got = self.says(&["get", &path]).await;
+        let got = self.prints(&["get", &path]).await;
         println!("{got}");
         assert!(got.contains(of_get), "{got}");
-        let why = self.says(&["why", &path]).await;
+        let why = self.prints(&["why", &path]).await;
         println!("{why}");
         assert!(why.contains(of_why), "{why}");
         assert!(self.map_has(name).await, "the map does not have {name}");
@@ -90,10 +90,14 @@ impl Terminal<'_> {
 
     /// Returns whether the events of the map name the object.
     async fn map_has(&self, name: &str) -> bool {
-        let mut map = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        let map = map.arg("--kubeconfig").arg(self.kubeconfig);
-        let map = map.args(["map", "-A"]).stdout(Stdio::piped());
-        let mut map = map.kill_on_drop(true).spawn().expect("it starts");
+        let mut map = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig)
+            .args(["map", "-A"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
         let line = line_with(&mut map, "the map is at http://").await;
         let (_, at) = line.split_once("http://").expect("an address");
         let (host, _) = at.split_once('/').expect("a path");
@@ -151,9 +155,12 @@ async fn line_with(program: &mut Child, text: &str) -> String {
 #[ignore = "takes half a minute; run with --include-ignored"]
 async fn the_tour() {
     let Some(tour) = program("tour") else { return };
-    let mut tour = Command::new(tour);
-    let tour = tour.arg("--serve").stdout(Stdio::piped());
-    let mut tour = tour.kill_on_drop(true).spawn().expect("it starts");
+    let mut tour = Command::new(tour)
+        .arg("--serve")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
     // The tour checks all that it shows, and ends where something is wrong.
     let line = line_with(&mut tour, " get notes -w").await;
     let (_, rest) = line.split_once("--kubeconfig ").expect("a kubeconfig");
@@ -177,10 +184,13 @@ async fn a_real_postgresql_while_its_lifecycle_is_shown() {
     };
     let shell = Shell::of(&ApiServer::new()).await;
     let kubeconfig = shell.kubeconfig();
-    let mut show = Command::new(postgres);
-    let show = show.arg("--kubeconfig").arg(&kubeconfig);
-    let show = show.stdout(Stdio::null()).kill_on_drop(true);
-    let show = show.spawn().expect("it starts");
+    let show = Command::new(postgres)
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
     let terminal = Terminal {
         kubeconfig: &kubeconfig,
         object: ("Postgres", "orders"),
@@ -200,8 +210,8 @@ async fn memcached_that_waits_for_its_servers() {
     let server = ApiServer::new();
     let shell = Shell::of(&server).await;
     let client = server.client();
-    let printed = Command::new(&memcached).arg("crd").output().await;
-    let printed = printed.expect("it runs").stdout;
+    let output = Command::new(&memcached).arg("crd").output().await;
+    let printed = output.expect("it runs").stdout;
     let crd: CustomResourceDefinition = serde_saphyr::from_slice(&printed).expect("a definition");
     let resource = ApiResource {
         group: crd.spec.group.clone(),
@@ -213,11 +223,14 @@ async fn memcached_that_waits_for_its_servers() {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let now = PostParams::default();
     crds.create(&now, &crd).await.expect("it is defined");
-    let mut operator = Command::new(&memcached);
-    let operator = operator.args(["run", "--metrics-address=", "--health-address="]);
-    let operator = operator.env("KUBECONFIG", shell.kubeconfig());
-    let operator = operator.stdout(Stdio::null()).stderr(Stdio::null());
-    let _operator = operator.kill_on_drop(true).spawn().expect("it starts");
+    let _operator = Command::new(&memcached)
+        .args(["run", "--metrics-address=", "--health-address="])
+        .env("KUBECONFIG", shell.kubeconfig())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
     let example = include_str!("../../../examples/memcached/cache.yaml");
     let example: Value = serde_saphyr::from_str(example).expect("an object");
     let example: DynamicObject = serde_json::from_value(example).expect("an object");

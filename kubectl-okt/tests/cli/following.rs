@@ -23,10 +23,14 @@ struct Following {
 
 impl Following {
     fn of(world: &World, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-        command.arg("--kubeconfig").arg(world.kubeconfig());
-        let command = command.args(arguments).stdout(Stdio::piped());
-        let mut program = command.kill_on_drop(true).spawn().expect("it starts");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
+            .arg("--kubeconfig")
+            .arg(world.kubeconfig())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
         let out = program.stdout.take().expect("it is piped");
         Self {
             lines: BufReader::new(out).lines(),
@@ -36,9 +40,9 @@ impl Following {
 
     /// Returns the next line, without the spaces between columns.
     async fn next(&mut self) -> String {
-        let line = timeout(PATIENCE, self.lines.next_line()).await;
-        let line = line.expect("a line in time").expect("text");
-        let line = line.expect("it goes on");
+        let read = timeout(PATIENCE, self.lines.next_line()).await;
+        let next = read.expect("a line in time").expect("text");
+        let line = next.expect("it goes on");
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
@@ -110,7 +114,7 @@ async fn an_object_that_is_of_the_list_again_is_a_line() {
     }
     let line = list.next().await;
     assert!(line.starts_with("Database billing Failed "), "{line}");
-    // What was never listed is not told when it is gone.
+    // What was never listed is not reported when it is gone.
     for name in ["cart", "new"] {
         let (api, now) = (world.databases(), DeleteParams::default());
         api.delete(name, &now).await.expect("it goes");
@@ -145,16 +149,20 @@ async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let full = std::fs::File::options().write(true).open("/dev/full");
-    let mut list = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"));
-    let list = list.arg("--kubeconfig").arg(world.kubeconfig());
-    let list = list.arg("list").stdout(full.expect("a full disk"));
-    let list = list.stderr(Stdio::piped()).spawn().expect("it starts");
+    let list = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
+        .arg("--kubeconfig")
+        .arg(world.kubeconfig())
+        .arg("list")
+        .stdout(full.expect("a full disk"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     let output = list.wait_with_output().await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.starts_with("error: cannot print: No space left"),
-        "{said}"
+        printed.starts_with("error: cannot print: No space left"),
+        "{printed}"
     );
 }
 
@@ -162,7 +170,7 @@ async fn a_list_whose_reader_is_gone_ends_and_a_full_disk_is_an_error() {
 async fn conditions_that_are_followed_are_compared_with_the_version_before() {
     let world = World::start().await;
     databases(&world).await;
-    let mut said = Following::of(&world, &["conditions", "databases", "orders", "-w"]);
+    let mut printed = Following::of(&world, &["conditions", "databases", "orders", "-w"]);
     let watches = || {
         let requests = world.server.requests();
         requests
@@ -178,7 +186,7 @@ async fn conditions_that_are_followed_are_compared_with_the_version_before() {
         "observedGeneration": 1, "lastTransitionTime": "2026-11-22T09:00:00Z",
     });
     change(&world, "orders", json!({ "conditions": [condition] })).await;
-    assert_eq!(said.next().await, "Database default/orders");
-    let line = said.next().await;
+    assert_eq!(printed.next().await, "Database default/orders");
+    let line = printed.next().await;
     assert_eq!(line, "D02 Ready: has a new time without a new status");
 }

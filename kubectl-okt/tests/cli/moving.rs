@@ -4,7 +4,7 @@ use expect_test::expect;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, brokers, long_ago, status};
+use crate::world::{World, brokers, has, long_ago, status};
 
 /// Returns the status of a database that has come to a state.
 fn at(state: &str) -> Value {
@@ -28,12 +28,12 @@ async fn go_asks_for_a_state_after_it_showed_the_route() {
         Database default/a: Running → ReadOnly
         ReadOnly is asked for; `kubectl okt wait -n default databases.demo.okt.dev/a ReadOnly` waits for it
     "]]
-    .assert_eq(&world.says(&["go", "db/a", "readonly"]).await);
+    .assert_eq(&world.prints(&["go", "db/a", "readonly"]).await);
     assert_eq!(lifecycle(&world, "a").await, json!({ "state": "ReadOnly" }));
     let visit = world
-        .says(&["go", "db/a", "Servicing", "--request", "nightly"])
+        .prints(&["go", "db/a", "Servicing", "--request", "nightly"])
         .await;
-    assert!(visit.contains("Running → Servicing"), "{visit}");
+    has(&visit, "Running → Servicing");
     // What the command asked for before, it still asks for.
     let both =
         json!({ "state": "ReadOnly", "visit": { "state": "Servicing", "request": "nightly" } });
@@ -81,8 +81,8 @@ async fn go_stops_where_another_manager_owns_the_field() {
 async fn a_dry_run_changes_nothing() {
     let world = World::start().await;
     world.database("a", json!({}), at("Running")).await;
-    let said = world.says(&["go", "db/a", "ReadOnly", "--dry-run"]).await;
-    assert!(said.contains("ReadOnly may be asked for"), "{said}");
+    let printed = world.prints(&["go", "db/a", "ReadOnly", "--dry-run"]).await;
+    has(&printed, "ReadOnly may be asked for");
     assert_eq!(lifecycle(&world, "a").await, json!({}));
 }
 
@@ -90,10 +90,10 @@ async fn a_dry_run_changes_nothing() {
 async fn retry_makes_a_new_request() {
     let world = World::start().await;
     world.database("a", json!({}), at("Failed")).await;
-    world.says(&["retry", "db/a"]).await;
+    world.prints(&["retry", "db/a"]).await;
     let first = lifecycle(&world, "a").await["request"].clone();
     assert!(first.is_string(), "{first}");
-    world.says(&["retry", "a"]).await;
+    world.prints(&["retry", "a"]).await;
     assert_ne!(lifecycle(&world, "a").await["request"], first);
 }
 
@@ -113,26 +113,26 @@ async fn pause_and_resume_are_an_annotation() {
     expect![[r"
         Database default/a is paused; `kubectl okt resume -n default databases.demo.okt.dev/a` ends that
     "]]
-    .assert_eq(&world.says(&["pause", "a"]).await);
+    .assert_eq(&world.prints(&["pause", "a"]).await);
     assert_eq!(paused().await.as_deref(), Some("true"));
-    let said = world.refuses(3, &["wait", "a", "ReadOnly"]).await;
-    assert!(
-        said.contains("`kubectl okt resume -n default databases.demo.okt.dev/a`"),
-        "{said}"
+    let printed = world.refuses(3, &["wait", "a", "ReadOnly"]).await;
+    has(
+        &printed,
+        "`kubectl okt resume -n default databases.demo.okt.dev/a`",
     );
-    let said = world.says(&["go", "a", "ReadOnly", "--dry-run"]).await;
-    assert!(said.contains("it is paused"), "{said}");
-    let said = world.says(&["retry", "a", "--dry-run"]).await;
-    assert_eq!(said, "Database default/a may be asked to try again\n");
+    let printed = world.prints(&["go", "a", "ReadOnly", "--dry-run"]).await;
+    has(&printed, "it is paused");
+    let printed = world.prints(&["retry", "a", "--dry-run"]).await;
+    assert_eq!(printed, "Database default/a may be asked to try again\n");
     expect![[r"
         Database default/a goes on
     "]]
-    .assert_eq(&world.says(&["resume", "a"]).await);
+    .assert_eq(&world.prints(&["resume", "a"]).await);
     assert_eq!(paused().await, None);
     expect![[r"
         Database default/a is not paused
     "]]
-    .assert_eq(&world.says(&["resume", "a"]).await);
+    .assert_eq(&world.prints(&["resume", "a"]).await);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn only_an_object_that_is_being_deleted_is_abandoned() {
     expect![[r"
         Database default/a is in Running. If you abandon it, the object disappears, and its application and the resources that its operator would delete stay.
         Database default/a is abandoned
-    "]].assert_eq(&world.says(&["abandon", "a", "--yes"]).await);
+    "]].assert_eq(&world.prints(&["abandon", "a", "--yes"]).await);
     let object = api.get("a").await.expect("a database");
     let annotations = object.metadata.annotations.unwrap_or_default();
     assert_eq!(
@@ -173,7 +173,7 @@ async fn wait_ends_where_the_object_arrives_and_where_it_cannot_get_on() {
     expect![[r"
         Database default/there is in Running
     "]]
-    .assert_eq(&world.says(&["wait", "there"]).await);
+    .assert_eq(&world.prints(&["wait", "there"]).await);
     let held = json!({ "state": "Failed", "transition": 2, "jumps": 1, "trail": ">Start>Failed>", "history": [] });
     let why = "Failed holds: set spec.lifecycle.request to a new text to go to Running";
     world
@@ -204,18 +204,18 @@ async fn wait_ends_where_the_object_arrives_and_where_it_cannot_get_on() {
     expect![[r"
         Database default/visited has been in Servicing, and is in Running
     "]]
-    .assert_eq(&world.says(&["wait", "visited", "Servicing"]).await);
+    .assert_eq(&world.prints(&["wait", "visited", "Servicing"]).await);
     world.database("refused", visit, visited("Refused")).await;
     expect![[r"
         error: the visit is over, and its outcome is Refused: Database default/refused is in Running, Running: in Running, as desired
     "]]
     .assert_eq(&world.refuses(3, &["wait", "refused", "Servicing"]).await);
-    let said = world
+    let printed = world
         .refuses(3, &["go", "visited", "Servicing", "--request", "a"])
         .await;
-    assert!(
-        said.contains("has served this request already, and the outcome is Reached"),
-        "{said}"
+    has(
+        &printed,
+        "has served this request already, and the outcome is Reached",
     );
     world
         .refuses(2, &["go", "visited", "Servicing", "--request", ""])
@@ -242,7 +242,7 @@ async fn diff_names_the_objects_that_a_release_would_lose() {
     expect![[r"
         no differences in the graphs
     "]]
-    .assert_eq(&world.says(&["diff", &same]).await);
+    .assert_eq(&world.prints(&["diff", &same]).await);
     let new = world.file("new.json", &crd.replace("ReadOnly", "Frozen"));
     expect![[r"
         databases.demo.okt.dev
@@ -278,10 +278,10 @@ async fn diff_names_the_objects_that_a_release_would_lose() {
     .assert_eq(&world.refuses(3, &["diff", &other, "--old", &same]).await);
     for text in ["hello", "[a, b]", "1"] {
         let none = world.file("none.yaml", text);
-        let said = world.refuses(1, &["diff", &none]).await;
-        assert!(said.contains("there are none in it"), "{said}");
+        let printed = world.refuses(1, &["diff", &none]).await;
+        has(&printed, "there are none in it");
     }
     let bad = world.file("bad.yaml", "a: [");
-    let said = world.refuses(1, &["diff", &bad]).await;
-    assert!(said.contains("bad.yaml: "), "{said}");
+    let printed = world.refuses(1, &["diff", &bad]).await;
+    has(&printed, "bad.yaml: ");
 }

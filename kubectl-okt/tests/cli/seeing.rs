@@ -10,7 +10,7 @@ use okt_testing::Fault;
 use serde_json::{Value, json};
 
 use crate::page::databases;
-use crate::world::{World, brokers, long_ago, run, status};
+use crate::world::{World, brokers, has, long_ago, run, status};
 
 async fn world() -> World {
     let world = World::start().await;
@@ -53,10 +53,10 @@ async fn world() -> World {
 }
 
 #[tokio::test]
-async fn kubectl_is_told_what_may_come_next() {
+async fn kubectl_gets_what_may_come_next() {
     let world = World::start().await;
     world.database("orders", json!({}), json!(null)).await;
-    for (words, said) in [
+    for (words, printed) in [
         (
             &["tra"][..],
             "trail\tShow the last transitions of an object: from where to where, when, why, and how long it stayed\n:4\n",
@@ -80,14 +80,14 @@ async fn kubectl_is_told_what_may_come_next() {
         (&["conditions", "-f", ""], ":0\n"),
     ] {
         let words = [&["__complete", "--"], words].concat();
-        assert_eq!(world.says(&words).await, said, "{words:?}");
+        assert_eq!(world.prints(&words).await, printed, "{words:?}");
     }
 }
 
 #[tokio::test]
 async fn a_list_shows_where_every_object_is() {
     let world = world().await;
-    let list = world.says(&["list", "-A"]).await;
+    let list = world.prints(&["list", "-A"]).await;
     expect![[r"
         NAMESPACE   KIND       NAME   STATE     FOR      DESIRED     READY     REASON
         default     Database   good   Running   9d       Running     True      Running
@@ -96,7 +96,7 @@ async fn a_list_shows_where_every_object_is() {
     "]]
     .assert_eq(&list);
     let problems = world
-        .says(&["list", "databases", "--problems", "-o", "name"])
+        .prints(&["list", "databases", "--problems", "-o", "name"])
         .await;
     expect![[r"
         databases.demo.okt.dev/held
@@ -126,7 +126,7 @@ async fn one_object_is_shown_on_its_graph() {
         ▶ Failed      rest, hold, idle   → Running, Stopping (Next)
           End         leaf, idle
         ▶ here   ┊ on the way   ◎ goal   → children   ⇢ triggers   (Next) where the work ends without another answer
-    "]].assert_eq(&world.says(&["get", "held"]).await);
+    "]].assert_eq(&world.prints(&["get", "held"]).await);
     expect![[r"
         Database default/new   demo.okt.dev/v1, generation 1 (no operator has seen it)
 
@@ -143,11 +143,11 @@ async fn one_object_is_shown_on_its_graph() {
           Failed      rest, hold, idle   → Running, Stopping (Next)
           End         leaf, idle
         ▶ here   ┊ on the way   ◎ goal   → children   ⇢ triggers   (Next) where the work ends without another answer
-    "]].assert_eq(&world.says(&["get", "db/new"]).await);
+    "]].assert_eq(&world.prints(&["get", "db/new"]).await);
 }
 
 #[tokio::test]
-async fn why_says_what_keeps_an_object_and_what_would_move_it() {
+async fn why_explains_what_keeps_an_object_and_what_would_move_it() {
     let world = world().await;
     expect![[r"
         Database default/held is in Failed, for 9d, and is to be in Running.
@@ -158,14 +158,14 @@ async fn why_says_what_keeps_an_object_and_what_would_move_it() {
           → or choose another state: kubectl okt go -n default databases.demo.okt.dev/held STATE (Running, Servicing, ReadOnly, End)
 
         Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
-    "]].assert_eq(&world.says(&["why", "held"]).await);
+    "]].assert_eq(&world.prints(&["why", "held"]).await);
     expect![[r"
         Database default/good is in Running, for 9d, and is to be in Running.
 
         Nothing is wrong: in Running, as desired.
 
         Not looked at: webhooks (okt-testing does not serve this: the resource mutatingwebhookconfigurations of admissionregistration.k8s.io/v1)
-    "]].assert_eq(&world.says(&["why", "good"]).await);
+    "]].assert_eq(&world.prints(&["why", "good"]).await);
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_plan_is_the_route_with_the_times_that_it_took_before() {
         1   Stopping   ?         ?         0    Clients are asked to leave.
         2   End                                 The server is gone.
     "]]
-    .assert_eq(&world.says(&["plan", "good", "--deletion"]).await);
+    .assert_eq(&world.prints(&["plan", "good", "--deletion"]).await);
     expect![[r"
         Database default/good is in Running, for 9d.
 
@@ -187,7 +187,7 @@ async fn a_plan_is_the_route_with_the_times_that_it_took_before() {
         ▶   Running    ?         ?         0    Clients may connect.   Failed (on 3 errors)
         1   ReadOnly                            Clients may read.
     "]]
-    .assert_eq(&world.says(&["plan", "good", "--to", "ReadOnly"]).await);
+    .assert_eq(&world.prints(&["plan", "good", "--to", "ReadOnly"]).await);
     expect![[r"
         error: no route leads from Running to Start: nobody may ask for Start; you may ask for Running, Servicing, ReadOnly, End
     "]].assert_eq(&world.refuses(3, &["plan", "good", "--to", "Start"]).await);
@@ -196,7 +196,7 @@ async fn a_plan_is_the_route_with_the_times_that_it_took_before() {
 #[tokio::test]
 async fn a_trail_is_the_history_and_the_folded_path() {
     let world = world().await;
-    let trail = world.says(&["trail", "good"]).await;
+    let trail = world.prints(&["trail", "good"]).await;
     let lines: Vec<&str> = trail
         .lines()
         // How long the object stayed in the others depends on the present time.
@@ -208,7 +208,7 @@ async fn a_trail_is_the_history_and_the_folded_path() {
 
         >Start>Servicing>Running>"]]
     .assert_eq(&lines.join("\n"));
-    let history = world.says(&["trail", "good", "-o", "json"]).await;
+    let history = world.prints(&["trail", "good", "-o", "json"]).await;
     let history: Value = serde_json::from_str(&history).expect("JSON");
     assert_eq!(history[1]["cause"], "Jump:Observed");
 }
@@ -216,7 +216,7 @@ async fn a_trail_is_the_history_and_the_folded_path() {
 #[tokio::test]
 async fn a_graph_is_drawn_in_each_language() {
     let world = world().await;
-    let drawn = world.says(&["graph", "databases"]).await;
+    let drawn = world.prints(&["graph", "databases"]).await;
     // Without a line at the margin, the indentation would not count.
     expect![[r"
         graph
@@ -236,7 +236,7 @@ async fn a_graph_is_drawn_in_each_language() {
         ("json", "{\"format\":1,"),
     ] {
         let drawn = world
-            .says(&["graph", "Database.demo.okt.dev", "-o", language])
+            .prints(&["graph", "Database.demo.okt.dev", "-o", language])
             .await;
         assert!(drawn.starts_with(start), "{drawn}");
     }
@@ -246,20 +246,20 @@ async fn a_graph_is_drawn_in_each_language() {
 async fn what_cannot_be_meant_is_an_error_and_quotes_no_token() {
     let world = World::start().await;
     databases(&world).await;
-    let said = world.refuses(2, &["list", "--state", "Runing"]).await;
-    assert!(
-        said.contains("no graph has the state `Runing`; there are End, Failed, "),
-        "{said}"
+    let printed = world.refuses(2, &["list", "--state", "Runing"]).await;
+    has(
+        &printed,
+        "no graph has the state `Runing`; there are End, Failed, ",
     );
-    let said = world.says(&["list", "-l", "a=b"]).await;
-    assert_eq!(said, "no object is as the options say\n");
+    let printed = world.prints(&["list", "-l", "a=b"]).await;
+    assert_eq!(printed, "no object is as the options say\n");
     let broken = world.file("broken", "users:\n- user:\n    token: hidden\n  : [\n");
     let output = run(Path::new(&broken), &["list"]).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("cannot find a cluster") && !said.contains("hidden"),
-        "{said}"
+        printed.contains("cannot find a cluster") && !printed.contains("hidden"),
+        "{printed}"
     );
 }
 
@@ -273,27 +273,17 @@ async fn a_name_alone_is_no_object_while_one_of_its_kind_cannot_be_read() {
     crds.create(&PostParams::default(), &crd)
         .await
         .expect("a kind");
-    assert!(
-        world
-            .says(&["get", "orders"])
-            .await
-            .contains("default/orders")
-    );
+    has(&world.prints(&["get", "orders"]).await, "default/orders");
     // By discovery: the kind is not in the preferred version of its group.
-    world.says(&["conditions", "brokers"]).await;
+    world.prints(&["conditions", "brokers"]).await;
     let fault = Fault::answer(500, "InternalError", "etcd is away").resource("brokers");
     let fault = world.server.inject(fault);
-    let said = world.refuses(1, &["pause", "orders"]).await;
-    assert!(
-        said.contains("cannot get brokers.demo.okt.dev/orders: etcd is away"),
-        "{said}"
+    let printed = world.refuses(1, &["pause", "orders"]).await;
+    has(
+        &printed,
+        "cannot get brokers.demo.okt.dev/orders: etcd is away",
     );
-    assert!(
-        world
-            .says(&["get", "db/orders"])
-            .await
-            .contains("default/orders")
-    );
+    has(&world.prints(&["get", "db/orders"]).await, "default/orders");
     fault.end();
     world.refuses(2, &["get", "a", "b/c"]).await;
     world.refuses(2, &["list", "-w", "-o", "json"]).await;
@@ -336,12 +326,12 @@ async fn a_hostile_object_controls_no_terminal() {
         )
         .await;
     for command in ["get", "why"] {
-        let said = world.says(&[command, "a"]).await;
-        let controls: Vec<char> = said
+        let printed = world.prints(&[command, "a"]).await;
+        let controls: Vec<char> = printed
             .chars()
             .filter(|c| c.is_control() && *c != '\n')
             .collect();
-        assert!(controls.is_empty(), "{controls:?} in {said}");
+        assert!(controls.is_empty(), "{controls:?} in {printed}");
     }
 }
 
@@ -351,7 +341,7 @@ async fn conditions_of_any_operator_are_checked_live_in_a_file_and_in_a_stream()
     expect![[r"
         3 objects, no rule broken
     "]]
-    .assert_eq(&world.says(&["conditions", "databases"]).await);
+    .assert_eq(&world.prints(&["conditions", "databases"]).await);
     let object = world.databases().get("good").await.expect("a database");
     let mut before = serde_json::to_value(object).expect("JSON");
     let mut after = before.clone();
@@ -367,8 +357,8 @@ async fn conditions_of_any_operator_are_checked_live_in_a_file_and_in_a_stream()
     "]]
     .assert_eq(&world.refuses(3, &["conditions", "-f", &stream]).await);
     let empty = world.file("empty.yaml", "---\n---\n");
-    let said = world.refuses(1, &["conditions", "-f", &empty]).await;
-    assert!(said.contains("there are none in it"), "{said}");
-    let said = world.refuses(1, &["conditions", "lamps"]).await;
-    assert!(said.contains("no kind `lamps`"), "{said}");
+    let printed = world.refuses(1, &["conditions", "-f", &empty]).await;
+    has(&printed, "there are none in it");
+    let printed = world.refuses(1, &["conditions", "lamps"]).await;
+    has(&printed, "no kind `lamps`");
 }

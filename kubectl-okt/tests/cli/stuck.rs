@@ -19,21 +19,20 @@ use serde_json::json;
 
 use crate::world::Shell;
 
-/// Kills the operator, and compares what `why` says about an object.
+/// Kills the operator, and compares what `why` prints about an object.
 async fn why<A: Served>(rig: &Rig<A>, object: &str, expected: Expect) {
-    expected.assert_eq(&said(rig, object).await);
+    expected.assert_eq(&explanation(rig, object).await);
 }
 
-/// Kills the operator, and returns what `why` says about an object, without times.
-async fn said<A: Served>(rig: &Rig<A>, object: &str) -> String {
+/// Kills the operator, and returns what `why` prints about an object, without times.
+async fn explanation<A: Served>(rig: &Rig<A>, object: &str) -> String {
     rig.kill().await;
     let shell = Shell::of(&rig.server).await;
-    let said = shell.says(&["why", object]).await;
-    let lines = said
+    let printed = shell.prints(&["why", object]).await;
+    let lines = printed
         .lines()
         .filter(|line| !line.starts_with("Not looked at: webhooks"));
-    let lines: Vec<String> = lines.map(timeless).collect();
-    lines.join("\n")
+    lines.map(timeless).collect::<Vec<_>>().join("\n")
 }
 
 /// Removes the times from a line: the one in a state, and the one of an event.
@@ -199,8 +198,8 @@ async fn going_round() {
     rig.create("a", json!({})).await;
     rig.until_reason("a", "Ready", "LoopDetected").await;
     // It may have made another move until it was killed.
-    let said = said(&rig, "database/a").await;
-    let (_, cause) = said.split_once("\n\n").expect("a cause");
+    let printed = explanation(&rig, "database/a").await;
+    let (_, cause) = printed.split_once("\n\n").expect("a cause");
     // Its event may not have arrived.
     let (cause, _) = cause.split_once("\n\n").unwrap_or((cause, ""));
     let cause = cause.trim_end();

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::page::databases;
-use crate::world::World;
+use crate::world::{World, has};
 
 /// A terminal in which the program runs; dropping it ends both.
 struct Terminal {
@@ -39,9 +39,10 @@ impl Terminal {
     async fn tmux(&self, arguments: &[&str]) -> Option<String> {
         let mut tmux = Command::new("tmux");
         tmux.args(["-S", &self.socket]).args(arguments);
-        let output = tmux.stderr(Stdio::null()).output().await;
-        let output = output.expect("kubectl-okt/tests/page/install.sh installs tmux");
-        (output.status.success()).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let ended = tmux.stderr(Stdio::null()).output().await;
+        let output = ended.expect("kubectl-okt/tests/page/install.sh installs tmux");
+        let is_found = output.status.success();
+        is_found.then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     async fn press(&self, key: &str) {
@@ -78,14 +79,14 @@ impl Drop for Terminal {
 
 #[tokio::test]
 #[ignore = "needs tmux; run with --include-ignored"]
-async fn the_objects_move_on_a_real_terminal_and_keys_do_what_the_foot_says() {
+async fn the_objects_move_on_a_real_terminal_and_keys_work_as_the_foot_lists_them() {
     let world = World::start().await;
     databases(&world).await;
     let terminal = Terminal::open(&world).await;
     let screen = terminal.until("6 objects").await;
     println!("{screen}");
-    assert!(screen.contains("Running  3  ●●●"), "{screen}");
-    assert!(screen.contains("Failed  1  ✕"), "{screen}");
+    has(&screen, "Running  3  ●●●");
+    has(&screen, "Failed  1  ✕");
     let first = screen
         .lines()
         .find(|line| line.contains("✕ ") && line.contains("OnHold"));
@@ -159,11 +160,11 @@ async fn a_cluster_that_does_not_answer_freezes_no_key() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_it_says_what_to_use_instead() {
+async fn without_a_terminal_it_names_what_to_use_instead() {
     let world = World::start().await;
-    let said = world.refuses(1, &["top"]).await;
+    let printed = world.refuses(1, &["top"]).await;
     assert_eq!(
-        said,
+        printed,
         "error: top draws on a terminal; for a pipe there is `kubectl okt list -w`\n"
     );
 }

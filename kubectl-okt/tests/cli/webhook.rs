@@ -103,16 +103,16 @@ async fn trim(client: &Client, field: &'static str) {
     }
 }
 
-/// Waits until `why` says this about an object; returns all that it says.
-async fn until_said(server: &Kubernetes, object: &str, text: &str) -> String {
+/// Waits until `why` prints this about an object; returns all that it prints.
+async fn until_printed(server: &Kubernetes, object: &str, text: &str) -> String {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let (code, said) = run(server, "", &["why", object]).await;
-        assert_eq!(code, Some(0), "{said}");
-        if said.contains(text) {
-            return said;
+        let (code, printed) = run(server, "", &["why", object]).await;
+        assert_eq!(code, Some(0), "{printed}");
+        if printed.contains(text) {
+            return printed;
         }
-        assert!(tokio::time::Instant::now() < deadline, "{said}");
+        assert!(tokio::time::Instant::now() < deadline, "{printed}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -162,8 +162,8 @@ async fn a_webhook_that_drops_what_is_recorded_is_named() {
         trim(&client, field).await;
         let name = field.rsplit('/').next().unwrap_or_default();
         cluster.create(name, json!({})).await;
-        let said = until_said(&server, name, words).await;
-        let paragraph = said.split("\n\n").nth(1).expect("a cause");
+        let printed = until_printed(&server, name, words).await;
+        let paragraph = printed.split("\n\n").nth(1).expect("a cause");
         cause.assert_eq(&format!("{}\n", paragraph.trim_end()));
         configurations
             .delete("trim", &DeleteParams::default())

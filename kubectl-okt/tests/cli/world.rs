@@ -134,7 +134,7 @@ impl Shell {
     }
 
     /// Runs a command that succeeds, and returns what it prints.
-    pub(crate) async fn says(&self, args: &[&str]) -> String {
+    pub(crate) async fn prints(&self, args: &[&str]) -> String {
         self.refuses(0, args).await
     }
 
@@ -216,6 +216,12 @@ pub(crate) fn status(lifecycle: Value, ready: (&str, &str, &str), stalled: bool)
         conditions.push(condition("Stalled", "True"));
     }
     json!({ "observedGeneration": 1, "lifecycle": lifecycle, "conditions": conditions })
+}
+
+/// Asserts that a text has a part.
+#[track_caller]
+pub(crate) fn has(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in {text}");
 }
 
 /// Returns a time nine days ago, which is printed as `9d` for a day.

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use super::search::cycles;
 use super::{EXCLUDE, Faults, Place, Rule, is_dead_end};
-use crate::graph::{Cause, Kind, Mark, StateId, Trigger};
+use crate::conditions::DECLARED_LIMIT;
+use crate::graph::{Cause, Kind, Mark, State, StateId, Trigger};
 use crate::names;
 use crate::routes::net;
 
@@ -16,28 +17,18 @@ impl<'g> Faults<'_, 'g> {
     pub(super) fn targets_are_states(&mut self) {
         let graph = self.graph;
         for (id, state) in graph.iter() {
-            let unknown = |to: StateId| graph.get(to).is_none();
-            let places = (state.triggers.iter().enumerate())
-                .filter(|(_, trigger)| unknown(trigger.to))
-                .map(|(index, _)| Place::Trigger(id, index))
-                .chain(
-                    (state.children.iter().enumerate())
-                        .filter(|(_, to)| unknown(**to))
-                        .map(|(index, _)| Place::Child(id, index)),
-                )
-                .chain(
-                    (state.no_routes.iter().enumerate())
-                        .filter(|(_, no_route)| unknown(no_route.to))
-                        .map(|(index, _)| Place::NoRoute(id, index)),
-                );
-            for place in places {
-                self.report(
-                    Rule::UnknownTarget,
-                    place,
-                    format!("{} names a target that is no state", self.spell(id)),
-                    "write the name of a variant",
-                );
-            }
+            let is_unknown = |to: StateId| graph.get(to).is_none();
+            let mut places = edges_to(id, state, is_unknown);
+            let no_routes = state.no_routes.iter().enumerate();
+            let unknown = no_routes.filter(|(_, no_route)| is_unknown(no_route.to));
+            places.extend(unknown.map(|(index, _)| Place::NoRoute(id, index)));
+            let message = format!("{} names a target that is no state", self.spell(id));
+            self.report_each(
+                Rule::UnknownTarget,
+                places,
+                &message,
+                "write the name of a variant",
+            );
         }
     }
 
@@ -82,17 +73,14 @@ impl<'g> Faults<'_, 'g> {
     /// OKT006: only a new desired state leads out of a leaf, through the entry.
     pub(super) fn leaves_end(&mut self) {
         for (id, state) in self.graph.iter().filter(|(_, state)| state.is(Mark::Leaf)) {
-            let places = (0..state.triggers.len())
-                .map(|index| Place::Trigger(id, index))
-                .chain((0..state.children.len()).map(|index| Place::Child(id, index)));
-            for place in places {
-                self.report(
-                    Rule::LeafLeads,
-                    place,
-                    format!("the leaf {} has an edge out", self.spell(id)),
-                    "remove the edge, or `#[leaf]`",
-                );
-            }
+            let places = edges_to(id, state, |_| true);
+            let message = format!("the leaf {} has an edge out", self.spell(id));
+            self.report_each(
+                Rule::LeafLeads,
+                places,
+                &message,
+                "remove the edge, or `#[leaf]`",
+            );
         }
     }
 
@@ -131,22 +119,15 @@ impl<'g> Faults<'_, 'g> {
             } else {
                 "remove the edge: the handler answers `Wait(time)` to be called again"
             };
-            let places = (state.triggers.iter().enumerate())
-                .filter(|(_, trigger)| trigger.to == id)
-                .map(|(index, _)| Place::Trigger(id, index))
-                .chain(
-                    (state.children.iter().enumerate())
-                        .filter(|(_, to)| **to == id)
-                        .map(|(index, _)| Place::Child(id, index)),
-                );
-            for place in places {
-                self.report(
-                    Rule::SelfEdge,
-                    place,
-                    format!("{} leads to itself", self.spell(id)),
-                    help,
-                );
-            }
+            let places = edges_to(id, state, |to| to == id);
+            let message = format!("{} leads to itself", self.spell(id));
+            self.report_each(Rule::SelfEdge, places, &message, help);
+        }
+    }
+
+    fn report_each(&mut self, rule: Rule, places: Vec<Place>, message: &str, help: &str) {
+        for place in places {
+            self.report(rule, place, message, help);
         }
     }
 
@@ -240,7 +221,6 @@ impl<'g> Faults<'_, 'g> {
     /// OKT014 and OKT020.
     pub(super) fn names(&mut self) {
         let mut wire: BTreeMap<&str, StateId> = BTreeMap::new();
-        let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
         for (id, state) in self.graph.iter() {
             if let Some(first) = wire.insert(state.name, id) {
                 wire.insert(state.name, first);
@@ -269,6 +249,19 @@ impl<'g> Faults<'_, 'g> {
                     ),
                 );
             }
+        }
+        self.former_names(wire);
+        self.handler_names();
+    }
+
+    /// The part of OKT020 about the names of handlers.
+    fn handler_names(&mut self) {
+        let mut methods: BTreeMap<String, StateId> = BTreeMap::new();
+        for (id, state) in self.graph.iter() {
+            let rename = format!(
+                "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
+                state.name
+            );
             if matches!(state.variant, "Stay" | "Next" | "Wait") {
                 self.report(
                     Rule::Name,
@@ -277,10 +270,7 @@ impl<'g> Faults<'_, 'g> {
                         "a state cannot be called {}: the word is a handler's answer",
                         self.spell(id)
                     ),
-                    format!(
-                        "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
-                        state.name
-                    ),
+                    rename.as_str(),
                 );
             }
             if state.is(Mark::Idle) {
@@ -295,10 +285,7 @@ impl<'g> Faults<'_, 'g> {
                         "the handler of {} would be called `{method}`, which Rust does not allow",
                         self.spell(id)
                     ),
-                    format!(
-                        "rename it; `#[serde(rename = \"{}\")]` keeps the wire name",
-                        state.name
-                    ),
+                    rename,
                 );
             } else if let Some(first) = methods.insert(method.clone(), id) {
                 self.report(
@@ -313,7 +300,6 @@ impl<'g> Faults<'_, 'g> {
                 );
             }
         }
-        self.former_names(wire);
     }
 
     /// The part of OKT014 and OKT020 about former names; a current name takes precedence over every former one.
@@ -358,14 +344,11 @@ impl<'g> Faults<'_, 'g> {
                 let name = condition.name;
                 if !types.contains(&name) {
                     types.push(name);
-                    if types.len() == crate::conditions::DECLARED_LIMIT + 1 {
+                    if types.len() == DECLARED_LIMIT + 1 {
                         self.report(
                             Rule::Condition,
                             at,
-                            format!(
-                                "more than {} condition types",
-                                crate::conditions::DECLARED_LIMIT
-                            ),
+                            format!("more than {DECLARED_LIMIT} condition types"),
                             "declare fewer: an object holds 32, and others need room",
                         );
                     }
@@ -547,6 +530,21 @@ impl<'g> Faults<'_, 'g> {
         let ends = graph.iter().filter(|(_, state)| is_dead_end(state));
         ends.map(|(id, _)| id).max()
     }
+}
+
+/// Returns the places of the edges of a state whose targets are these.
+fn edges_to(id: StateId, state: &State<'_>, is_meant: impl Fn(StateId) -> bool) -> Vec<Place> {
+    let triggers = state.triggers.iter().enumerate();
+    let children = state.children.iter().enumerate();
+    triggers
+        .filter(|(_, trigger)| is_meant(trigger.to))
+        .map(|(index, _)| Place::Trigger(id, index))
+        .chain(
+            children
+                .filter(|(_, to)| is_meant(**to))
+                .map(|(index, _)| Place::Child(id, index)),
+        )
+        .collect()
 }
 
 /// The advice about an attribute that a pass cannot have.

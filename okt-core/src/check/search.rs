@@ -30,9 +30,8 @@ pub(super) fn knots(
     let mut found: Vec<(Vec<StateId>, Vec<StateId>)> = tarjan_scc(&inside)
         .into_iter()
         .map(|knot| {
-            let mut knot: Vec<StateId> = (knot.iter())
-                .map(|node| StateId::at(node.index()))
-                .collect();
+            let mut knot: Vec<StateId> =
+                knot.iter().map(|node| StateId::at(node.index())).collect();
             knot.sort();
             knot
         })

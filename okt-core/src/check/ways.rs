@@ -2,7 +2,6 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::search::{cycles, knots, obstacle, way, way_through_anything};
@@ -16,9 +15,9 @@ impl Faults<'_, '_> {
         let Some(entry) = self.graph.entry() else {
             return;
         };
-        let entries = self.graph.iter().filter(|(_, state)| state.is(Mark::Entry));
+        let marked = self.graph.iter().filter(|(_, state)| state.is(Mark::Entry));
         // A second entry is a mistake of its own.
-        let entries: Vec<StateId> = entries.map(|(id, _)| id).collect();
+        let entries: Vec<StateId> = marked.map(|(id, _)| id).collect();
         let reached = reached(self.graph, &entries, |_, state| state.targets().collect());
         for (id, _) in self.graph.iter() {
             if !reached[id.index()] {
@@ -114,8 +113,8 @@ impl Faults<'_, '_> {
                 .filter(|to| knot.contains(&id) && knot.contains(to))
                 .collect()
         });
-        let way = cycles(&edges).into_iter().next();
-        let way = way.map_or_else(|| self.spell(knot[0]), |way| self.spell_way(&way));
+        let cycle = cycles(&edges).into_iter().next();
+        let way = cycle.map_or_else(|| self.spell(knot[0]), |cycle| self.spell_way(&cycle));
         (
             format!("trap: deletion takes `on_delete` and circles, {way}, so it would hang"),
             "remove this `on_delete`, or let it lead to a state that is nearer to a leaf".into(),
@@ -159,7 +158,7 @@ impl Faults<'_, '_> {
             message.push_str(&format!("; {} {lead} only there", names(upstream)));
         }
         let mut help = self.add_child(from, self.onward(from));
-        // A deletion goes through it if the author says so: by last children.
+        // A deletion goes through it if the last children lead there.
         if let Some(closed) = closed
             && graph
                 .get(from)
@@ -228,69 +227,68 @@ impl Faults<'_, '_> {
             .filter(|(_, state)| state.is(Mark::Rest) && !state.is(Mark::Leaf))
             .collect();
         let paths = Paths::of(graph);
-        let mut missing: Vec<Vec<StateId>> = vec![Vec::new(); graph.states.len()];
-        for (to, _) in graph.iter() {
-            let hops = desirable[to.index()].then(|| paths.to(to));
-            for (from, state) in &resting {
-                let claims = (state.no_routes.iter().enumerate())
-                    .filter(|(_, no_route)| no_route.to == to)
-                    .map(|(index, _)| Place::NoRoute(*from, index));
-                let mut claimed = false;
-                for place in claims {
-                    let lie = match &hops {
-                        None => Some(format!(
-                            "no spec may ask for {}: it is not reached along children, or neither resting, `#[visit]` nor a leaf",
-                            self.spell(to)
-                        )),
-                        Some(_) if *from == to => {
-                            Some(format!("{} needs no route to itself", self.spell(to)))
-                        }
-                        Some(hops) => hops[from.index()].map(|_| {
-                            format!(
-                                "this `#[no_route]` is false: there is a route, {}",
-                                self.spell_way(&way(&hops[..], *from, to))
-                            )
-                        }),
-                    };
-                    if claimed {
-                        self.report(
-                            Rule::FalseNoRoute,
-                            place,
-                            format!("{} is named twice", self.spell(to)),
-                            "remove one",
-                        );
-                    } else if let Some(lie) = lie {
-                        let help = format!("remove {} from the `#[no_route]`", self.spell(to));
-                        self.report(Rule::FalseNoRoute, place, lie, help);
-                    }
-                    claimed = true;
-                }
-                let is_leaf = graph.states[to.index()].is(Mark::Leaf);
-                if let Some(hops) = &hops
-                    && !claimed
-                    && *from != to
-                    && hops[from.index()].is_none()
-                    // That is OKT007: a state without a way out must not refuse its leaves.
-                    && !(is_leaf && is_trapped(*from))
-                {
-                    missing[from.index()].push(to);
+        let hops_to = |to: StateId| desirable[to.index()].then(|| paths.to(to));
+        let targets: Vec<_> = graph.iter().map(|(to, _)| (to, hops_to(to))).collect();
+        for (from, state) in resting {
+            let mut missing: Vec<StateId> = Vec::new();
+            for (to, hops) in &targets {
+                let is_claimed = self.check_claims((from, state), *to, hops.as_deref());
+                let has_no_route = from != *to
+                    && hops
+                        .as_ref()
+                        .is_some_and(|hops| hops[from.index()].is_none());
+                // That is OKT007: a state without a way out must not refuse its leaves.
+                let is_out = is_trapped(from) && graph.states[to.index()].is(Mark::Leaf);
+                if has_no_route && !is_claimed && !is_out {
+                    missing.push(*to);
                 }
             }
-        }
-        for (from, _) in resting {
-            let missing = &missing[from.index()];
-            let state = &graph.states[from.index()];
             // A claim about an unknown state may be meant for one of these.
-            let doubtful = state
-                .no_routes
-                .iter()
-                .any(|no_route| graph.get(no_route.to).is_none());
-            if missing.is_empty() || doubtful || is_dead_end(state) {
+            let mut claims = state.no_routes.iter();
+            let is_doubtful = claims.any(|claim| graph.get(claim.to).is_none());
+            if missing.is_empty() || is_doubtful || is_dead_end(state) {
                 continue;
             }
-            let (message, help) = self.unroutable(graph, from, missing);
+            let (message, help) = self.unroutable(graph, from, &missing);
             self.report(Rule::NoRoute, Place::State(from), message, help);
         }
+    }
+
+    /// Reports the false claims that no route leads from one state to another; `hops` are those to a state that a spec may
+    /// ask for. Returns whether there is a claim.
+    fn check_claims(
+        &mut self,
+        (from, state): (StateId, &State<'_>),
+        to: StateId,
+        hops: Option<&[Option<StateId>]>,
+    ) -> bool {
+        let claims = state.no_routes.iter().enumerate();
+        let mut places = claims
+            .filter(|(_, claim)| claim.to == to)
+            .map(|(index, _)| Place::NoRoute(from, index));
+        let Some(first) = places.next() else {
+            return false;
+        };
+        let name = self.spell(to);
+        let lie = match hops {
+            None => Some(format!(
+                "no spec may ask for {name}: it is not reached along children, or neither resting, `#[visit]` nor a leaf"
+            )),
+            Some(_) if from == to => Some(format!("{name} needs no route to itself")),
+            Some(hops) => hops[from.index()].map(|_| {
+                let way = self.spell_way(&way(hops, from, to));
+                format!("this `#[no_route]` is false: there is a route, {way}")
+            }),
+        };
+        if let Some(lie) = lie {
+            let help = format!("remove {name} from the `#[no_route]`");
+            self.report(Rule::FalseNoRoute, first, lie, help);
+        }
+        for place in places {
+            let message = format!("{name} is named twice");
+            self.report(Rule::FalseNoRoute, place, message, "remove one");
+        }
+        true
     }
 
     /// Returns the message about the desired states without a route from a state, grouped by what closes the way, and

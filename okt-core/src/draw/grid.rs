@@ -66,18 +66,16 @@ fn layers(graph: &Graph<'_>) -> Vec<usize> {
 
 /// Places states in rows; `size` returns the size of a box around a name of this size.
 pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places {
-    let boxes: Vec<Point> = (graph.states.iter())
+    let boxes: Vec<Point> = graph
+        .states
+        .iter()
         .map(|state| size(get_size_for_str(state.name, FONT)))
         .collect();
     let largest = boxes.iter().fold(Point::zero(), |largest, size| {
         Point::new(largest.x.max(size.x), largest.y.max(size.y))
     });
-    let whole = boxes.len().isqrt();
-    let columns = if whole * whole == boxes.len() {
-        whole.max(1)
-    } else {
-        whole + 1
-    };
+    let is_enough = |columns: &usize| columns * columns >= boxes.len();
+    let columns = (1..=boxes.len()).find(is_enough).unwrap_or(1);
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let at = |index: usize| {
         let (column, row) = (number(index % columns), number(index / columns));

@@ -49,7 +49,9 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
         let shape = ShapeKind::new_box("");
         Element::create(shape, look(), Orientation::TopToBottom, size)
     };
-    let nodes: Vec<_> = (graph.states.iter())
+    let nodes: Vec<_> = graph
+        .states
+        .iter()
         .map(|state| picture.add_node(element(state)))
         .collect();
     for (from, state) in graph.iter() {
@@ -99,7 +101,7 @@ impl Drawing {
         let corners = states
             .iter()
             .map(|area| (area.x + area.width, area.y + area.height));
-        let points = (self.lines.iter()).flat_map(|(curve, _)| &curve.0);
+        let points = self.lines.iter().flat_map(|(curve, _)| &curve.0);
         let ends = self.labels.iter().map(|(x, y, text)| {
             let half = get_size_for_str(text, FONT);
             (x + half.x / 2.0, y + half.y / 2.0)

@@ -89,7 +89,7 @@ fn drawn(state: &State<'_>, area: &Area) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    (text.replace('&', "&amp;"))
+    text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }

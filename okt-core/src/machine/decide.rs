@@ -115,19 +115,12 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     let (object, writes, life) = (f.object, &f.writes, f.graphs.life);
     let recorded = &object.recorded;
     let state = life.and_then(|life| life.get(recorded.at()?.state));
-    let ended = matches!(f.life.task, Task::Ended(_));
     if writes.leftovers {
         return RemoveLeftovers::decided();
     }
 
     // --- the lifecycle
-    let observes = life.is_some()
-        && !state.is_some_and(|it| it.is(Mark::Leaf))
-        && (!ended || object.is_paused());
-    let in_flight = (recorded.at().zip(life)).is_some_and(|(at, life)| at.in_flight(life));
-    // Once a write has acted upon an observation, the current state of the application is unknown, unless work runs.
-    let is_known = f.is_observed && (in_flight || !f.is_observation_spent);
-    if observes && !is_known {
+    if life.is_some() && !state.is_some_and(|it| it.is(Mark::Leaf)) && must_observe(f) {
         return Observe::decided(true);
     }
     let facts = f.for_decision();
@@ -155,10 +148,11 @@ fn decide_work(f: &Facts<'_>) -> Decision {
             }
         }
         // The last work is over, and does not start again meanwhile.
-        step = if ended {
-            Verdict::End(Ending::Well)
-        } else {
-            Verdict::Stay(StayReason::Settled)
+        step = match f.life.task {
+            Task::Ended(_) => Verdict::End(Ending::Well),
+            Task::Absent | Task::New | Task::Running | Task::Waiting | Task::Due => {
+                Verdict::Stay(StayReason::Settled)
+            }
         };
     }
 
@@ -199,18 +193,37 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     }
 
     // --- work starts only by a record that is written
-    if let (Verdict::Run(run), true) = (step, is_stored) {
-        let free = if object.deleting {
-            needed_resources(&step, f) == NotReadyReason::None
-        } else {
-            opens && f.resources.status == Some(ResourceStatus::AsDeclared)
-        };
-        if free && f.may_start() && f.work.waits.is_none() {
-            let resumed = run == Run::Resume;
-            return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
-        }
+    if let Verdict::Run(run) = step
+        && is_stored
+        && may_start_work(&step, opens, f)
+    {
+        let resumed = run == Run::Resume;
+        return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
     }
     Decision::Rest(requeue(&step, not_ready, write_wait, f))
+}
+
+/// Returns whether the state of the application must be known, and is not.
+fn must_observe(f: &Facts<'_>) -> bool {
+    // Once a write has acted upon an observation, the current state of the application is unknown, unless work runs.
+    let is_known =
+        f.is_observed && (!f.is_observation_spent || is_in_flight(&f.object.recorded, f));
+    let has_ended = matches!(f.life.task, Task::Ended(_));
+    !is_known && (!has_ended || f.object.is_paused())
+}
+
+fn is_in_flight(recorded: &Recorded, f: &Facts<'_>) -> bool {
+    (recorded.at().zip(f.graphs.life)).is_some_and(|(at, life)| at.in_flight(life))
+}
+
+/// Returns whether the owned resources and the operator let the work of a step start.
+fn may_start_work(step: &Verdict, pass_is_open: bool, f: &Facts<'_>) -> bool {
+    let is_free = if f.object.deleting {
+        needed_resources(step, f) == NotReadyReason::None
+    } else {
+        pass_is_open && f.resources.status == Some(ResourceStatus::AsDeclared)
+    };
+    is_free && f.may_start() && f.work.waits.is_none()
 }
 
 /// Returns the effect that renders or writes a draft, if one is due.
@@ -331,7 +344,7 @@ fn reported(step: Verdict) -> Verdict {
 
 /// Returns whether the write of the move into this state reported everything: its work is only about to start.
 fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
-    (f.writes.written).is_some_and(|written| {
+    f.writes.written.is_some_and(|written| {
         written.is_move()
             && draft.step == Verdict::Stay(StayReason::Running)
             && draft.work == WorkChange::Keep
@@ -341,9 +354,8 @@ fn is_written(draft: &Draft, f: &Facts<'_>) -> bool {
 
 /// Returns how the work changes with the write of a step.
 fn work_change(after: &Recorded, step: &Verdict, f: &Facts<'_>) -> WorkChange {
-    let in_flight = (after.at().zip(f.graphs.life)).is_some_and(|(at, life)| at.in_flight(life));
     match (step, f.life.task) {
-        (Verdict::Go(_), _) if in_flight => WorkChange::New,
+        (Verdict::Go(_), _) if is_in_flight(after, f) => WorkChange::New,
         (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
         (Verdict::Retry { .. }, _) => WorkChange::Retry,

@@ -25,9 +25,10 @@ impl Draft {
 }
 
 /// The reason, outside the lifecycle, why work does not start or an object is not deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum NotReadyReason {
     /// There is none.
+    #[default]
     None,
     /// This process has checked nothing: the stored conditions stay.
     AsBefore,

@@ -103,7 +103,7 @@ effects! {
         draft: Draft
     }
 
-    /// Change the work as the draft says; its status need not be written. Report
+    /// Change the work as in the draft; its status need not be written. Report
     /// [`work_changed`](super::Machine::work_changed).
     ChangeWork {
         /// The draft.

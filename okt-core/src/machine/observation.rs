@@ -109,7 +109,7 @@ impl ObservationMemory {
         self.absent_at = None;
         let failures = core::mem::take(&mut self.failed).saturating_add(1);
         let observed = match result {
-            // These say nothing about whether there is an application.
+            // These do not show whether there is an application.
             ObservationResult::Failed => {
                 self.failed = failures;
                 return Observed::Failed { failures };
@@ -122,7 +122,8 @@ impl ObservationMemory {
             }
             ObservationResult::Absent { tolerance } => {
                 // An application may begin anew in the state that the object has entered.
-                let in_state = (object.in_state).saturating_add(findings.read_at.elapsed(now));
+                let since_read = findings.read_at.elapsed(now);
+                let in_state = object.in_state.saturating_add(since_read);
                 return self.count_absence(tolerance, in_state, now);
             }
             ObservationResult::Unobserved { .. } => Observed::Unobserved,

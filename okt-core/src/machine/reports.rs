@@ -59,7 +59,7 @@ impl Machine {
         self.resources.applied(result, now);
     }
 
-    /// Takes the result of deleting the owned resources. Returns whether the conditions should say what is left.
+    /// Takes the result of deleting the owned resources. Returns whether the conditions are to report what is left.
     pub fn cleared(&mut self, effect: Clear, result: ClearResult, now: Time) -> bool {
         self.done(effect);
         self.findings.cleared = Some(result == ClearResult::Cleared);
@@ -79,17 +79,17 @@ impl Machine {
         let draft = effect.draft;
         self.done(effect);
         let object = &self.findings.object;
-        (self.observation).note_extra(extra, object.seed, now);
-        let diff = (self.writes).judge(diff, object.version, hash, now);
+        self.observation.note_extra(extra, object.seed, now);
+        let diff = self.writes.judge(diff, object.version, hash, now);
         self.findings.draft = Some((draft, diff));
         if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
-            self.is_reported(setup);
+            self.note_reported(setup);
         }
         diff
     }
 
     /// Notes that the drafted status is stored.
-    fn is_reported(&mut self, setup: &Setup<'_>) {
+    fn note_reported(&mut self, setup: &Setup<'_>) {
         if setup.graphs.life.is_none() {
             self.writes.last.version = self.findings.object.version;
             self.writes.last.reported = true;
@@ -139,13 +139,14 @@ impl Machine {
         let before = self.findings.object.version;
         self.findings.draft = None;
         self.findings.leftovers =
-            (self.writes).committed(before, stored.version, leftovers, hash, now);
+            self.writes
+                .committed(before, stored.version, leftovers, hash, now);
         self.became(stored, now);
         if self.findings.object.recorded != draft.record {
             return Err(self.failed(WriteError::Failed, setup, now));
         }
         self.take_effect(&draft, true, setup, now);
-        self.is_reported(setup);
+        self.note_reported(setup);
         Ok(())
     }
 
@@ -167,7 +168,7 @@ impl Machine {
         self.findings.consume(draft, is_written);
         let object = &self.findings.object;
         self.resources.enter(object.transition());
-        (self.work).change(draft.work, object, setup.backoff, now);
+        self.work.change(draft.work, object, setup.backoff, now);
     }
 
     /// Takes the answer to the write that removes what others left in the status; none if it failed. It is not tried again
@@ -235,7 +236,8 @@ impl Machine {
     fn failed(&mut self, error: WriteError, setup: &Setup<'_>, now: Time) -> Retry {
         self.findings.draft = None;
         self.findings.failed = Some(error);
-        (self.writes.trouble).failed(error, &self.findings.object, setup, now)
+        let object = &self.findings.object;
+        self.writes.trouble.failed(error, object, setup, now)
     }
 
     /// Takes the result of starting work.
@@ -243,11 +245,11 @@ impl Machine {
         let (task, resumed) = (effect.task, effect.resumed);
         self.done(effect);
         if let StartResult::Outdated(Some(newest)) = result {
-            // An object that is gone is not resumed; the watch soon says so.
+            // An object that is gone is not resumed; the watch soon reports that.
             self.writes.last.version = Some(newest);
         }
         let findings = &mut self.findings;
-        let waits = (self.work).started(task, resumed, result, &findings.object);
+        let waits = self.work.started(task, resumed, result, &findings.object);
         findings.waits = waits.or(findings.waits);
     }
 

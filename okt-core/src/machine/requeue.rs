@@ -6,7 +6,7 @@ use super::draft::{NotReadyReason, ResourceStatus, RunEnd};
 use super::facts::{Facts, OperatorFacts, Waits};
 use crate::decide::{StayReason, Verdict};
 use crate::facts::Task;
-use crate::graph::{Cause, Mark};
+use crate::graph::{Cause, Mark, State};
 
 /// The time when an object is reconciled next, unless an event comes first.
 ///
@@ -38,60 +38,43 @@ impl Requeue {
     /// The requeue time for an object without a record, or in an unknown state.
     const UNSURE: Duration = Duration::from_secs(30);
 
+    const fn new(when: When, under_way: bool) -> Self {
+        Self { when, under_way }
+    }
+
     /// Lets other objects be reconciled first: a reconciliation with many effects continues after them.
     pub const fn soon() -> Self {
-        Self {
-            when: When::After(Self::SHORTEST),
-            under_way: true,
-        }
+        Self::new(When::After(Self::SHORTEST), true)
     }
 
     /// Requeues an object after the code of its application panicked.
     pub const fn after_panic() -> Self {
-        Self {
-            when: When::After(Self::UNSURE),
-            under_way: false,
-        }
+        Self::new(When::After(Self::UNSURE), false)
     }
 
     pub(super) fn after(time: Duration, f: &Facts<'_>) -> Self {
-        Self {
-            when: When::After(time.max(Self::SHORTEST)),
-            under_way: f.is_under_way(),
-        }
+        Self::new(When::After(time.max(Self::SHORTEST)), f.is_under_way())
     }
 
     /// Requeues when the operator may act again, if it may not act now. Nothing that is under way can be recorded
     /// before.
     pub fn when_it_may_act(operator: OperatorFacts) -> Option<Self> {
-        (!operator.may_act).then_some(Self {
-            when: When::MayAct,
-            under_way: false,
-        })
+        (!operator.may_act).then_some(Self::new(When::MayAct, false))
     }
 
     /// Requeues while the object at hand is older than the operator's last write: the event of that write brings the
     /// newer one.
     pub fn while_behind(is_under_way: bool) -> Self {
-        Self {
-            when: When::After(Self::SAFETY),
-            under_way: is_under_way,
-        }
+        Self::new(When::After(Self::SAFETY), is_under_way)
     }
 
     pub(super) fn handover(f: &Facts<'_>) -> Option<Self> {
-        (f.operator.draining && !f.is_under_way()).then_some(Self {
-            when: When::Handover,
-            under_way: false,
-        })
+        (f.operator.draining && !f.is_under_way()).then_some(Self::new(When::Handover, false))
     }
 
     /// Settles an object: nothing is left to do, or the operator has nothing to do with it until it changes.
     pub(super) fn settled(f: &Facts<'_>) -> Self {
-        Self {
-            when: When::Settled,
-            under_way: f.is_under_way(),
-        }
+        Self::new(When::Settled, f.is_under_way())
     }
 
     /// Returns the time to wait, or nothing if only an event requeues the object.
@@ -124,22 +107,10 @@ pub(super) fn requeue(
     let mut soonest: Option<Duration> = None;
     let mut note = |left: Option<Duration>| soonest = soonest.into_iter().chain(left).min();
     if let Some(life) = f.graphs.life {
-        match (f.object.recorded.at()).and_then(|record| life.get(record.state)) {
+        let record = f.object.recorded.at();
+        match record.and_then(|record| life.get(record.state)) {
             Some(state) => {
-                // A deadline that has passed without a move is held back by something that has its own time.
-                let deadlines = state
-                    .triggers
-                    .iter()
-                    .filter_map(|trigger| match trigger.cause {
-                        Cause::After(time) => to_come(time.checked_sub(f.life.in_state)),
-                        Cause::Deadline(time) => to_come(time.checked_sub(f.life.in_deadline)),
-                        Cause::Named
-                        | Cause::OnError { .. }
-                        | Cause::OnDelete
-                        | Cause::OnChange
-                        | Cause::OnGiveUp => None,
-                    });
-                note(deadlines.min());
+                note(next_deadline(state, f));
                 // While a result is held back, nothing is observed: a time that has come would be used again and again.
                 let shortest = if is_held_back {
                     Requeue::UNSURE
@@ -195,6 +166,25 @@ pub(super) fn requeue(
         under_way: requeue.under_way && !is_held_back,
         ..requeue
     }
+}
+
+/// Returns how long until the first trigger by time of a state.
+///
+/// A deadline that has passed without a move is held back by something that has its own time.
+fn next_deadline(state: &State<'_>, f: &Facts<'_>) -> Option<Duration> {
+    let deadlines = state
+        .triggers
+        .iter()
+        .filter_map(|trigger| match trigger.cause {
+            Cause::After(time) => to_come(time.checked_sub(f.life.in_state)),
+            Cause::Deadline(time) => to_come(time.checked_sub(f.life.in_deadline)),
+            Cause::Named
+            | Cause::OnError { .. }
+            | Cause::OnDelete
+            | Cause::OnChange
+            | Cause::OnGiveUp => None,
+        });
+    deadlines.min()
 }
 
 fn to_come(left: Option<Duration>) -> Option<Duration> {

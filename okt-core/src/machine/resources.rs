@@ -78,7 +78,7 @@ impl ResourceMemory {
         }
     }
 
-    /// Takes the result of deleting the resources. Returns whether the conditions should say what is left.
+    /// Takes the result of deleting the resources. Returns whether the conditions are to report what is left.
     pub(super) fn cleared(&mut self, result: ClearResult, now: Time) -> bool {
         match result {
             ClearResult::Cleared | ClearResult::Waits => false,

@@ -88,7 +88,7 @@ impl StateWork {
             orphan,
             is_ending,
             is_under_way,
-            // It tells the tasks apart that have not ended.
+            // It distinguishes the tasks that have not ended.
             last_task: _,
         } = self;
         run.is_none() && orphan.is_none() && !is_ending && !is_under_way
@@ -110,8 +110,8 @@ impl StateWork {
 
     /// Returns the attempt that runs, ran last, or comes next; the first is 1.
     pub(super) fn attempt(&self, object: &Object) -> u32 {
-        let recorded = object.recorded.at().and_then(|record| record.action);
-        let recorded = recorded.map_or(1, |action| action.attempt);
+        let action = object.recorded.at().and_then(|record| record.action);
+        let recorded = action.map_or(1, |action| action.attempt);
         self.run.map_or(1, |run| run.attempt).max(recorded)
     }
 
@@ -128,7 +128,8 @@ impl StateWork {
 
     /// Returns whether the task has ended and its result is not recorded.
     pub(super) fn has_ended(&self) -> bool {
-        (self.run).is_some_and(|run| matches!(run.stage, WorkStage::Ended(_)))
+        self.run
+            .is_some_and(|run| matches!(run.stage, WorkStage::Ended(_)))
     }
 
     /// Changes the work as decided, after the decision is recorded.
@@ -166,7 +167,10 @@ impl StateWork {
     pub(super) fn end(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         // It has ended before it was cancelled.
         self.orphan.take_if(|orphan| *orphan == task);
-        let Some(run) = (self.run.as_mut()).filter(|run| run.stage == WorkStage::Running(task))
+        let Some(run) = self
+            .run
+            .as_mut()
+            .filter(|run| run.stage == WorkStage::Running(task))
         else {
             return false;
         };

@@ -34,7 +34,8 @@ pub struct LastWrite {
 impl LastWrite {
     /// Returns whether the last write is newer than a version; no, if that is not known.
     pub fn is_newer_than(&self, version: Option<Version>) -> bool {
-        (version.zip(self.version)).is_some_and(|(version, last)| version.is_older_than(last))
+        let versions = version.zip(self.version);
+        versions.is_some_and(|(version, last)| version.is_older_than(last))
     }
 
     /// Returns whether the last write created a version, or is newer.
@@ -221,7 +222,8 @@ impl Writes {
             written: findings.written,
             draft: findings.draft,
             side_wait: self.side_wait(now),
-            vain_wait: (self.vain)
+            vain_wait: self
+                .vain
                 .filter(|vain| vain.version == object.version)
                 .and_then(|vain| Some(vain.until?.left(now))),
         }
@@ -236,7 +238,9 @@ impl Writes {
         now: Time,
     ) -> StatusDiff {
         let lasts = |vain: &VainWrite| vain.until.is_none_or(|until| now < until);
-        let vain = (self.vain).filter(|vain| vain.version == version && lasts(vain));
+        let vain = self
+            .vain
+            .filter(|vain| vain.version == version && lasts(vain));
         match diff {
             StatusDiff::Side | StatusDiff::Main if vain.is_some_and(|it| it.status == hash()) => {
                 StatusDiff::Vain
@@ -280,7 +284,7 @@ impl Writes {
 
     /// Returns how long until a write that is no transition is allowed.
     fn side_wait(&self, now: Time) -> Duration {
-        let since = (self.last.at).map_or(SIDE_WRITES, |at| at.elapsed(now));
+        let since = self.last.at.map_or(SIDE_WRITES, |at| at.elapsed(now));
         SIDE_WRITES.saturating_sub(since)
     }
 

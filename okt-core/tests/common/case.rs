@@ -171,13 +171,14 @@ impl Case {
 
     /// Returns what is recorded after the decision.
     pub(crate) fn after(&self) -> Recorded {
-        (self.recorded()).after(&self.graph, &self.facts, &self.decide())
+        self.recorded()
+            .after(&self.graph, &self.facts, &self.decide())
     }
 }
 
 /// Returns the record of an object that rests in a state.
 fn arrived(graph: &Graph<'_>, state: StateId) -> Record {
-    let is_idle = (graph.get(state)).is_none_or(|state| state.is(Mark::Idle));
+    let is_idle = graph.get(state).is_none_or(|state| state.is(Mark::Idle));
     Record {
         state,
         left: StateId::UNKNOWN,

@@ -16,7 +16,7 @@ pub(crate) fn database() -> Graph<'static> {
         "leaf idle End",
     ]);
     let accepting = Some((True, "AcceptingConnections"));
-    let told = [
+    let names = [
         ("The data directory is being made.", None),
         ("Clients may connect.", accepting),
         ("A backup is under way.", accepting),
@@ -27,7 +27,7 @@ pub(crate) fn database() -> Graph<'static> {
     let states = plain
         .states
         .iter()
-        .zip(told)
+        .zip(names)
         .map(|(state, (doc, available))| {
             let declared = available.map(|(status, reason)| Declared {
                 name: "Available",

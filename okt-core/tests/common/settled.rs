@@ -31,7 +31,7 @@ pub(crate) fn object(recorded: Recorded, revision: u64) -> (Machine, Object) {
     (machine, object)
 }
 
-/// Reconciles an object: it is observed in its state, its resources are there and its status says so.
+/// Reconciles an object: it is observed in its state, its resources are there and its status shows that.
 pub(crate) fn reconcile(
     machine: &mut Machine,
     graph: &Graph<'_>,

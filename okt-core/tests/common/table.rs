@@ -6,10 +6,10 @@ use crate::database::database;
 
 /// Checks a table.
 ///
-/// A line with `->` is a row: an object ([`Case::of`]), and what is told of it. A word with `|` stands for several
+/// A line with `->` is a row: an object ([`Case::of`]), and what is expected of it. A word with `|` stands for several
 /// objects. A line `graph:` sets the graph of the rows below it; the first one is that of a database. Any other line is
-/// a clause. `tell` tells of an object in the form of what is expected.
-pub(crate) fn check(table: &'static str, tell: impl Fn(&Case, &str) -> String) {
+/// a clause. `describe` describes an object in the form of what is expected.
+pub(crate) fn check(table: &'static str, describe: impl Fn(&Case, &str) -> String) {
     let (mut graph, mut clause, mut wrong) = (database(), "", String::new());
     for line in table.lines().map(str::trim).filter(|it| !it.is_empty()) {
         if line == "graph: the database" {
@@ -18,9 +18,9 @@ pub(crate) fn check(table: &'static str, tell: impl Fn(&Case, &str) -> String) {
             graph = build::graph(&states.split(" | ").collect::<Vec<_>>());
         } else if let Some((objects, expected)) = line.split_once(" -> ") {
             for object in all(objects) {
-                let told = tell(&Case::of(&graph, &object), expected);
-                if told != expected {
-                    wrong += &format!("{clause}\n  {object} -> {expected}\n  is: {told}\n");
+                let actual = describe(&Case::of(&graph, &object), expected);
+                if actual != expected {
+                    wrong += &format!("{clause}\n  {object} -> {expected}\n  is: {actual}\n");
                 }
             }
         } else {

@@ -1,4 +1,4 @@
-//! This file stores the object, as the API server does, and shows it to caches.
+//! The API server: it stores the object, and shows it to caches.
 
 use crate::event::{EffectOutcome, Fault, Write};
 use crate::machine::WriteError;

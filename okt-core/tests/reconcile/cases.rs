@@ -1,9 +1,11 @@
-//! This file lists the cases: the graphs of an application, and how often something unexpected happens.
+//! The cases: the graphs of an application, and how often something unexpected happens.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use okt_core::Graph;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::build;
 use crate::machine::Graphs;
@@ -72,14 +74,14 @@ const LIST: &str = "
 
 /// All cases.
 pub(crate) static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let shapes = GRAPHS.lines().filter_map(|it| it.trim().split_once(": "));
-    let shapes = shapes.map(|(name, states)| {
+    let rows = GRAPHS.lines().filter_map(|it| it.trim().split_once(": "));
+    let shapes = rows.map(|(name, states)| {
         let graph = build::graph(&states.split(" | ").collect::<Vec<_>>());
         (name, &*Box::leak(Box::new(graph)))
     });
-    let shapes: BTreeMap<_, _> = shapes.collect();
-    let rows = LIST.lines().filter(|it| !it.is_empty());
-    rows.map(|row| Case::of(row.trim(), &shapes)).collect()
+    let by_name: BTreeMap<_, _> = shapes.collect();
+    let cases = LIST.lines().filter(|it| !it.is_empty());
+    cases.map(|row| Case::of(row.trim(), &by_name)).collect()
 });
 
 /// An application and its surroundings.
@@ -107,7 +109,7 @@ impl Case {
                 ("leaving" | "plain", _) => case.pass = shape,
                 _ if shape.is_some() => case.life = shape,
                 (_, Some(states)) => case.owns = states.split(' ').collect(),
-                (_, None) => case.special = Special::of(word),
+                (_, None) => case.special = serde_json::from_value(word.into()).expect(word),
             }
         }
         case
@@ -125,7 +127,7 @@ impl Case {
 }
 
 /// The special feature of a case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 pub(crate) enum Special {
     #[default]
     Nothing,
@@ -151,26 +153,9 @@ pub(crate) enum Special {
     Leftovers,
 }
 
-impl Special {
-    fn of(word: &str) -> Self {
-        match word {
-            "FailsForEver" => Self::FailsForEver,
-            "Webhook" => Self::Webhook,
-            "HeldByOthers" => Self::HeldByOthers,
-            "NameIsTaken" => Self::NameIsTaken,
-            "HasGoneRound" => Self::HasGoneRound,
-            "Garbled" => Self::Garbled,
-            "NewerOperator" => Self::NewerOperator,
-            "Extra" => Self::Extra,
-            "Inherited" => Self::Inherited,
-            "Leftovers" => Self::Leftovers,
-            _ => panic!("nothing special: {word}"),
-        }
-    }
-}
-
 /// The number of unexpected events that can still happen, by kind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Budget {
     /// Changes by the user.
     pub(crate) user: u8,
@@ -204,25 +189,11 @@ impl Budget {
 
     /// Parses a budget (e.g. `"user 2, crashes 1"`).
     fn of(words: &str) -> Self {
-        let mut budget = Self::default();
-        for word in words.split(", ") {
-            let (name, times) = word.split_once(' ').expect("a name and a number");
-            let field = match name {
-                "user" => &mut budget.user,
-                "crashes" => &mut budget.crashes,
-                "faults" => &mut budget.faults,
-                "steps" => &mut budget.steps,
-                "cluster" => &mut budget.cluster,
-                "lead" => &mut budget.lead,
-                "answers" => &mut budget.answers,
-                "sights" => &mut budget.sights,
-                "drains" => &mut budget.drains,
-                "ticks" => &mut budget.ticks,
-                "permits" => &mut budget.permits,
-                other => panic!("no budget: {other}"),
-            };
-            *field = times.parse().expect("a number");
-        }
-        budget
+        let parts = words.split(", ").map(|part| part.split_once(' '));
+        let fields: Value = parts
+            .map(|part| part.expect("a name and a number"))
+            .map(|(name, times)| (name, times.parse::<u8>().expect("a number")))
+            .collect();
+        serde_json::from_value(fields).expect("a budget")
     }
 }

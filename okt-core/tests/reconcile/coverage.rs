@@ -1,4 +1,4 @@
-//! This file records the decisions that were taken: a rule about a decision that is never taken proves nothing.
+//! The decisions that were taken: a rule about a decision that is never taken proves nothing.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! This file defines every event that can happen to the object.
+//! Every event that can happen to the object.
 
 use okt_core::StateId;
 use okt_core::facts::ActionResult;
@@ -96,7 +96,7 @@ pub(crate) enum EffectOutcome {
     Outdated,
     /// Nothing is left to delete, but the last transitions are not delivered.
     Undelivered,
-    /// The application does not say its own fields of the status in time.
+    /// The application does not give its own fields of the status in time.
     NoExtra,
     /// It succeeds, and the action ends while the application is observed.
     WorkEndsMeanwhile,

@@ -1,4 +1,4 @@
-//! This file explores the states of a world: breadth-first, and in random runs.
+//! Exploration of the states of a world: breadth-first, and in random runs.
 
 use std::collections::HashSet;
 

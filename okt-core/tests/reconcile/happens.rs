@@ -1,4 +1,4 @@
-//! This file applies events to the world.
+//! The effects of events on the world.
 
 use okt_core::StateId;
 use okt_core::facts::ActionResult;
@@ -27,7 +27,7 @@ impl World {
         match event {
             Event::Decides(outcome) => self.decides(outcome),
             Event::Deliver => self.deliver(),
-            Event::ActionEnds(said) => self.action_ends(said),
+            Event::ActionEnds(result) => self.action_ends(result),
             Event::ActionIsLost => self.action_is_lost(),
             Event::CancelledTaskEnds => self.cancelled_task_ends(),
             Event::OwnedIsReady => {
@@ -107,8 +107,8 @@ impl World {
         }
     }
 
-    pub(crate) fn action_ends(&mut self, said: ActionResult) {
-        if !matches!(said, ActionResult::Stay | ActionResult::Next) {
+    pub(crate) fn action_ends(&mut self, result: ActionResult) {
+        if !matches!(result, ActionResult::Stay | ActionResult::Next) {
             self.budget.answers = self.budget.answers.saturating_sub(1);
         }
         self.process.queued = true;
@@ -116,13 +116,13 @@ impl World {
             return;
         };
         let is_over = !matches!(
-            said,
+            result,
             ActionResult::Wait(_) | ActionResult::Failed { permanent: false }
         );
         let truth = &mut self.process.truth;
         truth.ended_last = is_over.then_some(task.work);
-        truth.result = Some((task.work, said));
-        self.machine(|machine| machine.end_work(task.id, Some(said)));
+        truth.result = Some((task.work, result));
+        self.machine(|machine| machine.end_work(task.id, Some(result)));
     }
 
     fn action_is_lost(&mut self) {

@@ -1,4 +1,4 @@
-//! This file runs whole lives: their cost when nothing unexpected happens, and their ends on random graphs.
+//! Whole lives: their cost when nothing unexpected happens, and their ends on random graphs.
 
 use okt_core::{Graph, Mark, State, StateId};
 
@@ -67,7 +67,7 @@ pub(crate) fn random_life(seed: u64) -> Result<(), Found> {
     let case: &'static Case = case;
     let (world, events) = random_world(case, None, &mut rng);
     let fails = |world: &World, rule: String| {
-        let tail = crate::trace::tell(world.clone(), &[]);
+        let tail = crate::trace::write(world.clone(), &[]);
         Err(Found {
             rule: format!("{rule}\n{tail}"),
             events: events.clone(),
@@ -78,7 +78,8 @@ pub(crate) fn random_life(seed: u64) -> Result<(), Found> {
     }
     let mut world = comes_to_rest(world.calmed());
     let states: Vec<StateId> = graph.desirable_states().collect();
-    let resting: Vec<StateId> = (states.into_iter())
+    let resting: Vec<StateId> = states
+        .into_iter()
         .filter(|to| graph.get(*to).is_some_and(|state| !state.is_passing()))
         .collect();
     let desired = resting[rng.below(resting.len())];

@@ -40,7 +40,7 @@ mod world;
     dead_code,
     unused_imports,
     unreachable_pub,
-    reason = "its doors for other shells are not used here"
+    reason = "its inputs for other shells are not used here"
 )]
 mod product {
     pub(crate) mod machine;
@@ -159,7 +159,7 @@ fn rules_hold_in_every_state_and_from_every_state_the_object_comes_to_rest() {
             seconds(began),
         );
         if let Some(Found { rule, events }) = explored.found {
-            let trace = trace::tell(World::new(case, None), &events);
+            let trace = trace::write(World::new(case, None), &events);
             panic!("{}: {rule}\n{trace}", case.name);
         }
         assert!(
@@ -189,7 +189,7 @@ fn seed(case: usize, run: usize) -> u64 {
 fn run_or_panic(case: &'static Case, seed: u64) -> usize {
     let (count, found) = random_run(case, None, seed);
     if let Some(Found { rule, events }) = found {
-        let trace = trace::tell(rich(case, None), &events);
+        let trace = trace::write(rich(case, None), &events);
         panic!("{}: OKT_SEED={seed}: {rule}\n{trace}", case.name);
     }
     count

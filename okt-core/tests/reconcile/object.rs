@@ -1,4 +1,4 @@
-//! This file defines the object as the API server stores it.
+//! The object as the API server stores it.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,7 +8,7 @@ use okt_core::record::Recorded;
 use crate::machine::{self, NotReadyReason};
 
 /// A version of the object, as the API server stores it or as a cache shows it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Object {
     pub(crate) version: Version,
     pub(crate) spec: Spec,
@@ -40,7 +40,7 @@ impl Hash for Version {
     clippy::struct_excessive_bools,
     reason = "each is a field of an object of its own"
 )]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Spec {
     pub(crate) desired: Option<Request>,
     pub(crate) visit: Option<Request>,
@@ -64,7 +64,7 @@ pub(crate) struct Request {
 }
 
 /// The status, as the operator wrote it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Status {
     pub(crate) recorded: Recorded,
     /// The state on record belongs to a newer operator.
@@ -84,7 +84,7 @@ pub(crate) struct Status {
 }
 
 /// The content of the conditions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) about: About,
     /// The reason outside the lifecycle why the object is not ready.
@@ -97,9 +97,10 @@ pub(crate) struct Report {
 }
 
 /// The subject of the conditions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum About {
     /// Nothing was written yet.
+    #[default]
     Nothing,
     /// The state of the object.
     Life,
@@ -115,35 +116,11 @@ impl Object {
         Self {
             version: Version(1),
             spec: Spec {
-                desired: None,
-                visit: None,
                 revision: 1,
                 generation: 1,
-                deleting: false,
-                abandoned: false,
-                paused: false,
-                garbled: false,
-                labels: 0,
+                ..Spec::default()
             },
-            finalizer: false,
-            status: Status {
-                recorded: Recorded::Nothing,
-                newer: false,
-                desired: None,
-                visit: None,
-                generation: 0,
-                report: Report {
-                    about: About::Nothing,
-                    not_ready: NotReadyReason::None,
-                    is_ready: false,
-                    is_stalled: false,
-                    is_paused: false,
-                    conditions: 0,
-                },
-                extra: 0,
-                is_inherited: false,
-                has_leftovers: false,
-            },
+            ..Self::default()
         }
     }
 

@@ -1,5 +1,5 @@
-//! Plants bugs, one at a time: a model that does not find them proves nothing. This file is a module of the machine, so
-//! that it can change what only the machine may change; it exists in tests only.
+//! Plants bugs, one at a time: a model that does not find them proves nothing. A module of the machine, so that it can
+//! change what only the machine may change; it exists in tests only.
 
 use core::time::Duration;
 
@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// Changes the work as a draft says that was not written.
+    /// Changes the work as in a draft that was not written.
     pub(crate) fn change_work_anyway(&mut self, draft: &Draft, setup: &Setup<'_>, now: Time) {
         self.take_effect(draft, false, setup, now);
     }

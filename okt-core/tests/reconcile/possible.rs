@@ -1,4 +1,4 @@
-//! This file lists the events that can happen.
+//! The events that can happen in a world.
 
 use okt_core::facts::ActionResult;
 use okt_core::{Mark, State};
@@ -27,12 +27,12 @@ impl World {
             return events;
         }
         if process.task.is_some() && self.budget.answers > 0 {
-            let said = [
+            let results = [
                 ActionResult::Failed { permanent: true },
                 ActionResult::Failed { permanent: false },
                 ActionResult::Wait(WAIT),
             ];
-            events.extend(said.map(Event::ActionEnds));
+            events.extend(results.map(Event::ActionEnds));
         }
         if process.task.is_some() && self.budget.crashes > 0 {
             events.push(Event::ActionIsLost);
@@ -166,7 +166,9 @@ impl World {
 
     /// Returns the answer of the running action, if nothing unexpected happens.
     pub(crate) fn usual_answer(&self) -> ActionResult {
-        let state = (self.process.task)
+        let state = self
+            .process
+            .task
             .and_then(|task| self.history.works.iter().find(|work| work.id == task.work))
             .zip(self.case.life)
             .and_then(|(work, life)| life.get(work.state));

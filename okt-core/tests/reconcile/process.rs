@@ -1,4 +1,4 @@
-//! This file defines a process of the operator: its cache, its machine, and the truth about its tasks.
+//! A process of the operator: its cache, its machine, and the truth about its tasks.
 
 use okt_core::facts::ActionResult;
 
@@ -27,7 +27,7 @@ pub(crate) struct Process {
     pub(crate) queued: bool,
     /// A reconcile request named the object since its last reconciliation began.
     pub(crate) is_named: bool,
-    /// The leadership has come back since the machine was told last.
+    /// The leadership has come back, and the machine does not have that report yet.
     pub(crate) is_reopened: bool,
     /// The last reconciliation asked for another one after a time.
     pub(crate) has_timer: bool,

@@ -1,4 +1,4 @@
-//! This file checks that the object comes to rest when faults stop.
+//! The rule that the object comes to rest when faults stop.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -265,7 +265,8 @@ fn keeps_trying(mut world: World) -> Result<(), Unrest> {
     }
     world = way.comes_to_a_stop(world)?;
     let waits = world.facts_as_stored(|facts| facts.writes.wait.is_some());
-    let can_report = (world.failing).is_some_and(|(write, _)| write == Write::Finalizer);
+    let failing = world.failing;
+    let can_report = failing.is_some_and(|(write, _)| write == Write::Finalizer);
     if waits && can_report && world.stored.status.report.about != About::FailedWrite {
         return way.ends("a write fails for ever, and no condition reports it");
     }
@@ -373,7 +374,7 @@ impl World {
             "its conditions are not about its life"
         } else if !report.is_ready && !report.is_stalled {
             return Some(format!(
-                "its conditions say that it goes on: {:?}",
+                "its conditions report that it goes on: {:?}",
                 report.not_ready
             ));
         } else if object.status.generation != spec.generation {

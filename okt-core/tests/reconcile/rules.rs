@@ -1,4 +1,4 @@
-//! This file checks the rules that hold in every state of the world.
+//! The rules that hold in every state of the world.
 
 mod effects;
 mod records;

@@ -1,4 +1,4 @@
-//! This file performs the effects that the machine asks for, and reports their results; it makes no decision.
+//! The shell: it performs the effects that the machine asks for, and reports their results; it makes no decision.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::translate::WAIT;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
 
 impl World {
-    /// Opens a door of the machine; a planted bug may then change its memory.
-    pub(crate) fn machine<T>(&mut self, door: impl FnOnce(&mut Machine) -> T) -> T {
+    /// Gives the machine an input; a planted bug may then change its memory.
+    pub(crate) fn machine<T>(&mut self, input: impl FnOnce(&mut Machine) -> T) -> T {
         let machine = &mut self.process.machine;
         let before = self.bug.map(|bug| (bug, machine.clone()));
-        let result = door(machine);
+        let result = input(machine);
         if let Some((bug, before)) = before {
             machine.spoil(bug, &before);
         }
@@ -529,7 +529,7 @@ pub(crate) fn ran(
             Step::done(Answer::Next)
         };
         let how = unusual.filter(|(which, _)| *which == number);
-        let said = match how.map(|(_, how)| how) {
+        let answer = match how.map(|(_, how)| how) {
             None => Ok(next()),
             Some(StepAnswer::Short) => Ok(next().condition(ConditionStatus::False, "Short", "")),
             Some(StepAnswer::Again) => Ok(next().requeue_after(soon)),
@@ -537,7 +537,7 @@ pub(crate) fn ran(
             Some(StepAnswer::GivesUp) => Ok(Step::give_up()),
             Some(StepAnswer::Fails) => Err(okt_core::pass::Failed::retry("Fails", "")),
         };
-        run.take(said);
+        run.take(answer);
         number += 1;
     }
     run

@@ -1,4 +1,4 @@
-//! This file renders the status of a draft.
+//! The status of a draft, rendered.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -106,7 +106,9 @@ impl World {
             return Vec::new();
         };
         let deleting = facts.deleting;
-        let run = (at_hand.run).map(|run| ran(pass, deleting, run.unusual, |_| {}));
+        let run = at_hand
+            .run
+            .map(|run| ran(pass, deleting, run.unusual, |_| {}));
         let way = match &run {
             Some(run) => Way::Ran(run),
             None if facts.is_paused() => Way::Paused,

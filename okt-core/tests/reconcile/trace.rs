@@ -1,4 +1,4 @@
-//! This file prints a trace, so that a person can follow it.
+//! A trace as text, so that a person can follow it.
 
 use okt_core::StateId;
 use okt_core::decide::Verdict;
@@ -9,7 +9,7 @@ use crate::machine::{Decision, Draft, Effect};
 use crate::world::World;
 
 /// Prints every event with its number, every decision, and what comes of them.
-pub(crate) fn tell(mut world: World, events: &[Event]) -> String {
+pub(crate) fn write(mut world: World, events: &[Event]) -> String {
     let mut text = String::new();
     for (number, event) in events.iter().enumerate() {
         let decision = match event {

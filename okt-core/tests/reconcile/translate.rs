@@ -1,4 +1,4 @@
-//! This file translates the object and the operator into what the machine reads.
+//! The object and the operator as the machine reads them.
 
 use std::time::Duration;
 
@@ -42,7 +42,9 @@ impl World {
 
     /// Returns the facts of the machine; none between two reconciliations.
     pub(crate) fn facts(&self) -> Facts<'_> {
-        (self.process.machine).facts(&self.setup(), self.operator(), self.now)
+        self.process
+            .machine
+            .facts(&self.setup(), self.operator(), self.now)
     }
 
     /// Translates an object, as the shell of the product does.

@@ -1,4 +1,4 @@
-//! This file holds the world around one object: the API server, the cluster, the application, and the operator.
+//! The world around one object: the API server, the cluster, the application, and the operator.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -136,7 +136,7 @@ pub(crate) struct Tally {
 }
 
 impl World {
-    /// Returns the world of an object that was just created, or that the loop guard delays if the case says so.
+    /// Returns the world of an object that was just created, or that the loop guard delays if the case is about that.
     pub(crate) fn new(case: &'static Case, bug: Option<Bug>) -> Self {
         let mut object = Object::created();
         let mut history = History::default();

@@ -63,8 +63,8 @@ fn install() -> Result<(), String> {
     match installed {
         Ok(_) if is_there() => Ok(()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("rustup cannot install rust-analyzer: {said}"))
+            let error = String::from_utf8_lossy(&output.stderr);
+            Err(format!("rustup cannot install rust-analyzer: {error}"))
         }
         Err(error) => Err(format!("there is no rust-analyzer, and no rustup: {error}")),
     }

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use okt_core::check::Rule;
 use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
@@ -88,13 +87,12 @@ impl Attributes {
                 item.unknown(report, &["reason"]);
             }
         }
-        let said = reason
+        let is_given = reason
             .as_ref()
             .is_some_and(|(reason, _)| !reason.trim().is_empty());
-        if !said && (reason.is_some() || seen.is_empty()) {
+        if !is_given && (reason.is_some() || seen.is_empty()) {
             let spot = reason.as_ref().map_or(own, |(_, spot)| *spot);
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 spot,
                 "`#[no_route]` has no reason",
                 "say why a spec that asks for this is refused, `reason = \"..\"`",
@@ -140,8 +138,7 @@ impl Deadline {
         }
         let is_named = target.ident.is_some();
         if is_named && (time.is_none() || over.is_empty()) {
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 own,
                 "a deadline has a target, a time and the states that it is for",
                 DEADLINE,
@@ -161,8 +158,7 @@ impl Deadline {
 /// Returns the states of `over(Start, Warming)`.
 fn states_of(report: &mut ErrorReport, item: &Item) -> Vec<EdgeTarget> {
     let ItemContent::List { items, .. } = &item.content else {
-        report.error(
-            Rule::Option,
+        report.bad_option(
             item.spot,
             "`over` takes states",
             "write `over(Start, Warming)`",
@@ -216,12 +212,7 @@ fn targets(
             Some(item) if item.word().is_none() => rest.remove(0).spot,
             Some(_) | None => own,
         };
-        report.error(
-            Rule::Option,
-            spot,
-            format!("`#[{word}]` names no state"),
-            help,
-        );
+        report.bad_option(spot, format!("`#[{word}]` names no state"), help);
         targets.push(nameless);
     }
     (targets, rest)
@@ -246,8 +237,7 @@ fn target(
                 return None;
             }
             if path.get_ident().is_none() {
-                report.error(
-                    Rule::Option,
+                report.bad_option(
                     item.spot,
                     "a state is named alone",
                     format!("write `{name}`"),
@@ -258,8 +248,7 @@ fn target(
         ItemContent::Literal(Lit::Str(text)) => {
             let ident = text.parse::<Ident>().ok();
             let name = ident.as_ref().map_or("Running".to_string(), items::name);
-            report.error(
-                Rule::Option,
+            report.bad_option(
                 item.spot,
                 "a state is a name, not a text",
                 format!("write `{name}`"),
@@ -285,8 +274,7 @@ fn one_per_attribute(
 ) -> Vec<EdgeTarget> {
     for target in targets.iter().skip(1) {
         let name = target.ident.as_ref().map_or("..".to_string(), items::name);
-        report.error(
-            Rule::Option,
+        report.bad_option(
             target.spot,
             "one edge per attribute",
             format!("write `#[{word}({name})]` on a line of its own"),
@@ -314,8 +302,7 @@ fn after(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> Duration {
     } else {
         ""
     };
-    report.error(
-        Rule::Option,
+    report.bad_option(
         spot,
         format!("`{text}` is no time{why}"),
         "write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`",
@@ -326,21 +313,20 @@ fn after(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> Duration {
 /// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.
 fn attempts(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> u32 {
     const HARMLESS: u32 = 1;
-    if matches!(item.content, ItemContent::Name(_)) {
-        return 1;
-    }
-    let ItemContent::List { items, .. } = &item.content else {
-        report.error(
-            Rule::Option,
+    let options = match &item.content {
+        ItemContent::Name(_) => return 1,
+        ItemContent::List { items, .. } => items::parse(report, items.clone()),
+        ItemContent::Value { .. } | ItemContent::Literal(_) => Vec::new(),
+    };
+    if options.is_empty() {
+        report.bad_option(
             item.spot,
             "`on_error` takes a number of attempts",
             "write `on_error(attempts = 3)`",
         );
-        return HARMLESS;
-    };
+    }
     let mut attempts = None;
     let mut seen = Vec::new();
-    let options = items::parse(report, items.clone());
     for option in &options {
         if option.word().as_deref() == Some("attempts") {
             option.once(report, &mut seen);
@@ -348,14 +334,6 @@ fn attempts(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> u32 {
         } else {
             option.unknown(report, &["attempts"]);
         }
-    }
-    if options.is_empty() {
-        report.error(
-            Rule::Option,
-            item.spot,
-            "`on_error` takes a number of attempts",
-            "write `on_error(attempts = 3)`",
-        );
     }
     match attempts {
         Some((attempts, spot)) => {

@@ -1,7 +1,7 @@
 //! The attributes of one variant as typed values, each with its token.
 
+mod description;
 mod edge;
-mod saying;
 
 use core::time::Duration;
 
@@ -234,8 +234,7 @@ fn meant(report: &mut ErrorReport, attr: &Attribute, word: &str) -> String {
         return word.to_owned();
     };
     let spot = spot(report, attr);
-    report.error(
-        Rule::Option,
+    report.bad_option(
         spot,
         format!("there is no attribute `{word}`"),
         format!("did you mean `#[{near}]`?"),
@@ -245,11 +244,11 @@ fn meant(report: &mut ErrorReport, attr: &Attribute, word: &str) -> String {
 
 /// Returns the doc comment, trimmed; empty if there is none.
 pub(crate) fn doc(attrs: &[Attribute]) -> String {
-    let lines = attrs
+    let texts = attrs
         .iter()
         .filter_map(|attr| Some(items::text_of(&attr.meta, "doc")?.value()));
     // A block comment is one attribute of many lines.
-    let lines: Vec<String> = lines
+    let lines: Vec<String> = texts
         .flat_map(|text| {
             let lines: Vec<String> = text.lines().map(|line| line.trim().to_string()).collect();
             if lines.is_empty() { vec![text] } else { lines }

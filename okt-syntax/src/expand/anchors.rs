@@ -15,7 +15,9 @@ use crate::model::{Model, Node};
 /// To complete a name that is not typed yet, rust-analyzer compares this code with the code that a made-up name would
 /// give, and the next name must be in the place of the made-up one. The last name has the arm of the first state as next.
 pub(crate) fn expand(model: &Model) -> TokenStream {
-    let mentions: Vec<&Ident> = (model.mentions().into_iter())
+    let mentions: Vec<&Ident> = model
+        .mentions()
+        .into_iter()
         .filter_map(|target| target.ident.as_ref())
         .collect();
     let Some(first) = model.nodes.first().map(Node::plain_ident) else {

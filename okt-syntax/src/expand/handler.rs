@@ -44,8 +44,8 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
     let (ident, handler) = (&model.ident, &model.handler);
     let arms = handled(model).map(|node| arm(model, node));
-    let idle = model.nodes.iter().filter(|node| !model.is_handled(node));
-    let idle: Vec<TokenStream> = idle.map(Node::pattern).collect();
+    let others = model.nodes.iter().filter(|node| !model.is_handled(node));
+    let idle: Vec<TokenStream> = others.map(Node::pattern).collect();
     let nothing = nothing(model);
     let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => return #nothing,));
     let has_work = handled(model).next().is_some();

@@ -52,8 +52,8 @@ impl<'m> Successors<'m> {
     /// Returns the names of the answers.
     fn names(&self) -> Vec<String> {
         let ours = [(self.stay, STAY), (self.next, NEXT), (self.wait, WAIT)];
-        let ours = ours.iter().filter(|(has, _)| *has);
-        ours.map(|(_, name)| (*name).to_string())
+        let has = ours.iter().filter(|(has, _)| *has);
+        has.map(|(_, name)| (*name).to_string())
             .chain(self.states.iter().map(|(_, node)| node.variant()))
             .collect()
     }
@@ -80,8 +80,8 @@ impl<'m> Successors<'m> {
         });
         let next = self.next.then(|| {
             let last = self.node.attributes.children.last();
-            let last = last.and_then(|last| last.ident.as_ref());
-            let last = last.map_or_else(String::new, crate::items::name);
+            let ident = last.and_then(|last| last.ident.as_ref());
+            let last = ident.map_or_else(String::new, crate::items::name);
             // A pass has no desired state.
             let doc = docs::doc(&if self.wait {
                 format!("The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `{last}`.")

@@ -73,21 +73,19 @@ impl Cfg {
     }
 
     fn holds(&self, predicate: &Meta, in_tests: bool) -> bool {
-        let of = |list: &syn::MetaList| {
-            let metas = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
-            metas.unwrap_or_default()
-        };
         match predicate {
-            Meta::List(list) if list.path.is_ident("not") => {
-                !of(list).iter().any(|it| self.holds(it, in_tests))
+            Meta::List(list) => {
+                let read = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+                let metas = read.unwrap_or_default();
+                let mut held = metas.iter().map(|it| self.holds(it, in_tests));
+                let word = list.path.get_ident().map(ToString::to_string);
+                match word.as_deref() {
+                    Some("not") => !held.any(|it| it),
+                    Some("any") => held.any(|it| it),
+                    Some("all") => held.all(|it| it),
+                    Some(_) | None => false,
+                }
             }
-            Meta::List(list) if list.path.is_ident("any") => {
-                of(list).iter().any(|it| self.holds(it, in_tests))
-            }
-            Meta::List(list) if list.path.is_ident("all") => {
-                of(list).iter().all(|it| self.holds(it, in_tests))
-            }
-            Meta::List(_) => false,
             Meta::Path(path) if path.is_ident("test") => in_tests,
             Meta::Path(path) if path.is_ident("true") => true,
             Meta::Path(_) | Meta::NameValue(_) => {

@@ -140,7 +140,7 @@ fn head(input: &DeriveInput) -> Range<usize> {
     start.byte_range().start..input.ident.span().byte_range().end
 }
 
-/// Removes what is not compiled, and the attributes that say so.
+/// Removes what is not compiled, and the attributes that exclude it.
 fn resolve(input: &mut DeriveInput, cfg: &Cfg) {
     input.attrs = cfg.resolved(&input.attrs);
     if let Data::Enum(data) = &mut input.data {
@@ -172,9 +172,9 @@ fn located(report: ErrorReport) -> Vec<Mistake> {
 /// Returns a mistake for each name that is no variant, in the words of rustc.
 fn unknown_states(model: &Model, head: Range<usize>) -> Vec<Mistake> {
     let mentions = model.mentions().into_iter();
-    let mentions = mentions.filter(|target| model.get(target.to).is_none());
     let names: Vec<String> = model.iter().map(|(_, node)| node.variant()).collect();
     mentions
+        .filter(|target| model.get(target.to).is_none())
         .filter_map(|target| {
             let ident = target.ident.as_ref()?;
             let name = items::name(ident);

@@ -11,7 +11,7 @@ use okt_core::check::Rule;
 pub struct Mistake {
     /// The rule that is broken; none for source that is not Rust.
     pub rule: Option<Rule>,
-    /// What is wrong, as the compiler says it.
+    /// What is wrong, as the compiler prints it.
     pub message: String,
     /// How to mend it; empty if nothing is known.
     pub help: String,

@@ -1,37 +1,87 @@
 //! Tests the expansion, as text, of the files that the compiler tests compile.
 
 mod fuzz;
+#[path = "../../tests/common/pages.rs"]
+mod pages;
 
 use std::path::{Path, PathBuf};
 
 use expect_test::{expect, expect_file};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Attribute, Item, Meta};
+use syn::{Attribute, Item, Meta, parse_quote};
 
 use crate::{expand_with, graph_of, shim, spec};
 
 #[test]
 fn every_attribute() {
-    expect_file!["../../snapshots/every_attribute.rs"]
-        .assert_eq(&expansion("pass/every_attribute.rs"));
+    let declared = parse_quote! {
+        /// The life of a cache.
+        #[lifecycle_graph(crate(okt_core))]
+        #[deadline(Broken, after = "4h", over(Serving))]
+        pub enum Cache {
+            /// Entries are read from disk; see [`Cache::Serving`].
+            ///
+            /// This can take an hour.
+            #[entry]
+            #[condition("cache.okt.dev/Filled", status = "Unknown", message = "still reading")]
+            #[trigger(Broken, after = "1h30m", on_error(attempts = 5))]
+            #[trigger(Gone, on_delete)]
+            #[child(Serving)]
+            Filling,
+
+            #[rest]
+            #[was("Ready")]
+            #[condition(Serving, reason = "Warm")]
+            #[trigger(Filling, on_change)]
+            #[no_route(Gone, reason = "only deletion drains")]
+            #[child(Draining)]
+            Serving,
+
+            #[no_transit]
+            #[child(Gone)]
+            Draining,
+
+            #[rest(hold, idle)]
+            #[serde(rename = "Failed")]
+            #[no_route(Serving, Gone, reason = "it is broken")]
+            #[child(Draining)]
+            Broken,
+
+            #[leaf]
+            Gone,
+        }
+    };
+    expect_file!["../../snapshots/every_attribute.rs"].assert_eq(&expansion(&[declared]));
 }
 
 #[test]
 fn lifecycle_spec() {
-    expect_file!["../../snapshots/lifecycle_spec.rs"]
-        .assert_eq(&expansion("pass/lifecycle_spec.rs"));
+    expect_file!["../../snapshots/lifecycle_spec.rs"].assert_eq(&expansion(&items(&read(
+        &folder_of_cases().join("pass/lifecycle_spec.rs"),
+    ))));
 }
 
 #[test]
 fn pass_graph() {
-    expect_file!["../../snapshots/pass_graph.rs"].assert_eq(&expansion("pass/pass_graph.rs"));
-}
+    let declared = parse_quote! {
+        #[lifecycle_graph(pass, crate(okt_core))]
+        pub enum BrokerPass {
+            #[entry]
+            #[trigger(Finalize, on_delete)]
+            #[child(End)]
+            Apply,
 
-#[test]
-fn a_wrong_graph_is_still_expanded() {
-    expect_file!["../../snapshots/used_everywhere.rs"]
-        .assert_eq(&expansion("fail/together/used_everywhere.rs"));
+            #[condition(Released)]
+            #[trigger(End, on_give_up)]
+            #[child(End)]
+            Finalize,
+
+            #[leaf(idle)]
+            End,
+        }
+    };
+    expect_file!["../../snapshots/pass_graph.rs"].assert_eq(&expansion(&[declared]));
 }
 
 #[test]
@@ -41,7 +91,7 @@ fn two_expansions_are_equal() {
             let items = items(&case);
             items.iter().map(|item| written(item).to_string()).collect()
         };
-        assert_eq!(expand(), expand(), "{}", case.display());
+        assert_eq!(expand(), expand(), "{case}");
     }
 }
 
@@ -51,14 +101,14 @@ fn every_expansion_is_valid_rust() {
         for item in items(&case) {
             let written = written(&item);
             let parsed: syn::Result<syn::File> = syn::parse2(written);
-            assert!(parsed.is_ok(), "{}: {:?}", case.display(), parsed.err());
+            assert!(parsed.is_ok(), "{case}: {:?}", parsed.err());
         }
     }
 }
 
 #[test]
 fn wire_names_from_serde_are_checked() {
-    let told = told(quote! {
+    let reported = errors_of(quote! {
         #[serde(rename_all = "kebab-case")]
         enum Life {
             #[entry]
@@ -76,11 +126,11 @@ fn wire_names_from_serde_are_checked() {
         OKT014: a state is written and read by one name, here by `Over` and `Gone`
         help: use `rename = "Over"`
         more: `cargo okt explain OKT014`"#]]
-    .assert_eq(&told);
+    .assert_eq(&reported);
 }
 
 /// Returns the messages about a declaration, one per line.
-fn told(declaration: TokenStream) -> String {
+fn errors_of(declaration: TokenStream) -> String {
     let code = expand_with(declaration, graph_of);
     let file: syn::File = syn::parse2(code).expect("an expansion is Rust");
     let messages = file.items.iter().filter_map(|item| match item {
@@ -93,44 +143,50 @@ fn told(declaration: TokenStream) -> String {
     messages.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the formatted expansion of a case.
-fn expansion(case: &str) -> String {
-    let path = folder().join(case);
-    let code: TokenStream = items(&path).iter().map(written).collect();
+/// Returns the formatted expansion of some items.
+fn expansion(items: &[Item]) -> String {
+    let code: TokenStream = items.iter().map(written).collect();
     let file = syn::parse2(code).expect("an expansion is Rust");
     format!(
-        "// What the macros write for ui-tests/cases/{case}; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.\n\n{}",
+        "// What the macros write; renewed by `UPDATE_EXPECT=1 cargo test -p okt-syntax`.\n\n{}",
         prettyplease::unparse(&file)
     )
 }
 
 /// Returns every case of the compiler tests.
-fn cases() -> Vec<PathBuf> {
-    let mut folders = vec![folder()];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir().expect("the cases are there") {
-            let path = entry.expect("the cases can be listed").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
+fn cases() -> Vec<String> {
+    let pages = pages::pages().into_iter();
+    let mut cases: Vec<String> = pages.map(|(_, page)| pages::wrong_program(&page)).collect();
+    for folder in [
+        "pass",
+        "fail/attributes",
+        "fail/handlers",
+        "fail/spec",
+        "fail/together",
+    ] {
+        let entries = folder_of_cases().join(folder).read_dir();
+        let mut files: Vec<PathBuf> = entries
+            .expect("the cases are there")
+            .map(|entry| entry.expect("the cases can be listed").path())
+            .filter(|path| path.extension().is_some_and(|it| it == "rs"))
+            .collect();
+        files.sort();
+        cases.extend(files.iter().map(|file| read(file)));
     }
-    files.sort();
-    assert!(files.len() > 20, "only {} cases", files.len());
-    files
+    cases
 }
 
-fn folder() -> PathBuf {
+fn read(case: &Path) -> String {
+    std::fs::read_to_string(case).expect("a case can be read")
+}
+
+fn folder_of_cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases")
 }
 
-/// Returns the items of a file that use these macros, including those in modules.
-fn items(path: &Path) -> Vec<Item> {
-    let text = std::fs::read_to_string(path).expect("a case can be read");
-    let file = syn::parse_file(&text).expect("a case is Rust");
+/// Returns the items of a program that use these macros, including those in modules.
+fn items(text: &str) -> Vec<Item> {
+    let file = syn::parse_file(text).expect("a case is Rust");
     let mut found = Vec::new();
     let mut items = file.items;
     items.reverse();

@@ -1,4 +1,4 @@
-//! Mistakes in an operator: how many errors each one is, and what the compiler says first.
+//! Mistakes in an operator: how many errors each one is, and the first error of the compiler.
 //!
 //! Each mistake changes one place of `operator.rs`. All of them are compiled by one `cargo check`, and `said.md` has the
 //! result: run with `UPDATE_EXPECT=1` to write it.
@@ -13,53 +13,42 @@ use serde_json::Value;
 /// No mistake may be more errors than this.
 const MOST: usize = 3;
 
-/// The mistakes that are more errors, with the most that there may be and the reason.
-const MORE: [(&str, usize, &str); 7] = [
-    (
-        "no okt::crates on the spec",
-        60,
-        "other derives do not find their crates; the first error says what to do",
-    ),
-    (
-        "okt::crates below the derives",
-        30,
-        "other derives do not find their crates; the first error says what to do",
-    ),
-    (
-        "no lifecycle_graph on the enum",
-        40,
-        "the compiler reports each attribute of a state",
-    ),
-    (
-        "no derives on the enum",
-        25,
-        "each use of a state needs them, and there may be some above the attribute, which the macro does not see",
-    ),
-    (
-        "the context of another resource",
-        8,
-        "each handler has the type that the trait does not",
-    ),
-    (
-        "an error that is no Failure",
-        4,
-        "each handler has the type that the trait does not",
-    ),
-    (
-        "the spec as the resource",
-        12,
-        "each trait of a resource, and each method that names it",
-    ),
-];
-
-/// A mistake: its description, what stands in the operator, and what stands there instead.
-struct Mistake(&'static str, &'static str, &'static str);
-
 mod list;
 
 use list::MISTAKES;
 
 const OPERATOR: &str = include_str!("operator.rs");
+
+/// A mistake: its description, what stands in the operator, and what stands there instead.
+struct Mistake {
+    what: &'static str,
+    /// How many errors it may be, and why it may be more than usual.
+    more: Option<(usize, &'static str)>,
+    from: String,
+    to: String,
+}
+
+fn mistakes() -> Vec<Mistake> {
+    let blocks = MISTAKES.trim().split("\n\n");
+    let mistakes = blocks.map(|block| {
+        let marked = |sign: char| -> Vec<&'static str> {
+            let lines = block.lines().filter_map(|line| line.strip_prefix(sign));
+            lines.collect()
+        };
+        let (mut from, to) = (marked('-').join("\n"), marked('+').join("\n"));
+        let more = marked('!').first().and_then(|more| more.split_once(' '));
+        if to.is_empty() {
+            from.push('\n');
+        }
+        Mistake {
+            what: block.lines().next().unwrap_or_default(),
+            more: more.map(|(most, why)| (most.parse().expect("a number"), why)),
+            from,
+            to,
+        }
+    });
+    mistakes.collect()
+}
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -79,7 +68,7 @@ fn write_package(at: &Path) {
     // The versions of the workspace, so that nothing is looked up or downloaded.
     fs::copy(repository().join("Cargo.lock"), at.join("Cargo.lock")).expect("a copy");
     fs::write(binaries.join("none.rs"), OPERATOR).expect("written");
-    for (number, Mistake(what, from, to)) in MISTAKES.iter().enumerate() {
+    for (number, Mistake { what, from, to, .. }) in mistakes().iter().enumerate() {
         assert_eq!(OPERATOR.matches(from).count(), 1, "{what}: {from}");
         let code = OPERATOR.replace(from, to);
         fs::write(binaries.join(format!("{}.rs", binary(number))), code).expect("written");
@@ -114,17 +103,17 @@ fn errors(at: &Path) -> BTreeMap<String, Vec<String>> {
     for line in lines.lines() {
         let message: Value = serde_json::from_str(line).expect("JSON");
         finished |= message["reason"] == "build-finished";
-        let said = &message["message"];
+        let error = &message["message"];
         // The last message of a binary counts the others, and names no place.
-        let has_place = said["spans"]
+        let has_place = error["spans"]
             .as_array()
             .is_some_and(|spans| !spans.is_empty());
-        if message["reason"] == "compiler-message" && said["level"] == "error" && has_place {
+        if message["reason"] == "compiler-message" && error["level"] == "error" && has_place {
             let name = message["target"]["name"]
                 .as_str()
                 .expect("a name")
                 .to_owned();
-            let rendered = said["rendered"].as_str().expect("a text").to_owned();
+            let rendered = error["rendered"].as_str().expect("a text").to_owned();
             errors.entry(name).or_default().push(rendered);
         }
     }
@@ -143,13 +132,18 @@ fn each_mistake_is_at_most_three_errors_and_the_first_says_what_to_do() {
         "# Mistakes\n\nThe first thing that the compiler says about each mistake in an operator; written by `UPDATE_EXPECT=1 cargo test -p okt --test mistakes -- --include-ignored`.\n",
     );
     let mut too_many = Vec::new();
-    for (number, Mistake(what, from, to)) in MISTAKES.iter().enumerate() {
-        let said = errors.get(&binary(number)).cloned().unwrap_or_default();
-        println!("{:2} errors: {what}", said.len());
-        let more = MORE.iter().find(|(of, ..)| of == what);
-        let most = more.map_or(MOST, |(_, most, _)| *most);
-        if said.len() > most {
-            too_many.push(format!("{what}: {}", said.len()));
+    for (number, mistake) in mistakes().iter().enumerate() {
+        let Mistake {
+            what,
+            more,
+            from,
+            to,
+        } = mistake;
+        let reported = errors.get(&binary(number)).cloned().unwrap_or_default();
+        println!("{:2} errors: {what}", reported.len());
+        let most = more.map_or(MOST, |(most, _)| most);
+        if reported.len() > most {
+            too_many.push(format!("{what}: {}", reported.len()));
         }
         page += &format!("\n## {}. {what}\n\n```diff\n", number + 1);
         for (sign, lines) in [('-', from), ('+', to)] {
@@ -159,14 +153,14 @@ fn each_mistake_is_at_most_three_errors_and_the_first_says_what_to_do() {
         }
         // How often the compiler reports the same differs from machine to machine.
         page += &match more {
-            Some((_, _, why)) => format!("```\n\nErrors: more than {MOST}: {why}\n"),
-            None => format!("```\n\nErrors: {}\n", said.len()),
+            Some((_, why)) => format!("```\n\nErrors: more than {MOST}: {why}\n"),
+            None => format!("```\n\nErrors: {}\n", reported.len()),
         };
-        if said.is_empty() {
+        if reported.is_empty() {
             continue;
         }
         page += "\n```text\n";
-        page += moved_left(&without_foreign_places(&said[0])).trim_end();
+        page += moved_left(&without_foreign_places(&reported[0])).trim_end();
         page += "\n```\n";
     }
     expect_test::expect_file!["said.md"].assert_eq(&page);

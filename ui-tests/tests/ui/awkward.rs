@@ -1,30 +1,27 @@
-//! Writes a program with 200 graphs whose names are awkward: keywords, single letters, 63 letters, other scripts.
+//! A program with 200 graphs whose names are awkward (keywords, single letters, 63 letters, other scripts), and a long
+//! one whose states have every word that may be taken.
 //!
 //! The program denies every warning.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
+
+use crate::rng::Rng;
 
 const GRAPHS: usize = 200;
 
-/// Writes the program, the same each time.
-pub(crate) fn write(path: &Path) {
-    let mut dice = Dice(200);
+/// Returns the program, the same each time.
+pub(crate) fn program() -> String {
+    let mut dice = Rng(200);
     let mut program = HEAD.to_string();
     for number in 0..GRAPHS {
         program += &graph(&mut dice, number);
     }
-    program += "fn main() {\n";
+    program += &every_word();
+    program += "fn main() {\n    words::check();\n";
     for number in 0..GRAPHS {
         writeln!(program, "    g{number}::check();").expect("a String takes all");
     }
-    program += "}\n";
-    // A file that is written again is compiled again.
-    if fs::read_to_string(path).is_ok_and(|former| former == program) {
-        return;
-    }
-    fs::write(path, program).expect("the target directory can be written");
+    program + "}\n"
 }
 
 /// The names of the user may be unusual, so the lint about them is off on each enum, and nowhere else.
@@ -75,7 +72,7 @@ impl Name {
 }
 
 /// The names of one kind.
-type Family = fn(&mut Dice) -> Name;
+type Family = fn(&mut Rng) -> Name;
 
 const FAMILIES: [Family; 8] = [
     keyword, capital, letter, long, foreign, digits, taken, other,
@@ -91,24 +88,27 @@ const WORDS: &str = "after attempts child condition conditions context cx deadli
     on_delete on_error over reason rest state status trigger was";
 
 /// A keyword or a word of the attributes, as a raw identifier.
-fn keyword(dice: &mut Dice) -> Name {
+fn keyword(dice: &mut Rng) -> Name {
     let words = if dice.one_in(3) { WORDS } else { KEYWORDS };
     let word = dice.word(words);
     Name::new(&format!("r#{word}"), word)
 }
 
 /// A keyword with a capital letter, whose method is the keyword; sometimes raw although it need not be.
-fn capital(dice: &mut Dice) -> Name {
+fn capital(dice: &mut Rng) -> Name {
     let word = dice.word(KEYWORDS);
     let raw = if dice.one_in(4) { "r#" } else { "" };
-    let capital = word[..1].to_uppercase();
-    if word == "macro_rules" {
-        return Name::new("MacroRules", word);
-    }
-    Name::new(&format!("{raw}{capital}{}", &word[1..]), word)
+    Name::new(&format!("{raw}{}", camel(word)), word)
 }
 
-fn letter(dice: &mut Dice) -> Name {
+/// Spells a name in snake case with capital letters.
+fn camel(name: &str) -> String {
+    name.split('_')
+        .map(|part| part[..1].to_uppercase() + &part[1..])
+        .collect()
+}
+
+fn letter(dice: &mut Rng) -> Name {
     let letter = char::from(b'a' + u8::try_from(dice.below(26)).expect("a letter"));
     let written = if dice.one_in(2) {
         letter.to_ascii_uppercase()
@@ -119,7 +119,7 @@ fn letter(dice: &mut Dice) -> Name {
 }
 
 /// 63 letters, of which the last differ.
-fn long(dice: &mut Dice) -> Name {
+fn long(dice: &mut Rng) -> Name {
     let tail = dice.word("Again Twice Never Later Today Early First");
     let mut ident = "WaitingForEverythingThatMightEverHappen".repeat(2);
     ident.truncate(58);
@@ -127,7 +127,7 @@ fn long(dice: &mut Dice) -> Name {
 }
 
 /// Letters that a wire name cannot have.
-fn foreign(dice: &mut Dice) -> Name {
+fn foreign(dice: &mut Rng) -> Name {
     let (ident, snake, rename) = dice.pick(&[
         ("Läuft", "läuft", "Runs"),
         ("Größe", "größe", "Size"),
@@ -155,7 +155,7 @@ fn foreign(dice: &mut Dice) -> Name {
 }
 
 /// Names that differ only in digits, in underscores or in the case of a letter.
-fn digits(dice: &mut Dice) -> Name {
+fn digits(dice: &mut Rng) -> Name {
     let (ident, snake) = dice.pick(&[
         ("V1", "v1"),
         ("V2", "v2"),
@@ -181,12 +181,58 @@ const TAKEN: &str = "Ok Err Some None Option Result Error Context Answer Step St
     Clone Copy Debug Default Drop Eq Future From Into Iterator PartialEq Send Sized Sync String Vec Box Core Std \
     Conditions AfterStart Work Cx OktCore OktMacros Serde U16 Str Bool Main";
 
-fn taken(dice: &mut Dice) -> Name {
+/// More names of the prelude, of associated types and of generated items.
+const OTHERS: &str = "Output Item Target Owned Key Value IntoFuture Spec Extra Resource ToOwned ToString FnMut FnOnce AsRef \
+    AsMut Extend IntoIterator Ord PartialOrd TryFrom TryInto FromIterator Display Hash PassDispatch Delegate \
+    Delegated Id FromId Name FromName Kind StateId Trigger Cause Mark Marks Declared NoRoute Stretch0 \
+    AfterFirst NamesHandler Names Action Failure Okt Pending Map Expect Unwrap";
+
+/// A graph in which each word leads to the next: keywords of every edition, and names that the prelude or the generated
+/// code has.
+fn every_word() -> String {
+    let mut names = vec!["First".to_string()];
+    for word in [KEYWORDS, TAKEN, OTHERS].join(" ").split(' ') {
+        let name = camel(word);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.push("Last".to_string());
+    let mut text = "/// Every word.
+pub mod words {
+    /// A long lifecycle.
+    #[okt_macros::lifecycle_graph(crate(okt_core))]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Names {
+        #[entry]
+"
+    .to_string();
+    for pair in names.windows(2) {
+        let [name, next] = pair else { continue };
+        text += &format!("        /// A state.\n        #[child({next})]\n        {name},\n\n");
+    }
+    text + &format!(
+        "        /// A state.
+        #[leaf]
+        Last,
+    }}
+
+    /// Checks it.
+    pub fn check() {{
+        crate::names(<Names as okt_core::Lifecycle>::GRAPH, &{names:?});
+    }}
+}}
+
+"
+    )
+}
+
+fn taken(dice: &mut Rng) -> Name {
     let ident = dice.word(TAKEN);
     Name::new(ident, &snake(ident))
 }
 
-fn other(dice: &mut Dice) -> Name {
+fn other(dice: &mut Rng) -> Name {
     let family = dice.pick(&FAMILIES[..7]);
     family(dice)
 }
@@ -211,7 +257,7 @@ fn snake(name: &str) -> String {
 }
 
 /// Returns names of one kind whose methods differ; takes names of other kinds where there are not enough.
-fn states(dice: &mut Dice, family: Family, count: usize) -> Vec<Name> {
+fn states(dice: &mut Rng, family: Family, count: usize) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     let mut rolls = 0;
     while names.len() < count {
@@ -372,7 +418,7 @@ const DOCS: [&str; 6] = [
 ];
 
 /// Writes one graph, in a module of its own or in a function.
-fn graph(dice: &mut Dice, number: usize) -> String {
+fn graph(dice: &mut Rng, number: usize) -> String {
     let form = FORMS[number / FAMILIES.len() % FORMS.len()];
     let family = FAMILIES[number % FAMILIES.len()];
     let count = (0..9)
@@ -410,7 +456,7 @@ fn graph(dice: &mut Dice, number: usize) -> String {
 }
 
 /// Returns the options of the attribute, and the names of the module and of the trait.
-fn options(dice: &mut Dice, form: &str, name: &Name) -> (String, String, String) {
+fn options(dice: &mut Rng, form: &str, name: &Name) -> (String, String, String) {
     let mut options = "crate(::okt_core)".to_string();
     if form == PASS {
         options += ", pass";
@@ -439,7 +485,7 @@ type Present<'n> = (&'n Name, String);
 
 /// Returns the attributes of the enum, its variants, and those of them that are there.
 fn variants<'n>(
-    dice: &mut Dice,
+    dice: &mut Rng,
     form: &str,
     states: &'n [Name],
 ) -> (String, String, Vec<Present<'n>>) {
@@ -509,7 +555,7 @@ fn handlers(module: &str, handler: &str, present: &[Present<'_>]) -> String {
 }
 
 /// Puts a graph into a module, into modules with awkward names, or into a function.
-fn placed(dice: &mut Dice, number: usize, text: &str, check: &str) -> String {
+fn placed(dice: &mut Rng, number: usize, text: &str, check: &str) -> String {
     let graph = match number % 4 {
         0 | 1 => {
             format!("{text}\n    /// Checks it.\n    pub fn check() {{\n        {check}\n    }}\n")
@@ -528,23 +574,7 @@ fn placed(dice: &mut Dice, number: usize, text: &str, check: &str) -> String {
     format!("/// Graph {number}.\npub mod g{number} {{\n{graph}}}\n\n")
 }
 
-/// Random numbers (`SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let limit = u64::try_from(limit).expect("a small number");
-        usize::try_from((mixed ^ (mixed >> 31)) % limit).expect("below the limit")
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
+impl Rng {
     /// Picks one of the words between spaces.
     fn word(&mut self, words: &'static str) -> &'static str {
         let words: Vec<&str> = words.split(' ').collect();

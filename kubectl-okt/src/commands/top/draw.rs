@@ -95,12 +95,11 @@ fn state(graph: &Graph<'_>, id: StateId, count: Count, is_chosen: bool) -> [Line
     let name = graph.name_of(id).to_owned();
     let name = Span::styled(name, if is_chosen { CHOSEN } else { BOLD });
     let edges = graph.edges(id).into_iter().map(|edge| {
-        let to = graph.name_of(edge.to);
-        match edge.kind {
-            EdgeKind::Trigger if edge.causes.is_empty() => format!("⇢ {to}"),
-            EdgeKind::Trigger => format!("⇢ {to} ({})", edge.causes),
-            EdgeKind::Next | EdgeKind::Child => format!("→ {to}"),
-        }
+        let arrow = match edge.kind {
+            EdgeKind::Trigger => "⇢",
+            EdgeKind::Next | EdgeKind::Child => "→",
+        };
+        format!("{arrow} {}", edge.text(graph))
     });
     let mut words: Vec<String> = edges.collect();
     let roles = graph.get(id).map(|state| roles(state).join(", "));
@@ -141,12 +140,13 @@ fn draw_list(frame: &mut Frame<'_>, screen: &mut Screen<'_>, area: Rect, now: Ti
     let shows_namespaces = rows
         .iter()
         .any(|view| view.namespace() != rows[0].namespace());
-    let table_rows: Vec<Row<'static>> = (rows.iter())
+    let table_rows: Vec<Row<'static>> = rows
+        .iter()
         .map(|view| row(view, shows_namespaces, now))
         .collect();
     screen.row = screen.row.min(number.saturating_sub(1));
     let titles = ["NAME", "STATE", "FOR", "DESIRED", "READY", "REASON"];
-    // Where there is little room, the state counts for more than what it is to be, which Enter says too.
+    // Where there is little room, the state counts for more than what it is to be, which Enter shows too.
     let rest = if area.width < NARROW {
         Constraint::Length(0)
     } else {
@@ -242,8 +242,8 @@ fn keys(screen: &Screen<'_>) -> Line<'static> {
     if screen.is_typing {
         return Line::from(format!(" /{}█   Enter keep   Esc clear", screen.filter));
     }
-    if let Some(news) = screen.news() {
-        return Line::styled(format!(" {news}"), BUSY);
+    if let Some(notice) = screen.notice() {
+        return Line::styled(format!(" {notice}"), BUSY);
     }
     let keys = if screen.opened.is_some() {
         " q end   Esc back"

@@ -1,18 +1,21 @@
 //! What is on the screen, and what keys do. Pure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use kube::runtime::watcher;
 use okt_core::StateId;
 use okt_view::{Kind, View, Why};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::select::{KindEvent, OpenLists};
+
 /// The objects, and what the user looks at.
+#[derive(Default)]
 pub(super) struct Screen<'k> {
     pub(super) kinds: &'k [Kind],
     views: HashMap<String, View<'k>>,
-    /// The objects that a list in progress has named, by the name of their kind.
-    listed: HashMap<String, HashSet<String>>,
+    listing: OpenLists,
     /// The index of the kind that is shown.
     pub(super) kind: usize,
     /// Whether the keys are for the graph, and not for the objects.
@@ -27,17 +30,16 @@ pub(super) struct Screen<'k> {
     pub(super) only_stuck: bool,
     /// The object whose reasons are shown.
     pub(super) opened: Option<(View<'k>, Why)>,
-    /// What the user is told, and since when.
-    news: Option<(String, Instant)>,
+    /// What the last line shows instead of the keys, and since when.
+    notice: Option<(String, Instant)>,
 }
 
 /// What a key asks for.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) enum KeyAction {
+pub(super) enum KeyAction<'k> {
     Nothing,
     End,
-    /// Why the object of this uid is where it is.
-    Why(String),
+    /// Why this object is where it is.
+    Why(Box<View<'k>>),
 }
 
 /// The objects of a state.
@@ -53,66 +55,43 @@ impl<'k> Screen<'k> {
     pub(super) fn new(kinds: &'k [Kind]) -> Self {
         Self {
             kinds,
-            views: HashMap::new(),
-            listed: HashMap::new(),
-            kind: 0,
-            on_graph: false,
-            state: None,
-            row: 0,
-            filter: String::new(),
-            is_typing: false,
-            only_stuck: false,
-            opened: None,
-            news: None,
+            ..Self::default()
         }
     }
 
-    /// Tells the user something, for a while.
-    pub(super) fn tell(&mut self, news: String) {
-        self.news = Some((news, Instant::now()));
+    pub(super) fn show(&mut self, notice: String) {
+        self.notice = Some((notice, Instant::now()));
     }
 
-    /// Returns what the user is told.
-    pub(super) fn news(&self) -> Option<&str> {
-        self.news.as_ref().map(|(news, _)| news.as_str())
+    pub(super) fn notice(&self) -> Option<&str> {
+        self.notice.as_ref().map(|(notice, _)| notice.as_str())
     }
 
-    /// Forgets what the user was told so long ago.
-    pub(super) fn forget_news(&mut self, age: Duration) {
-        self.news.take_if(|(_, since)| since.elapsed() >= age);
+    pub(super) fn drop_notice(&mut self, age: Duration) {
+        self.notice.take_if(|(_, since)| since.elapsed() >= age);
     }
 
-    pub(super) fn view(&self, uid: &str) -> Option<&View<'k>> {
-        self.views.get(uid)
-    }
-
-    pub(super) fn put(&mut self, view: View<'k>) {
-        let uid = view.meta.uid.clone().unwrap_or_default();
-        if let Some(listed) = self.listed.get_mut(&view.kind.id()) {
-            listed.insert(uid.clone());
-        }
-        self.views.insert(uid, view);
-    }
-
-    pub(super) fn remove(&mut self, uid: &str) {
-        self.views.remove(uid);
-    }
-
-    pub(super) fn begin_list(&mut self, kind: &Kind) {
-        self.listed.insert(kind.id(), HashSet::new());
-    }
-
-    /// Removes the objects that the list lacks.
-    pub(super) fn end_list(&mut self, kind: &Kind) {
-        let id = kind.id();
-        if let Some(listed) = self.listed.remove(&id) {
-            self.views
-                .retain(|uid, view| view.kind.id() != id || listed.contains(uid));
+    /// Takes what a watch found.
+    pub(super) fn take(&mut self, (kind, event): KindEvent<'k>) {
+        match event {
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                let view = View::of(kind, object);
+                self.views.insert(self.listing.note(&view), view);
+            }
+            watcher::Event::Delete(object) => {
+                let uid = object.metadata.uid.unwrap_or_default();
+                self.views.remove(&uid);
+            }
+            watcher::Event::Init => self.listing.begin(kind),
+            watcher::Event::InitDone => {
+                let is_gone = self.listing.end(kind);
+                self.views.retain(|uid, view| !is_gone(uid, view));
+            }
         }
     }
 
     pub(super) fn open(&mut self, view: View<'k>, why: Why) {
-        self.news = None;
+        self.notice = None;
         self.opened = Some((view, why));
     }
 
@@ -124,8 +103,9 @@ impl<'k> Screen<'k> {
     pub(super) fn of_kind(&self, kind: &Kind) -> Count {
         // Each view borrows its kind from the same list.
         let views = self.views.values();
-        let views = views.filter(|view| std::ptr::eq(view.kind, kind));
-        views.fold(Count::default(), Count::with)
+        views
+            .filter(|view| std::ptr::eq(view.kind, kind))
+            .fold(Count::default(), Count::with)
     }
 
     /// Returns the objects in each state of the kind that is shown, by the name of the state.
@@ -148,7 +128,9 @@ impl<'k> Screen<'k> {
             .state
             .and_then(|id| Some(self.shown_kind().graph()?.name_of(id)));
         let filter = self.filter.to_lowercase();
-        let mut rows: Vec<&View<'k>> = (self.views.values())
+        let mut rows: Vec<&View<'k>> = self
+            .views
+            .values()
             .filter(|view| self.is_of_kind(view))
             .filter(|view| name.is_none() || view.state() == name)
             .filter(|view| !self.only_stuck || view.is_stuck())
@@ -159,7 +141,7 @@ impl<'k> Screen<'k> {
     }
 
     /// Takes a key.
-    pub(super) fn key(&mut self, key: KeyEvent) -> KeyAction {
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyAction<'k> {
         if key.kind == KeyEventKind::Release {
             return KeyAction::Nothing;
         }
@@ -221,11 +203,13 @@ impl<'k> Screen<'k> {
         self.on_graph = false;
     }
 
-    fn why(&self) -> KeyAction {
+    /// The reasons of the chosen object are asked for.
+    fn why(&self) -> KeyAction<'k> {
         let rows = self.rows();
         let view = rows.get(self.row.min(rows.len().saturating_sub(1)));
-        let uid = view.and_then(|view| view.meta.uid.clone());
-        uid.map_or(KeyAction::Nothing, KeyAction::Why)
+        view.map_or(KeyAction::Nothing, |view| {
+            KeyAction::Why(Box::new((*view).clone()))
+        })
     }
 
     fn turn(&mut self, by: usize) {

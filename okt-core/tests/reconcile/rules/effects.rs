@@ -1,4 +1,4 @@
-//! This file checks the rules about effects.
+//! The rules about effects.
 
 use okt_core::Mark;
 use okt_core::facts::ActionResult;

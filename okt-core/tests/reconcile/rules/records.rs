@@ -1,4 +1,4 @@
-//! This file checks the rules about the status that is written.
+//! The rules about the status that is written.
 
 use okt_core::Mark;
 use okt_core::decide::{By, Verdict, Why};

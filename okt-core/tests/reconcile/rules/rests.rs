@@ -1,4 +1,4 @@
-//! This file checks the rules about the end of a reconciliation.
+//! The rules about the end of a reconciliation.
 
 use std::time::Duration;
 
@@ -63,7 +63,8 @@ fn soonest(life: Option<&Graph<'_>>, facts: &Facts<'_>) -> Option<Duration> {
     let is_work_held = facts.object.is_paused() || is_loop_guarded;
     let retry = facts.work.due.filter(|_| !is_work_held);
     let record = facts.object.recorded.at();
-    let state = (record.zip(life)).and_then(|(record, life)| life.get(record.state));
+    let recorded = record.zip(life);
+    let state = recorded.and_then(|(record, life)| life.get(record.state));
     let triggers = state.into_iter().flat_map(|state| state.triggers);
     let deadlines = triggers.filter_map(|trigger| match trigger.cause {
         Cause::After(time) | Cause::Deadline(time) => time.checked_sub(facts.life.in_state),

@@ -1,21 +1,15 @@
-//! Conditions that the API server would refuse, that the operator writes itself, or that would be one constant.
+//! Conditions that are declared twice, that would be one constant, or whose reason is empty.
 use okt_macros::lifecycle_graph;
 
 #[lifecycle_graph(crate(okt_core))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     #[entry]
-    #[condition(Ready)]
-    #[condition("in service")]
-    #[child(Running)]
-    Start,
-
-    #[rest]
-    #[condition(Available, reason = "accepting connections")]
+    #[condition(Available)]
     #[condition(Available, status = "False")]
     #[condition(Tired, reason = "")]
     #[child(End)]
-    Running,
+    Start,
 
     #[leaf]
     #[condition(TIRED)]

@@ -36,6 +36,7 @@ enum Misspelt {
     Start,
 
     #[rest(hold, idle)]
+    #[no_route(Strat, reason = "it is started once")]
     #[child(End)]
     Late,
 

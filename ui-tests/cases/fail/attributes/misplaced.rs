@@ -1,4 +1,4 @@
-//! An attribute of states on something else.
+//! An attribute of states on something else, one that does not exist, and the attribute of the graph on no enum.
 use okt_macros::lifecycle_graph;
 
 #[lifecycle_graph(crate(okt_core))]
@@ -7,11 +7,14 @@ use okt_macros::lifecycle_graph;
 enum Life {
     #[entry]
     #[child = "End"]
-    #[child(End)]
+    #[chlid(End)]
     Start,
 
     #[leaf]
     End,
 }
+
+#[lifecycle_graph(crate(okt_core))]
+fn function() {}
 
 fn main() {}

@@ -3,34 +3,13 @@ use okt_macros::lifecycle_graph;
 
 #[lifecycle_graph(crate(okt_core))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    #[entry]
-    #[child(Super)]
-    Stay,
-
-    #[rest]
-    #[child(HttpServer)]
-    Super,
-
-    #[child(HTTPServer)]
-    HttpServer,
-
-    #[child(End)]
-    HTTPServer,
-
-    #[leaf]
-    #[was("no name")]
-    End,
-}
-
-#[lifecycle_graph(crate(okt_core))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crate {
     #[entry]
     #[child(End)]
-    Start,
+    Super,
 
     #[leaf]
+    #[was("no name")]
     End,
 }
 

@@ -1,4 +1,4 @@
-//! A handler names declared successors only, and stays at rest only.
+//! A handler has a method for every state that is not idle, names declared successors only, and stays at rest only.
 use okt_macros::lifecycle_graph;
 
 /// A life.
@@ -34,6 +34,17 @@ impl LifeHandler for App {
 
 fn stays() -> life::AfterStart {
     life::AfterStart::Stay
+}
+
+struct Half;
+
+impl LifeHandler for Half {
+    type Context = ();
+    type Error = ();
+
+    async fn start(&self, _: &()) -> Result<life::AfterStart, ()> {
+        Ok(life::AfterStart::Next)
+    }
 }
 
 fn main() {}

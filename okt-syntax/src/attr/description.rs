@@ -69,8 +69,7 @@ impl Attributes {
                 (read.name, read.spot) = (name, spot);
                 self.conditions.push(read);
             }
-            None => report.error(
-                Rule::Option,
+            None => report.bad_option(
                 own,
                 "`#[condition]` names no type",
                 "write its type first, `#[condition(Available)]`",
@@ -85,20 +84,14 @@ impl Attributes {
             return;
         };
         if items.is_empty() {
-            report.error(
-                Rule::Option,
-                own,
-                "`#[was]` names nothing",
-                "write `#[was(\"OldName\")]`",
-            );
+            report.bad_option(own, "`#[was]` names nothing", "write `#[was(\"OldName\")]`");
         }
         for (index, item) in items.iter().enumerate() {
             let name = match &item.content {
                 ItemContent::Literal(Lit::Str(text)) => text.value(),
                 ItemContent::Name(path) => {
                     let name = items::spell(path);
-                    report.error(
-                        Rule::Option,
+                    report.bad_option(
                         item.spot,
                         "a former name is a text",
                         format!("write `#[was(\"{name}\")]`"),
@@ -111,8 +104,7 @@ impl Attributes {
                 }
             };
             if index > 0 {
-                report.error(
-                    Rule::Option,
+                report.bad_option(
                     item.spot,
                     "one name per attribute",
                     format!("write `#[was(\"{name}\")]` on a line of its own"),
@@ -126,8 +118,7 @@ impl Attributes {
 
 fn status(report: &mut ErrorReport, word: &str, spot: Spot) -> ConditionStatus {
     ConditionStatus::from_word(word).unwrap_or_else(|| {
-        report.error(
-            Rule::Option,
+        report.bad_option(
             spot,
             format!("`{word}` is no status"),
             "use `True`, `False` or `Unknown`",
