@@ -33,10 +33,10 @@ const KEPT: usize = 256;
 /// How many questions about strangers are asked at the same time; the others wait for these.
 const ASKING: usize = 4;
 
-/// How many questions about strangers are asked per second, and at once after a pause, about all requests and about those
-/// from one address: whoever invents tokens costs the API server no more.
-const OF_ALL: (u32, u32) = (10, 20);
-const OF_ADDRESS: (u32, u32) = (1, 10);
+/// The pause between questions about strangers, and how many are asked at once, about all requests and about those from
+/// one address: whoever invents tokens costs the API server no more.
+const OF_ALL: (Duration, u32) = (Duration::from_millis(100), 20);
+const OF_ADDRESS: (Duration, u32) = (Duration::from_secs(1), 10);
 
 /// How many addresses are told apart; beyond that all have the rate of one.
 const ADDRESSES: usize = 4096;
@@ -58,7 +58,7 @@ struct Inner {
     asking: Semaphore,
     rate: Rate,
     /// The rates of addresses that sent unknown tokens.
-    addresses: Mutex<HashMap<IpAddr, Arc<Rate>>>,
+    addresses: Mutex<HashMap<IpAddr, Rate>>,
 }
 
 /// By the hash of the path and the token.
@@ -106,7 +106,7 @@ impl Permission {
             return Ok(Some(known));
         }
         let is_familiar = self.is_familiar(&hash);
-        let may_ask = || self.rate_of(peer).is_now() && self.0.rate.is_now();
+        let may_ask = || self.admits(peer) && self.0.rate.is_now();
         if !is_familiar && !may_ask() {
             return Ok(None);
         }
@@ -150,8 +150,8 @@ impl Permission {
         (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
     }
 
-    /// Returns the rate of unknown tokens from an address.
-    fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
+    /// Returns whether one more unknown token from an address may be asked about.
+    fn admits(&self, peer: IpAddr) -> bool {
         let mut addresses = self.0.addresses.lock();
         if addresses.len() >= ADDRESSES {
             addresses.retain(|_, rate| !rate.is_rested());
@@ -162,7 +162,8 @@ impl Permission {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED)
         };
         let rate = addresses.entry(peer);
-        Arc::clone(rate.or_insert_with(|| Arc::new(Rate::new(OF_ADDRESS.0, OF_ADDRESS.1))))
+        let rate = rate.or_insert_with(|| Rate::new(OF_ADDRESS.0, OF_ADDRESS.1));
+        rate.is_now()
     }
 
     fn known(&self, hash: &[u8; 32]) -> Option<PermissionAnswer> {
