@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::Either;
-use futures::{Stream, stream};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
 use okt_wire::watch::Watched;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -228,23 +228,19 @@ impl Gate {
     }
 
     /// Returns a stream of the changes from now on.
-    pub fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
+    pub fn changes(&self) -> BoxStream<'static, Change> {
         match self {
-            Self::Always => Either::Left(stream::pending()),
+            Self::Always => stream::pending().boxed(),
             Self::Leader(leads) => {
-                let all = |leads: bool| Held {
-                    open: if leads { Ranges::ALL } else { Ranges::NONE },
+                let all = |leads: &bool| Held {
+                    open: if *leads { Ranges::ALL } else { Ranges::NONE },
                     own: Ranges::ALL,
                     wanted: Ranges::ALL,
                     ..Held::NOTHING
                 };
-                Either::Right(Either::Left(changes(leads.clone(), move |leads| {
-                    all(*leads)
-                })))
+                changes(leads.clone(), all).boxed()
             }
-            Self::Member(standing) => {
-                Either::Right(Either::Right(changes(standing.held.clone(), |held| *held)))
-            }
+            Self::Member(standing) => changes(standing.held.clone(), |held| *held).boxed(),
         }
     }
 }

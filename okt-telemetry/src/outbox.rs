@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use okt_core::backoff::Backoff;
 use okt_wire::clock::after;
 use okt_wire::limits::HISTORY_LIMIT;
-use okt_wire::read::seed;
+use okt_wire::read::hash;
 use okt_wire::status::Transition;
 use okt_wire::texts::panic_text;
 use parking_lot::{Mutex, MutexGuard};
@@ -484,7 +484,7 @@ impl Outbox {
         };
         mailbox.failures = mailbox.failures.saturating_add(1);
         mailbox.is_silent = is_silent;
-        let due = after(BACKOFF.wait(mailbox.failures, seed(&uid)));
+        let due = after(BACKOFF.wait(mailbox.failures, hash(&uid)));
         state.waited = state.waited.wrapping_add(1);
         let key = (due, state.waited);
         state.waiting.insert(key, (uid, id));

@@ -16,9 +16,9 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
+use okt_wire::scope::api;
 use okt_wire::texts::chain;
-use okt_wire::watch::PAGE;
-use okt_wire::watch::retried;
+use okt_wire::watch::{PAGE, change_objects, retried};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -326,7 +326,7 @@ impl Kind {
         config: watcher::Config,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Send + use<> {
         let events = retried(watcher(self.api::<Stranger>(client, namespace), config));
-        events.map(|event| Ok(decoded(event?)))
+        events.map(|event| change_objects(event?, |Stranger(object)| Ok(object)))
     }
 
     /// Returns the requests about objects of a namespace, or of all.
@@ -338,22 +338,11 @@ impl Kind {
     where
         T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        match namespace {
-            Some(namespace) if self.is_namespaced => {
-                Api::namespaced_with(client.clone(), namespace, &self.resource)
-            }
-            _ => Api::all_with(client.clone(), &self.resource),
-        }
-    }
-}
-
-fn decoded(event: watcher::Event<Stranger>) -> watcher::Event<DynamicObject> {
-    match event {
-        watcher::Event::Apply(stranger) => watcher::Event::Apply(stranger.0),
-        watcher::Event::Delete(stranger) => watcher::Event::Delete(stranger.0),
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(stranger) => watcher::Event::InitApply(stranger.0),
-        watcher::Event::InitDone => watcher::Event::InitDone,
+        api(
+            client,
+            namespace.filter(|_| self.is_namespaced),
+            &self.resource,
+        )
     }
 }
 

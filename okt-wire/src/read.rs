@@ -284,11 +284,6 @@ pub fn graph_hash(graph: &Graph<'_>) -> String {
     format!("sha256:{}", hex(&Sha256::digest(graph.json())))
 }
 
-/// Returns a seed, so that objects have different jitter.
-pub fn seed(uid: &str) -> u64 {
-    hash(uid)
-}
-
 /// Returns the version of an object.
 pub fn version(meta: &ObjectMeta) -> Option<Version> {
     let text = meta.resource_version.as_deref()?;

@@ -11,13 +11,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::record::Phase;
 use okt_core::{Lifecycle, StateId};
 use okt_sharding::ranges::{Range, Ranges};
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::{Pruned, decode, field};
+use okt_wire::resource_like;
 use parking_lot::{Mutex, MutexGuard};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -299,34 +299,10 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
     }
 }
 
-impl<K: LifecycleObject> Resource for Cached<K> {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.content.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut Arc::make_mut(&mut self.content).meta
-    }
-}
+resource_like!(
+    [K: LifecycleObject] Cached<K>, K, false,
+    |it| &it.content.meta, &mut Arc::make_mut(&mut it.content).meta
+);
 
 thread_local! {
     /// The ranges of the objects that are decoded.

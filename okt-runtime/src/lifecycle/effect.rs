@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
 use okt_wire::status::Status;
 use serde::{Serialize, Serializer};
@@ -193,7 +193,7 @@ impl<K: LifecycleObject> Work<K> {
 
     /// Returns the cause of the move into this state; none if another writer wrote the history.
     pub fn cause(&self) -> Option<Why> {
-        read::cause(self.object.status_of()?.lifecycle.as_ref()?)
+        read::cause(position_of(&*self.object)?)
     }
 
     /// Returns whether the object is being deleted.

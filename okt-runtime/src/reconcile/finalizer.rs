@@ -8,10 +8,11 @@ use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::keys::FINALIZER;
 use okt_wire::object::LifecycleObject;
+use okt_wire::scope::api;
 use serde_json::{Value, json};
 
 use crate::author::application::Application;
-use crate::cache::guarded::{Guarded, api};
+use crate::cache::guarded::Guarded;
 use crate::reconcile::shared::Shared;
 
 /// Returns whether the object has the finalizer.
@@ -80,6 +81,6 @@ pub(crate) async fn set<K: LifecycleObject>(
     patch: &Value,
 ) -> Result<Guarded<K>, kube::Error> {
     let name = meta.name.as_deref().unwrap_or_default();
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref(), &());
     answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
 }

@@ -20,8 +20,9 @@ use okt_wire::api_timeout::answer;
 use okt_wire::cause;
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::limits::HISTORY_LIMIT;
-use okt_wire::object::{LifecycleObject, LifecycleSpec};
+use okt_wire::object::{LifecycleObject, LifecycleSpec, position_of};
 use okt_wire::read;
+use okt_wire::scope::api;
 use okt_wire::status::{
     ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
     Transition,
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 
 use super::acting::{self, Elapsed};
 use super::leftover::unclaimed;
-use crate::cache::guarded::{Guarded, api};
+use crate::cache::guarded::Guarded;
 use crate::resources::OwnedStatus;
 
 /// The field manager of everything that OKT writes to a status.
@@ -71,7 +72,7 @@ pub(crate) struct StatusReport<'a, K: LifecycleObject> {
 
 impl<K: LifecycleObject> StatusReport<'_, K> {
     fn old(&self) -> Option<&Position<K::State>> {
-        self.object.status_of()?.lifecycle.as_ref()
+        position_of(self.object)
     }
 
     /// Renders the whole status that OKT owns.
@@ -442,7 +443,7 @@ pub(crate) async fn write<K: LifecycleObject>(
 ) -> Result<Guarded<K>, kube::Error> {
     let version = object.meta().resource_version.as_deref();
     let body = StatusPatch::of::<K>(version, status);
-    let api = api::<Guarded<K>>(client, object.namespace().as_deref());
+    let api = api::<Guarded<K>>(client, object.namespace().as_deref(), &());
     let name = object.name_any();
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
@@ -482,7 +483,7 @@ pub(crate) fn confirm<K: LifecycleObject>(
     let Some(sent) = &sent.lifecycle else {
         return Ok(());
     };
-    let stored = answer.status_of().and_then(|it| it.lifecycle.as_ref());
+    let stored = position_of(answer);
     let Some(stored) = stored else {
         return Err(NotRecorded("has no `lifecycle`".to_owned()));
     };
@@ -509,7 +510,7 @@ pub(crate) async fn take_claims<K: LifecycleObject>(
     client: &Client,
     meta: &ObjectMeta,
 ) -> Result<Option<Guarded<K>>, kube::Error> {
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref(), &());
     let name = meta.name.as_deref().unwrap_or_default();
     // The roles of an operator have no `get`.
     let named = ListParams::default().fields(&format!("metadata.name={name}"));
@@ -548,7 +549,7 @@ pub(crate) async fn take_away<K: LifecycleObject>(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let api = api::<Guarded<K>>(client, meta.namespace.as_deref(), &());
     let name = meta.name.as_deref().unwrap_or_default();
     answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }

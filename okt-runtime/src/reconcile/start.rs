@@ -10,6 +10,7 @@ use okt_core::machine::{Start, StartResult, Version};
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::read;
+use okt_wire::scope::api;
 use okt_wire::texts::chain;
 
 use super::reconciliation::Reconciliation;
@@ -17,7 +18,6 @@ use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
-use crate::cache::guarded::api;
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose};
 use crate::resources::name_of;
@@ -71,8 +71,11 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
-        let api =
-            api::<Cached<A::Resource>>(&self.shared.connection.direct, meta.namespace.as_deref());
+        let api = api::<Cached<A::Resource>>(
+            &self.shared.connection.direct,
+            meta.namespace.as_deref(),
+            &(),
+        );
         // A list of one object: the operator needs no other permission for it.
         let one = ListParams::default().fields(&format!("metadata.name={name}"));
         let list = answer(api.list_metadata(&one)).await.map_err(|error| {

@@ -14,6 +14,7 @@ use okt_wire::clock::moment;
 use okt_wire::object::has_lifecycle;
 use okt_wire::pruned;
 use okt_wire::read;
+use okt_wire::scope::api;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,7 +22,6 @@ use super::failure::stalled;
 use super::reading;
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
-use crate::cache::guarded::api;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{FIELD_MANAGER, StatusPatch};
@@ -156,7 +156,8 @@ impl Unreadable<'_> {
         };
         let version = meta.resource_version.as_deref();
         let said = StatusPatch::of::<A::Resource>(version, &status);
-        let api = api::<Cached<A::Resource>>(&shared.connection.direct, meta.namespace.as_deref());
+        let api =
+            api::<Cached<A::Resource>>(&shared.connection.direct, meta.namespace.as_deref(), &());
         let name = meta.name.as_deref().unwrap_or_default();
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;

@@ -7,15 +7,16 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
 use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
 use okt_wire::object::LifecycleObject;
+use okt_wire::scope::api;
 use okt_wire::texts::{LastError, said_by_watch};
-use okt_wire::watch::{Connection, PAGE, retried};
+use okt_wire::watch::{Connection, PAGE, change_objects, retried};
 use okt_wire::{read, revision};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -345,25 +346,13 @@ impl<K: LifecycleObject> Cluster<K> {
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
         let client = connection.for_watch(&kind.api.kind);
+        let namespace = self.namespace.as_deref().filter(|_| kind.namespaced);
         if is_bare {
-            let api: Api<Bare> = self.api(&client, kind);
-            let events = retried(watcher(api, config));
-            events.map(|event| Ok(bared(event?))).boxed()
+            let events = retried(watcher(api(&client, namespace, &kind.api), config));
+            let events = events.map(|event| change_objects(event?, |Bare(kept)| Ok(kept)));
+            events.boxed()
         } else {
-            let api: Api<Kept> = self.api(&client, kind);
-            retried(watcher(api, config)).boxed()
-        }
-    }
-
-    fn api<T>(&self, client: &Client, kind: &ResourceKind) -> Api<T>
-    where
-        T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
-    {
-        match &self.namespace {
-            Some(namespace) if kind.namespaced => {
-                Api::namespaced_with(client.clone(), namespace, &kind.api)
-            }
-            Some(_) | None => Api::all_with(client.clone(), &kind.api),
+            retried(watcher(api(&client, namespace, &kind.api), config)).boxed()
         }
     }
 
@@ -532,17 +521,6 @@ impl<K: LifecycleObject> Cluster<K> {
 }
 
 /// Converts an event of a metadata-only watch.
-fn bared(event: watcher::Event<Bare>) -> watcher::Event<Kept> {
-    match event {
-        watcher::Event::Apply(Bare(kept)) => watcher::Event::Apply(kept),
-        watcher::Event::Delete(Bare(kept)) => watcher::Event::Delete(kept),
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(Bare(kept)) => watcher::Event::InitApply(kept),
-        watcher::Event::InitDone => watcher::Event::InitDone,
-    }
-}
-
-/// Returns whether a list was refused because the kind does not exist (404) or may not be read (403).
 fn is_refusal(error: &watcher::Error) -> bool {
     matches!(refusal(error), Some(403 | 404))
 }

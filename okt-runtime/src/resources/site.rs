@@ -14,6 +14,7 @@ use okt_reach::Failure;
 use okt_wire::api_timeout::{answer, retry_after};
 use okt_wire::object::LifecycleObject;
 use okt_wire::refusal::Refusal;
+use okt_wire::scope::api;
 use okt_wire::texts::{chain, said_by_api};
 use serde_json::Value;
 
@@ -250,14 +251,9 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     fn api(&self, place: ResourcePlace<'_>) -> Api<Kept> {
-        let api = &place.kind.api;
-        match place.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
-            None => Api::all_with(self.client.clone(), api),
-        }
+        api(self.client, place.namespace, &place.kind.api)
     }
 
-    /// Converts the error of a request about an object into a failure.
     fn failure_of(&self, place: ResourcePlace<'_>, error: &kube::Error) -> Failure {
         failure_of(&self.describe_place(place), place.kind.is_secret(), error)
     }

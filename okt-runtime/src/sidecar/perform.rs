@@ -9,7 +9,7 @@ use okt_agent::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
 use okt_core::Lifecycle;
 use okt_reach::Failure;
 use okt_telemetry::traces;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
 use tokio::time::{Instant, sleep};
 
@@ -170,7 +170,7 @@ pub fn id_at_agent(id: &str) -> String {
 
 /// Returns when the work was recorded in the object's status: the same for every request of the same attempt.
 fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
-    let position = (object.status_of()).and_then(|status| status.lifecycle.as_ref());
+    let position = position_of(object);
     let begun = position.and_then(|position| position.action.as_ref()?.started_at);
     (begun.or_else(|| position?.since)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
