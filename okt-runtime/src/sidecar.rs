@@ -68,7 +68,7 @@ pub use okt_agent::client::{Client, Clients, Endpoint, EndpointError};
 use okt_agent::wire::Owner;
 use okt_core::Lifecycle;
 pub use okt_core::{Delegate, Delegated};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
@@ -198,10 +198,6 @@ impl<K: LifecycleObject> Agents<K> {
     ) -> Self {
         self.attempt_limit = Arc::new(time);
         self
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenRequests> {
-        self.open.lock()
     }
 
     /// Returns the epoch for a request about an object now.

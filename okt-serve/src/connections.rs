@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum_server::accept::Accept;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
@@ -48,14 +48,10 @@ impl Connections {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock()
-    }
-
     /// Takes a connection of this address in.
     fn admit<S>(&self, stream: S, peer: IpAddr) -> ServedConnection<S> {
         let closing = CancellationToken::new();
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.all.len() >= self.limit
             && let Some(stillest) = open.stillest()
             && let Some(entry) = open.all.remove(&stillest)
@@ -131,7 +127,7 @@ impl<S> ServedConnection<S> {
 
     /// Notes that bytes have come or gone.
     fn note_activity(&self) {
-        if let Some(entry) = self.connections.open().all.get_mut(&self.number) {
+        if let Some(entry) = self.connections.open.lock().all.get_mut(&self.number) {
             entry.last = Instant::now();
         }
     }
@@ -157,7 +153,7 @@ impl<S> ServedConnection<S> {
 
 impl<S> Drop for ServedConnection<S> {
     fn drop(&mut self) {
-        self.connections.open().all.remove(&self.number);
+        self.connections.open.lock().all.remove(&self.number);
     }
 }
 
@@ -250,7 +246,7 @@ mod tests {
             let (stream, client) = duplex(64);
             many.push((connections.admit(stream, address(2)), client));
         }
-        assert_eq!(connections.open().all.len(), LIMIT);
+        assert_eq!(connections.open.lock().all.len(), LIMIT);
         for gone in [1, 2] {
             let read = many[gone]
                 .0
@@ -265,7 +261,7 @@ mod tests {
             .await
             .expect("another address has most");
         drop(many);
-        assert_eq!(connections.open().all.len(), 1);
+        assert_eq!(connections.open.lock().all.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use okt_wire::watch::Watched;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::protocol::Held;
@@ -103,13 +103,9 @@ impl MembershipHandle {
         (self.stopwatch.now().most < held.until).then_some(held)
     }
 
-    fn parties(&self) -> MutexGuard<'_, Vec<Weak<dyn GateMember>>> {
-        self.parties.lock()
-    }
-
     /// Returns the operators that run.
     fn running(&self) -> Vec<Arc<dyn GateMember>> {
-        let mut parties = self.parties();
+        let mut parties = self.parties.lock();
         parties.retain(|party| party.strong_count() > 0);
         parties.iter().filter_map(Weak::upgrade).collect()
     }
@@ -215,7 +211,7 @@ impl Gate {
     pub fn join(&self, party: &Arc<impl GateMember + 'static>) {
         if let Self::Member(standing) = self {
             let party: Arc<dyn GateMember> = Arc::clone(party) as _;
-            standing.parties().push(Arc::downgrade(&party));
+            standing.parties.lock().push(Arc::downgrade(&party));
         }
     }
 

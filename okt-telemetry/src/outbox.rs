@@ -15,7 +15,7 @@ use okt_wire::limits::HISTORY_LIMIT;
 use okt_wire::read::hash;
 use okt_wire::status::Transition;
 use okt_wire::texts::panic_text;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -179,7 +179,7 @@ impl Outbox {
         history: &[Transition],
         event: impl Fn(&Transition) -> TransitionEvent,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let from = recorded.unwrap_or(transition);
         let known = state.objects.get(uid);
         if known.is_none_or(|mailbox| transition < mailbox.last) {
@@ -213,7 +213,7 @@ impl Outbox {
     pub(crate) fn push(&self, event: TransitionEvent) {
         let event = Arc::new(event);
         let uid = event.uid();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(uid) else {
             return;
         };
@@ -240,14 +240,14 @@ impl Outbox {
 
     /// Returns the last transition of an object that is delivered.
     pub(crate) fn delivered(&self, uid: &str) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         state.objects.get(uid).map_or(0, |it| it.delivered)
     }
 
     /// Returns until when the deletion of an object waits for the delivery of its transitions; none if it does not.
     /// `wake` is called when they are delivered.
     pub(crate) fn holds(&self, uid: &str, wake: impl Fn() + Send + 'static) -> Option<Instant> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mailbox = state.objects.get_mut(uid)?;
         if mailbox.pending.is_empty() {
             return None;
@@ -263,7 +263,7 @@ impl Outbox {
     /// Forgets an object that is gone, or another replica's, once its transitions are delivered. Of many objects that are
     /// gone only the last ones are kept.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(uid) else {
             return;
         };
@@ -298,7 +298,7 @@ impl Outbox {
 
     /// Forgets these objects, because the history of the API server went back; their next reconciliations note them anew.
     pub(crate) fn rewind(&self, uids: impl Iterator<Item = String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for uid in uids {
             state.objects.remove(&uid);
         }
@@ -306,7 +306,7 @@ impl Outbox {
 
     /// Returns how many transitions are not delivered.
     pub(crate) fn pending(&self) -> usize {
-        let state = self.state();
+        let state = self.state.lock();
         let pending = state.objects.values().map(|it| it.pending.len());
         pending.fold(0, usize::saturating_add)
     }
@@ -388,7 +388,7 @@ impl Outbox {
 
     /// Ends: what objects have in their histories is left to the next process.
     fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut lost = 0;
         for mailbox in state.objects.values_mut() {
             // It keeps the operator alive.
@@ -409,7 +409,7 @@ impl Outbox {
 
     /// Waits until the backoff of an object ends.
     async fn next_wait(&self) {
-        let first = self.state().waiting.first_key_value().map(|it| it.0.0);
+        let first = self.state.lock().waiting.first_key_value().map(|it| it.0.0);
         match first {
             Some(due) => tokio::time::sleep_until(due).await,
             None => std::future::pending().await,
@@ -421,7 +421,7 @@ impl Outbox {
         &self,
         queue: fn(&mut ObjectTransitions) -> &mut VecDeque<(String, u64)>,
     ) -> Option<(String, u64, Arc<TransitionEvent>)> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.end_waits();
         while let Some((uid, id)) = queue(&mut state).pop_front() {
             // The object may be forgotten meanwhile.
@@ -478,7 +478,7 @@ impl Outbox {
 
     /// Lets an object wait for its backoff.
     fn retry(&self, uid: String, id: u64, is_silent: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
@@ -492,7 +492,7 @@ impl Outbox {
 
     /// Notes that a transition is delivered.
     fn end(&self, uid: String, id: u64, number: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
@@ -522,10 +522,6 @@ impl Outbox {
         if let Some(metrics) = &self.metrics {
             metrics.delivered(result, number);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ObjectTransitions> {
-        self.state.lock()
     }
 }
 
@@ -603,7 +599,7 @@ mod tests {
 
         /// Returns the last transition of the object that is delivered, and those that are not.
         fn standing(&self) -> (u64, Vec<u64>) {
-            let state = self.state();
+            let state = self.state.lock();
             let mailbox = &state.objects["uid"];
             let pending = mailbox.pending.iter().map(|it| it.number());
             (mailbox.delivered, pending.collect())

@@ -21,7 +21,7 @@ use kube::runtime::watcher;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::texts::said_by_watch;
 use okt_wire::watch::PAGE;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use self::board::Board;
 pub use self::serve::MapError;
@@ -71,10 +71,6 @@ impl Map {
         }
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock()
-    }
-
     /// Watches the objects, as long as it is polled. Where a watch fails, the page says so, and it is tried again.
     pub async fn watch(&self) {
         let mut watches = Vec::new();
@@ -103,7 +99,7 @@ impl Map {
             tokio::select! {
                 // None without a kind to watch.
                 Some(()) = events.next() => {}
-                _ = tick.tick() => self.board().settle(Timestamp::now()),
+                _ = tick.tick() => self.board.lock().settle(Timestamp::now()),
             }
         }
     }
@@ -118,7 +114,7 @@ impl Map {
     ) {
         let kind = &self.kinds[number];
         let now = Timestamp::now();
-        let mut board = self.board();
+        let mut board = self.board.lock();
         if event.is_ok() {
             board.trouble(&kind.id(), "", now);
         }

@@ -1,4 +1,4 @@
-//! Passes: the trait that takes their steps, and the context of a step.
+//! Passes: the context of a step.
 
 mod run;
 mod shipped;
@@ -6,14 +6,13 @@ mod shipped;
 use std::ops::Deref;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
-use okt_core::{Answer, Graph, StateId, Step, reasons};
+use okt_core::{StateId, reasons};
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,22 +22,6 @@ pub use self::shipped::{
 };
 use crate::author::context::Context;
 use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
-
-/// Takes the steps of a pass, by the handlers of an application.
-pub(crate) trait Steps<K: LifecycleObject>: Sync {
-    /// Returns the graph of the pass.
-    fn graph(&self) -> &'static Graph<'static>;
-
-    /// Returns how long one step may take.
-    fn limit(&self) -> Duration;
-
-    /// Takes the step of a state.
-    fn take<'a>(
-        &'a self,
-        given: &'a Pass<K>,
-        at: StateId,
-    ) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
-}
 
 /// The context of the steps of a pass: the object, and methods to declare the resources that it should own.
 ///
@@ -92,10 +75,6 @@ impl<K: LifecycleObject> Pass<K> {
         }
     }
 
-    fn put_mut(&self) -> MutexGuard<'_, Put> {
-        self.put.lock()
-    }
-
     /// Declares a resource that should exist in the cluster.
     ///
     /// OKT applies it at the next [`commit`](Self::commit), or at the end of the pass run. At the end of a complete run
@@ -107,7 +86,7 @@ impl<K: LifecycleObject> Pass<K> {
 
     /// Declares a resource with options.
     pub fn declare(&self, declared: Declared) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         let at = put.at.unwrap_or(StateId::UNKNOWN);
         put.whose.push((at, false));
         put.resources.declared.push(declared);
@@ -115,13 +94,13 @@ impl<K: LifecycleObject> Pass<K> {
 
     /// Leaves the resource of this kind and name in the object's own namespace as it is: see [`Resources::keep`].
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(&self, name: impl Into<String>) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.resources = std::mem::take(&mut put.resources).keep::<T>(name);
     }
 
     /// Does the same for a resource that may be in another namespace.
     pub fn keep_across<T: Resource>(&self, object: &ObjectRef<T>) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.resources = std::mem::take(&mut put.resources).keep_across(object);
     }
 
@@ -132,10 +111,10 @@ impl<K: LifecycleObject> Pass<K> {
     /// If Kubernetes refuses a request, or if a resource that was declared [`ready`](Declared::ready) is not ready yet.
     /// Return the failure with `?`: in the second case the step then waits until the resource is ready.
     pub async fn commit(&self) -> Result<(), Failure> {
-        let resources = self.put_mut().resources.clone();
+        let resources = self.put.lock().resources.clone();
         let mut hands = self.hands.lock().await;
         let report = hands.apply(&self.context, &resources, false).await?;
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.report(&report);
         match report.status() {
             OwnedStatus::AsDeclared => Ok(()),
@@ -154,12 +133,12 @@ impl<K: LifecycleObject> Pass<K> {
     ///
     /// Why an object cannot be serialized.
     pub fn objects(&self) -> Result<Vec<Value>, String> {
-        self.put_mut().resources.objects()
+        self.put.lock().resources.objects()
     }
 
     /// Returns the results of the steps before this one, and the operations in the cluster so far.
     pub fn results(&self) -> Results {
-        let put = self.put_mut();
+        let put = self.put.lock();
         let mut results = put.results.clone();
         results.operations.count(put.operations);
         results

@@ -31,7 +31,7 @@ impl Progress {
     /// Sets the text. Until it is written, only one reconciliation is requested, however often the text changes.
     pub(crate) fn say(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(PROGRESS_LIMIT));
-        let mut said = self.said();
+        let mut said = self.said.lock();
         if said.text != text {
             said.text = text;
             self.announce(said);
@@ -39,12 +39,12 @@ impl Progress {
     }
 
     pub(crate) fn text(&self) -> String {
-        self.said().text.clone()
+        self.said.lock().text.clone()
     }
 
     /// Notes that this text is in the status.
     pub(crate) fn shown(&self, text: &str) {
-        let mut said = self.said();
+        let mut said = self.said.lock();
         said.announced = false;
         if said.text != text {
             self.announce(said);
@@ -56,9 +56,5 @@ impl Progress {
             drop(said);
             (self.show)();
         }
-    }
-
-    fn said(&self) -> MutexGuard<'_, Text> {
-        self.said.lock()
     }
 }

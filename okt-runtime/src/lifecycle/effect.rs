@@ -12,7 +12,6 @@ use okt_core::record::Recorded;
 use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
 use okt_wire::status::Status;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::reconcile::report::StatusPatch;
@@ -94,13 +93,16 @@ impl<K: LifecycleObject> Write<K> {
             field_manager: Some(field_manager.to_owned()),
             ..PatchParams::default()
         };
-        let (name, body) = (&*self.name, Body(self));
-        match self.content {
-            WriteContent::Finalizers(_) => api.patch(name, &merge, &Patch::Merge(body)).await,
-            WriteContent::Removal(_) => api.patch_status(name, &merge, &Patch::Merge(body)).await,
-            WriteContent::Status { .. } => {
+        let name = &*self.name;
+        match &self.content {
+            WriteContent::Finalizers(patch) => api.patch(name, &merge, &Patch::Merge(patch)).await,
+            WriteContent::Removal(patch) => {
+                api.patch_status(name, &merge, &Patch::Merge(patch)).await
+            }
+            WriteContent::Status { status, .. } => {
                 let apply = PatchParams::apply(field_manager).force();
-                api.patch_status(name, &apply, &Patch::Apply(body)).await
+                let patch = StatusPatch::of::<K>(self.version.as_deref(), &**status);
+                api.patch_status(name, &apply, &Patch::Apply(patch)).await
             }
         }
     }
@@ -127,24 +129,6 @@ impl<K: LifecycleObject> Write<K> {
         match &self.content {
             WriteContent::Status { record, .. } => Some(record),
             WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,
-        }
-    }
-}
-
-/// The body of a patch.
-#[derive(Debug)]
-struct Body<'a, K: LifecycleObject>(&'a Write<K>);
-
-impl<K: LifecycleObject> Serialize for Body<'_, K> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0.content {
-            WriteContent::Status { status, .. } => {
-                let version = self.0.version.as_deref();
-                StatusPatch::of::<K>(version, &**status).serialize(serializer)
-            }
-            WriteContent::Finalizers(patch) | WriteContent::Removal(patch) => {
-                patch.serialize(serializer)
-            }
         }
     }
 }

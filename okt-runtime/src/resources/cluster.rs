@@ -520,7 +520,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 }
 
-/// Converts an event of a metadata-only watch.
+/// Returns whether the list of a kind was refused.
 fn is_refusal(error: &watcher::Error) -> bool {
     matches!(refusal(error), Some(403 | 404))
 }

@@ -231,6 +231,7 @@ pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use kube::Resource;
     use serde_json::json;
 
     use super::*;

@@ -100,13 +100,13 @@ impl<K: LifecycleObject> Agents<K> {
     /// untaken.
     fn begin(&self, action: &Action<K>, name: &str) -> bool {
         let uid = owner_of(action.object()).uid;
-        let lost_sight = (self.open()).begin(uid, name, action.cancellation.clone());
+        let lost_sight = (self.open.lock()).begin(uid, name, action.cancellation.clone());
         !action.resumed() && !lost_sight
     }
 
     /// Notes that the outcome of an action is taken.
     fn end(&self, order: &Order) {
-        self.open().end(&order.request.owner.uid);
+        self.open.lock().end(&order.request.owner.uid);
     }
 
     fn order(

@@ -236,7 +236,7 @@ async fn next(map: &Map, changes: Option<Changes>) -> (Bytes, Option<Changes>) {
         }
     }
     loop {
-        let opened = map.board().open(Timestamp::now());
+        let opened = map.board.lock().open(Timestamp::now());
         match opened {
             Ok((all, changes)) => return (all, Some(changes)),
             Err(later) => sleep_until(later).await,
@@ -247,7 +247,8 @@ async fn next(map: &Map, changes: Option<Changes>) -> (Bytes, Option<Changes>) {
 /// One object, as it is now, and why it is there.
 async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
     let place = map
-        .board()
+        .board
+        .lock()
         .point(&uid)
         .map(|point| (point.kind, point.namespace.clone(), point.name.clone()));
     let gone = || (StatusCode::NOT_FOUND, "the object is gone").into_response();
