@@ -28,6 +28,7 @@ use okt_runtime::crd;
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::pruned::decode_unquoted;
+use okt_wire::scope::with_name;
 use okt_wire::texts::{chain, said_by_api};
 use serde::Serialize;
 use serde_json::Value;
@@ -136,9 +137,7 @@ pub(crate) async fn preview<A: Application>(
         }
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    // The roles of an operator have no `get`.
-    let named = ListParams::default().fields(&format!("metadata.name={name}"));
-    let before = definitions.list(&named).await.map_err(|error| {
+    let before = definitions.list(&with_name(&name)).await.map_err(|error| {
         format!(
             "cannot read the customresourcedefinition {name}: {}",
             said_by_api(&error)

@@ -109,11 +109,7 @@ impl<'k> View<'k> {
 
     /// Returns the name for people (e.g. `Database demo/orders`).
     pub fn title(&self) -> String {
-        let kind = &self.kind.resource.kind;
-        match self.namespace() {
-            Some(namespace) => format!("{kind} {namespace}/{}", self.name()),
-            None => format!("{kind} {}", self.name()),
-        }
+        title(&self.kind.resource.kind, self.namespace(), self.name())
     }
 
     /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
@@ -303,6 +299,14 @@ pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
         // A graph of another source may lead in a circle.
         .take(graph.states.len())
         .collect()
+}
+
+/// Returns the kind, namespace and name of an object, for people.
+pub(crate) fn title(kind: &str, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
 }
 
 #[cfg(test)]

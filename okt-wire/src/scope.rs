@@ -1,5 +1,7 @@
-//! Objects of kinds whose scope is known at run time: their API, and types that hold them.
+//! Objects of kinds whose scope is known at run time: their API, parameters of requests, and types that hold them.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ListParams, PatchParams};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
 
@@ -11,6 +13,28 @@ where
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
         None => Api::all_with(client.clone(), kind),
+    }
+}
+
+/// Returns the API of an object, and its name.
+pub fn api_of<'a, T>(client: &Client, meta: &'a ObjectMeta) -> (Api<T>, &'a str)
+where
+    T: Resource<Scope = DynamicResourceScope, DynamicType = ()>,
+{
+    let name = meta.name.as_deref().unwrap_or_default();
+    (api(client, meta.namespace.as_deref(), &()), name)
+}
+
+/// Returns the parameters of a list that has only the object of this name: the roles of an operator have no `get`.
+pub fn with_name(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
+}
+
+/// Returns the parameters of a merge patch by a field manager.
+pub fn merge_by(manager: &str) -> PatchParams {
+    PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
     }
 }
 

@@ -68,6 +68,22 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
+/// Returns a name with its namespace, if it has one: `demo/orders`.
+pub fn qualified(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Returns the namespace, if there is one, and the name in a [`qualified`] name.
+pub fn split_qualified(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
+    }
+}
+
 /// Formats a time for people.
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())

@@ -11,6 +11,7 @@ use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
 use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
+use okt_wire::scope::merge_by;
 use okt_wire::status::Status;
 use serde_json::Value;
 
@@ -89,10 +90,7 @@ impl<K: LifecycleObject> Write<K> {
     /// transition, and 500 if it lacks a field of the status: then apply the CRD that [`crd`](crate::crd()) returns. The
     /// request is not sent if your extra fields are no struct.
     pub async fn send(&self, api: &Api<K>, field_manager: &str) -> kube::Result<K> {
-        let merge = PatchParams {
-            field_manager: Some(field_manager.to_owned()),
-            ..PatchParams::default()
-        };
+        let merge = merge_by(field_manager);
         let name = &*self.name;
         match &self.content {
             WriteContent::Finalizers(patch) => api.patch(name, &merge, &Patch::Merge(patch)).await,

@@ -8,7 +8,7 @@ use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::keys::FINALIZER;
 use okt_wire::object::LifecycleObject;
-use okt_wire::scope::api;
+use okt_wire::scope::api_of;
 use serde_json::{Value, json};
 
 use crate::author::application::Application;
@@ -80,7 +80,6 @@ pub(crate) async fn set<K: LifecycleObject>(
     meta: &ObjectMeta,
     patch: &Value,
 ) -> Result<Guarded<K>, kube::Error> {
-    let name = meta.name.as_deref().unwrap_or_default();
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref(), &());
+    let (api, name) = api_of::<Guarded<K>>(client, meta);
     answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use kube::Resource;
-use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::read;
-use okt_wire::scope::api;
+use okt_wire::scope::{api_of, with_name};
 use okt_wire::texts::chain;
 
 use super::reconciliation::Reconciliation;
@@ -70,18 +69,14 @@ impl<A: Application> Reconciliation<'_, A> {
     /// The newest version, if it is known. The object waits for it.
     async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        let api = api::<Cached<A::Resource>>(
-            &self.shared.connection.direct,
-            meta.namespace.as_deref(),
-            &(),
-        );
-        // A list of one object: the operator needs no other permission for it.
-        let one = ListParams::default().fields(&format!("metadata.name={name}"));
-        let list = answer(api.list_metadata(&one)).await.map_err(|error| {
-            tracing::warn!("cannot read the newest version: {}", chain(&error));
-            None
-        })?;
+        let direct = &self.shared.connection.direct;
+        let (api, name) = api_of::<Cached<A::Resource>>(direct, meta);
+        let list = answer(api.list_metadata(&with_name(name)))
+            .await
+            .map_err(|error| {
+                tracing::warn!("cannot read the newest version: {}", chain(&error));
+                None
+            })?;
         let mut same = list
             .items
             .into_iter()

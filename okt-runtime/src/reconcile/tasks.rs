@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use okt_core::Answer;
 use okt_reach::Failure;
+use okt_wire::texts::qualified;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -83,10 +84,7 @@ impl Tasks {
         let last = self.last.lock();
         let unfinished = last.iter().filter(|(_, over)| !over.is_cancelled());
         let mut names: Vec<String> = unfinished
-            .map(|((namespace, name), _)| match namespace {
-                Some(namespace) => format!("{namespace}/{name}"),
-                None => name.clone(),
-            })
+            .map(|((namespace, name), _)| qualified(namespace.as_deref(), name))
             .collect();
         names.sort();
         names

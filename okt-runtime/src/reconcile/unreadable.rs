@@ -14,7 +14,7 @@ use okt_wire::clock::moment;
 use okt_wire::object::has_lifecycle;
 use okt_wire::pruned;
 use okt_wire::read;
-use okt_wire::scope::api;
+use okt_wire::scope::api_of;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -156,9 +156,7 @@ impl Unreadable<'_> {
         };
         let version = meta.resource_version.as_deref();
         let said = StatusPatch::of::<A::Resource>(version, &status);
-        let api =
-            api::<Cached<A::Resource>>(&shared.connection.direct, meta.namespace.as_deref(), &());
-        let name = meta.name.as_deref().unwrap_or_default();
+        let (api, name) = api_of::<Cached<A::Resource>>(&shared.connection.direct, meta);
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;
         shared.telemetry.wrote(Written::Status);

@@ -16,7 +16,6 @@ use super::inventory::{Inventory, InventoryEntry};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
-use super::stamp::named;
 
 impl<K: LifecycleObject> Site<'_, K> {
     /// Returns what the status of the owner records.
@@ -87,7 +86,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             .as_deref()
             .is_some_and(|owner| owner != self.uid())
             && kind == Some(&*self.cluster.identity.owner_kind)
-            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
+            && found.owner_name.as_deref() == Some(&*self.owner_name())
             && (self.is_beside(key) || inventory.has(self.kind(key), key))
     }
 
@@ -141,7 +140,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         let uid = self.uid();
         owned_fields(object, &self.cluster.identity.manager).is_some()
             && found.owner.as_deref().is_none_or(|owner| owner == uid)
-            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
+            && found.owner_name.as_deref() == Some(&*self.owner_name())
     }
 
     /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.

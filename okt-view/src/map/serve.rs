@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures::stream;
 use jiff::Timestamp;
-use kube::api::ListParams;
 use okt_serve::{ListenAddress, server};
+use okt_wire::scope::with_name;
 use okt_wire::texts::said_by_api;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -256,9 +256,9 @@ async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
         return gone();
     };
     let kind = &map.kinds[number];
-    // The roles of an operator have no `get`.
-    let named = ListParams::default().fields(&format!("metadata.name={name}"));
-    let listed = kind.list(&map.client, namespace.as_deref(), named).await;
+    let listed = kind
+        .list(&map.client, namespace.as_deref(), with_name(&name))
+        .await;
     let object = match listed.map(|mut listed| listed.pop()) {
         Ok(Some(object)) => object,
         Ok(None) => return gone(),
