@@ -1,5 +1,6 @@
 //! The subcommand `run`: the operators of a program, until a signal.
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 
@@ -34,7 +35,7 @@ use super::command_line::Listen;
 use super::command_line::RunOptions;
 #[cfg(feature = "logs")]
 use super::logs;
-use super::part::{OperatorLimits, PartTask, ProgramContext, ProgramPart};
+use super::part::{LimitedPart, OperatorLimits, PartTask, ProgramContext};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
 
@@ -44,24 +45,21 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 /// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
 /// `log_file` decides what is logged.
 pub(super) async fn run<Options: Clone>(
-    parts: Vec<(ProgramPart<Options>, Vec<String>)>,
+    parts: Vec<LimitedPart<Options>>,
     asked: &RunOptions,
     log_file: Option<PathBuf>,
     options: Options,
     program: String,
 ) -> Result<(), String> {
-    let config = (Config::infer().await)
-        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
-    let address = config.cluster_url.to_string();
+    let (config, address) = cluster().await?;
     let monitoring = Monitoring::new();
     for (part, _) in &parts {
-        monitoring.expect(controller(&(part.kind)().1));
+        monitoring.expect(controller(&part.kind().1));
     }
     let requests = monitoring.requests(&config);
-    let client = ClientBuilder::try_from(config)
-        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?
-        .with_layer(&requests)
-        .build();
+    let client =
+        ClientBuilder::try_from(config).map_err(|error| cannot_connect(&address, &error))?;
+    let client = client.with_layer(&requests).build();
     #[cfg(feature = "otel")]
     let traces = traces(asked, &client, &program)?;
     #[cfg(feature = "logs")]
@@ -100,10 +98,10 @@ pub(super) async fn run<Options: Clone>(
     let limits = limits(asked);
     let running = parts.into_iter().map(|(part, namespaces)| {
         if namespaces.len() < asked.namespace.len() {
-            let crd = (part.crd_name)();
+            let crd = part.crd_name();
             tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
         }
-        (part.begin)(PartTask::Run(Box::new(ProgramContext {
+        part.begin(PartTask::Run(Box::new(ProgramContext {
             client: client.clone(),
             address: address.clone(),
             namespaces,
@@ -116,25 +114,10 @@ pub(super) async fn run<Options: Clone>(
             stopping: stopping.clone(),
         })))
     });
-    let mut running = pin!(try_join_all(running));
-    let ended = tokio::select! {
-        ended = &mut running => Some(ended),
-        () = shutdown_signal() => None,
-    };
-    if let Some(membership) = &membership {
-        membership.stop();
-    }
-    stopping.cancel();
-    let ended = if let Some(ended) = ended {
-        ended
-    } else {
-        tokio::select! {
-            ended = running => ended,
-            // The next operator resumes the work that runs, as after a crash.
-            () = shutdown_signal() => {
-                return Err("stopped at once: a second signal arrived".to_owned());
-            }
-        }
+    let running = try_join_all(running);
+    let Some(ended) = until_ended(running, membership.as_ref(), &stopping).await else {
+        // The next operator resumes the work that runs, as after a crash.
+        return Err("stopped at once: a second signal arrived".to_owned());
     };
     if let Some(membership) = membership {
         membership.leave().await;
@@ -144,6 +127,42 @@ pub(super) async fn run<Options: Clone>(
         traces.end().await;
     }
     ended.map(drop)
+}
+
+/// Returns how to reach the cluster, and the address of its API server.
+pub(super) async fn cluster() -> Result<(Config, String), String> {
+    let config = (Config::infer().await)
+        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+    let address = config.cluster_url.to_string();
+    Ok((config, address))
+}
+
+pub(super) fn cannot_connect(address: &str, error: &kube::Error) -> String {
+    format!("cannot connect to {address}: {}", chain(error))
+}
+
+/// Stops the operators at a signal, and returns how they have ended; none at a second signal.
+async fn until_ended<T>(
+    running: impl Future<Output = T>,
+    membership: Option<&Membership>,
+    stopping: &CancellationToken,
+) -> Option<T> {
+    let mut running = pin!(running);
+    let ended = tokio::select! {
+        ended = &mut running => Some(ended),
+        () = shutdown_signal() => None,
+    };
+    if let Some(membership) = membership {
+        membership.stop();
+    }
+    stopping.cancel();
+    if ended.is_some() {
+        return ended;
+    }
+    tokio::select! {
+        ended = running => Some(ended),
+        () = shutdown_signal() => None,
+    }
 }
 
 fn limits(asked: &RunOptions) -> OperatorLimits {
@@ -198,7 +217,7 @@ async fn serve(
 async fn map<Options>(
     asked: &RunOptions,
     client: &Client,
-    parts: &[(ProgramPart<Options>, Vec<String>)],
+    parts: &[LimitedPart<Options>],
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let Some(Listen(Some(address))) = asked.map_address else {
         return Ok(None);
@@ -208,7 +227,7 @@ async fn map<Options>(
         let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         Ok::<_, String>(text.trim().to_owned())
     });
-    let kinds = parts.iter().filter_map(|(part, _)| (part.shown)());
+    let kinds = parts.iter().filter_map(|(part, _)| part.shown());
     let map = Map::new(client.clone(), kinds, asked.namespace.iter().cloned());
     let (address, served) = (map.serve(address, token.transpose()?).await)
         .map_err(|error| format!("{error}; see --map-address and --map-token-file"))?;
