@@ -287,7 +287,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             Some(in_use) => in_use.of(&names)?,
             None => vec![None; names.len()],
         };
-        stream((self.parts.iter().zip(olds)).map(|(part, old)| part.definition(old)))
+        let parts = self.parts.iter().zip(olds);
+        stream(parts.map(|(part, old)| yaml(&part.definition(old)?)))
     }
 
     /// Returns the roles of all operators as one YAML stream.

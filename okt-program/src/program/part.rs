@@ -24,7 +24,6 @@ use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
 
-use super::yaml;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::preview::{Preview, Record, preview};
 
@@ -40,8 +39,11 @@ pub(super) trait ProgramPart<Options> {
 
     fn is_cluster_scoped(&self) -> bool;
 
-    /// Returns the CRD as YAML, merged with the one in use.
-    fn definition(&self, old: Option<&CustomResourceDefinition>) -> Result<String, String>;
+    /// Returns the CRD, merged with the one in use.
+    fn definition(
+        &self,
+        old: Option<&CustomResourceDefinition>,
+    ) -> Result<CustomResourceDefinition, String>;
 
     /// Returns the roles.
     fn roles(
@@ -103,9 +105,12 @@ impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Conne
         ResourceOf::<O>::crd().spec.scope == "Cluster"
     }
 
-    fn definition(&self, old: Option<&CustomResourceDefinition>) -> Result<String, String> {
+    fn definition(
+        &self,
+        old: Option<&CustomResourceDefinition>,
+    ) -> Result<CustomResourceDefinition, String> {
         let crd = old.map_or_else(crd::<ResourceOf<O>>, crd_union::<ResourceOf<O>>);
-        yaml(&crd.map_err(|error| error.to_string())?)
+        crd.map_err(|error| error.to_string())
     }
 
     fn roles(

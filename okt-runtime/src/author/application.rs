@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
 use crate::author::observation::Observation;
-use crate::author::pass::Pass;
+use crate::author::pass::{Pass, Steps};
 use crate::resources::{Resources, Watches};
 
 /// The states of an application.
@@ -196,9 +196,9 @@ type TakeStep<A> = for<'a> fn(
 
 /// A pass graph whose steps an application takes; for [`Application::pass`].
 pub struct PassGraph<A: Application> {
-    pub(super) graph: &'static Graph<'static>,
-    pub(super) take_step: TakeStep<A>,
-    pub(super) step_limit: Duration,
+    graph: &'static Graph<'static>,
+    take_step: TakeStep<A>,
+    step_limit: Duration,
 }
 
 impl<A: Application> PassGraph<A> {
@@ -259,4 +259,22 @@ where
 pub(crate) struct StepsOf<'a, A: Application> {
     pub(crate) pass: &'a PassGraph<A>,
     pub(crate) application: &'a A,
+}
+
+impl<A: Application> Steps<A::Resource> for StepsOf<'_, A> {
+    fn graph(&self) -> &'static Graph<'static> {
+        self.pass.graph
+    }
+
+    fn limit(&self) -> Duration {
+        self.pass.step_limit
+    }
+
+    fn take<'a>(
+        &'a self,
+        given: &'a Pass<A::Resource>,
+        at: StateId,
+    ) -> BoxFuture<'a, Result<Step<Answer>, Failure>> {
+        (self.pass.take_step)(self.application, given, at)
+    }
 }

@@ -1,4 +1,4 @@
-//! Passes: the context of a step.
+//! Passes: the trait that takes their steps, and the context of a step.
 
 mod run;
 mod shipped;
@@ -6,10 +6,11 @@ mod shipped;
 use std::ops::Deref;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::pass::{Operations, Results};
-use okt_core::{StateId, reasons};
+use okt_core::{Answer, Graph, StateId, Step, reasons};
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
 use parking_lot::Mutex;
@@ -22,6 +23,22 @@ pub use self::shipped::{
 };
 use crate::author::context::Context;
 use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
+
+/// Takes the steps of a pass, by the handlers of an application.
+pub(crate) trait Steps<K: LifecycleObject>: Sync {
+    /// Returns the graph of the pass.
+    fn graph(&self) -> &'static Graph<'static>;
+
+    /// Returns how long one step may take.
+    fn limit(&self) -> Duration;
+
+    /// Takes the step of a state.
+    fn take<'a>(
+        &'a self,
+        given: &'a Pass<K>,
+        at: StateId,
+    ) -> BoxFuture<'a, Result<Step<Answer>, Failure>>;
+}
 
 /// The context of the steps of a pass: the object, and methods to declare the resources that it should own.
 ///

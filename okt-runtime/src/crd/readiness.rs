@@ -1,6 +1,5 @@
 //! Watches the CRD in the cluster and decides whether this operator may act.
 
-use okt_wire::keys::GRAPH_ANNOTATION;
 use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
@@ -9,13 +8,15 @@ use kube::Api;
 use kube::runtime::watcher;
 use okt_core::stored::{StoredGraph, Unread};
 use okt_core::{Graph, Lifecycle};
+use okt_wire::keys::GRAPH_ANNOTATION;
 use okt_wire::object::LifecycleObject;
 use okt_wire::texts::chain;
 use okt_wire::watch::{Connection, retried};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::crd::definition::crd;
+use crate::crd::definition::{crd, graph_text};
+use crate::crd::union::value_of;
 
 /// Whether the CRD in the cluster fits this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,12 +126,7 @@ fn names_of(graph: &Graph<'_>) -> BTreeSet<String> {
 
 /// Compares the CRD in the cluster with the fields and edges that this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
-    let annotation = stored
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(GRAPH_ANNOTATION));
-    let graph = match annotation.map(|text| StoredGraph::read(text)) {
+    let graph = match graph_text(stored).map(StoredGraph::read) {
         Some(Ok(graph)) => graph,
         Some(Err(Unread::Format(format))) => {
             return Readiness::Unfit(format!(
@@ -183,13 +179,11 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
 fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
     let version = K::version(&());
     let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
-    let status = served
+    let has_status = served
         .subresources
         .as_ref()
-        .and_then(|all| all.status.as_ref());
-    status
-        .is_none()
-        .then(|| format!("the status subresource in version {version}"))
+        .is_some_and(|all| all.status.is_some());
+    (!has_status).then(|| format!("the status subresource in version {version}"))
 }
 
 /// Returns the first field of the status that this operator writes and the CRD does not declare.
@@ -207,8 +201,7 @@ fn missing_field<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Optio
 
 fn status_of(crd: &CustomResourceDefinition, version: &str) -> Option<Value> {
     let version = crd.spec.versions.iter().find(|v| v.name == version)?;
-    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-    serde_json::to_value(schema.properties.as_ref()?.get("status")?).ok()
+    value_of(version, "status")
 }
 
 fn missing_property(own: &Value, stored: &Value, path: &str) -> Option<String> {

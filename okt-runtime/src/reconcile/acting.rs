@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use okt_core::{Cause, Lifecycle, State};
-
 use okt_wire::status::{ActingTime, Position};
 
 /// How long a process that begins to act looks at what is there before a deadline comes.
@@ -24,20 +23,19 @@ pub(crate) struct Elapsed {
 
 /// The first deadlines of a state: by a time in the state, and over several states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct DeadlineLimits {
+pub(crate) struct DeadlineLimits {
     in_state: Option<Duration>,
     in_deadline: Option<Duration>,
 }
 
 impl DeadlineLimits {
-    fn of(state: &State<'_>) -> Option<Self> {
-        let after = state
-            .triggers
-            .iter()
-            .filter_map(|trigger| match trigger.cause {
-                Cause::After(time) => Some(time),
-                _ => None,
-            });
+    /// Returns those of a state; none if it has no deadline.
+    pub(crate) fn of(state: &State<'_>) -> Option<Self> {
+        let triggers = state.triggers.iter();
+        let after = triggers.filter_map(|trigger| match trigger.cause {
+            Cause::After(time) => Some(time),
+            _ => None,
+        });
         let limits = Self {
             in_state: after.min(),
             in_deadline: state.deadline().map(|(_, time)| time),
@@ -45,7 +43,8 @@ impl DeadlineLimits {
         (limits != Self::default()).then_some(limits)
     }
 
-    fn at<S: Lifecycle>(position: &Position<S>) -> Option<Self> {
+    /// Returns those of the state on record; none if it has no deadline, or is not in the graph.
+    pub(crate) fn at<S: Lifecycle>(position: &Position<S>) -> Option<Self> {
         let state = S::from_name(position.state.as_str())?;
         Self::of(S::GRAPH.get(state.id())?)
     }
@@ -55,11 +54,6 @@ impl DeadlineLimits {
         let limits = self.in_state.into_iter().chain(self.in_deadline);
         limits.min().map_or(Duration::MAX, |limit| limit / 4)
     }
-}
-
-/// Returns whether a state has a deadline.
-pub(crate) fn has_deadline(state: &State<'_>) -> bool {
-    DeadlineLimits::of(state).is_some()
 }
 
 /// Returns the time that deadlines count. `begun` is when this process began to act on the object, if that time counts and

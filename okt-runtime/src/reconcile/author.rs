@@ -76,7 +76,7 @@ impl<A: Application> Reconciliation<'_, A> {
             application: &*shared.application,
         };
         let asker = self.asker();
-        let (run, memory) = run(steps, &asker, &self.cx, hands, is_alone).await;
+        let (run, memory) = run(&steps, &asker, &self.cx, hands, is_alone).await;
         self.memory.owned = memory;
         let report = PassReport {
             is_in_the_way: run.in_the_way().is_some(),

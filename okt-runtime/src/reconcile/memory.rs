@@ -21,7 +21,7 @@ use okt_wire::status::Position;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::reconcile::acting::has_deadline;
+use crate::reconcile::acting::DeadlineLimits;
 use crate::reconcile::work::{ActionRun, ObjectWork};
 use crate::resources::OwnedMemory;
 
@@ -282,9 +282,8 @@ impl Remembered {
         position: Option<&Position<S>>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let state = position.and_then(|position| S::from_name(position.state.as_str()));
-        let state = state.and_then(|state| S::GRAPH.get(state.id()));
-        self.acting = (state.is_some_and(has_deadline)).then(|| self.acting.unwrap_or(now));
+        let limits = position.and_then(DeadlineLimits::at);
+        self.acting = limits.map(|_| self.acting.unwrap_or(now));
         self.acting
     }
 

@@ -30,7 +30,7 @@ use okt_wire::status::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::acting::{self, Elapsed};
+use super::acting::{DeadlineLimits, Elapsed};
 use super::leftover::unclaimed;
 use crate::cache::guarded::Guarded;
 use crate::resources::OwnedStatus;
@@ -181,10 +181,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         if self.counts_wall_time {
             return None;
         }
-        let state = K::State::GRAPH.get(record.state)?;
-        if !acting::has_deadline(state) {
-            return None;
-        }
+        DeadlineLimits::of(K::State::GRAPH.get(record.state)?)?;
         let elapsed = Elapsed {
             in_state: if went.is_some() {
                 Duration::ZERO

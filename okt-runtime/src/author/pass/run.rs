@@ -10,8 +10,7 @@ use okt_core::{Answer, StateId, reasons};
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
 
-use super::{Pass, soonest};
-use crate::author::application::{Application, StepsOf};
+use super::{Pass, Steps, soonest};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::resources::{
@@ -88,23 +87,23 @@ impl FinishedRun {
 }
 
 /// Runs the pass of an object and applies what its steps declared.
-pub(crate) async fn run<A: Application>(
-    StepsOf { pass, application }: StepsOf<'_, A>,
-    asker: &CallGuard<'_, A::Resource>,
-    cx: &Context<A::Resource>,
-    hands: Hands<A::Resource>,
+pub(crate) async fn run<K: LifecycleObject>(
+    steps: &impl Steps<K>,
+    asker: &CallGuard<'_, K>,
+    cx: &Context<K>,
+    hands: Hands<K>,
     prunes: bool,
 ) -> (FinishedRun, OwnedMemory) {
     let deleting = !hands.creates;
     let given = Pass::new(cx.clone(), hands);
-    let mut run = PassRun::begin(pass.graph, deleting);
+    let mut run = PassRun::begin(steps.graph(), deleting);
     while let Some(here) = run.at() {
         given.enter(here, &run);
-        let step = (pass.take_step)(application, &given, here);
-        let answer = match asker.ask(pass.step_limit, step).await {
+        let step = steps.take(&given, here);
+        let answer = match asker.ask(steps.limit(), step).await {
             Ok(answer) => answer,
             Err(unanswered) => {
-                let name = pass.graph.name_of(here);
+                let name = steps.graph().name_of(here);
                 Err(unanswered.failure(&format!("{name} was not done")))
             }
         };
