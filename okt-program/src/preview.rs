@@ -29,7 +29,7 @@ use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::pruned::decode_unquoted;
 use okt_wire::scope::with_name;
-use okt_wire::texts::{chain, said_by_api};
+use okt_wire::texts::{api_message, chain};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -140,7 +140,7 @@ pub(crate) async fn preview<A: Application>(
     let before = definitions.list(&with_name(&name)).await.map_err(|error| {
         format!(
             "cannot read the customresourcedefinition {name}: {}",
-            said_by_api(&error)
+            api_message(&error)
         )
     })?;
     let Some(before) = before.items.into_iter().next() else {
@@ -161,7 +161,7 @@ pub(crate) async fn preview<A: Application>(
         let objects = before.list(&client, namespace.as_deref(), selected.clone());
         let objects = objects
             .await
-            .map_err(|error| format!("cannot list {}: {}", before.id(), said_by_api(&error)))?;
+            .map_err(|error| format!("cannot list {}: {}", before.id(), api_message(&error)))?;
         let owned =
             Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
         found.unseen.extend(owned.hidden());

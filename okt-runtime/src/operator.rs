@@ -834,14 +834,14 @@ mod tests {
 
     #[test]
     fn graphs_with_too_many_or_duplicate_conditions_are_refused() {
-        let said = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
-        assert_eq!(said(None), Ok(()));
+        let checked = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
+        assert_eq!(checked(None), Ok(()));
         assert_eq!(
-            said(Some(Beside::GRAPH)).expect_err("25 conditions"),
+            checked(Some(Beside::GRAPH)).expect_err("25 conditions"),
             "cannot hold 25 conditions: the lifecycle and the pass may declare 24 together"
         );
         assert_eq!(
-            said(Some(Same::GRAPH)).expect_err("A1 twice"),
+            checked(Some(Same::GRAPH)).expect_err("A1 twice"),
             "cannot tell two conditions apart: `A1` is declared by the lifecycle and by the pass; rename one"
         );
     }

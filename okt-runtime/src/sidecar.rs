@@ -48,15 +48,15 @@
 //! |---|---|
 //! | work, from the action to its outcome | `perform` |
 //! | the outcome as the operator's result or failure | `outcome` |
-//! | observations | `sight` |
+//! | observations | `observe` |
 //! | an application without code for its states | `delegated` |
 //! | actions that were begun and whose end is not taken | `open` |
 
 mod delegated;
+mod observe;
 mod open;
 mod outcome;
 mod perform;
-mod sight;
 
 use std::fmt;
 use std::sync::Arc;

@@ -23,11 +23,11 @@ const WRITE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Connections {
     limit: usize,
-    open: Arc<Mutex<OpenConnections>>,
+    open: Arc<Mutex<AdmittedConnections>>,
 }
 
 #[derive(Default)]
-struct OpenConnections {
+struct AdmittedConnections {
     /// The number of the next connection.
     next: u64,
     all: HashMap<u64, OpenConnection>,
@@ -76,7 +76,7 @@ impl Connections {
     }
 }
 
-impl OpenConnections {
+impl AdmittedConnections {
     /// Returns the connection that has been still for longest, of the address that has most.
     fn stillest(&self) -> Option<u64> {
         let mut peers: HashMap<IpAddr, usize> = HashMap::new();

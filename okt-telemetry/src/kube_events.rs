@@ -12,7 +12,7 @@ use kube::runtime::events::{Event as KubeEvent, Recorder, Reporter};
 use okt_wire::api_timeout::answer;
 use okt_wire::limit::Rate;
 use okt_wire::status::Transition;
-use okt_wire::texts::{cut, said_by_api, seconds};
+use okt_wire::texts::{api_message, cut, seconds};
 use parking_lot::Mutex;
 
 use super::event::{Cause, Edge, Event, LifecycleEvent, Occurrence};
@@ -109,7 +109,7 @@ impl Sink for KubeEvents {
             return;
         }
         if let Err(error) = answer(self.recorder.publish(&published, &event.object)).await {
-            let why = said_by_api(&error);
+            let why = api_message(&error);
             tracing::warn!(
                 object = event.object.name,
                 reason,

@@ -32,23 +32,23 @@ const CONCURRENT: usize = 16;
 const SILENT: usize = 4;
 
 /// After what time a delivery holds up no other: with those that take as long as they may, there are never more than
-/// `CONCURRENT * LIMIT / SLOW`.
+/// `CONCURRENT * DELIVERY_LIMIT / SLOW`.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// The backoff of an object whose transition was not taken.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(5));
 
 /// After how many errors in a row one transition at a time asks a receiver that seems to be away.
-const AWAY: u32 = 3;
+const AWAY_AFTER: u32 = 3;
 
 /// How many objects that are gone keep transitions that are not delivered.
-const LEFT: usize = 1_000;
+const DELETED_LIMIT: usize = 1_000;
 
 /// How long one transition may take.
-const LIMIT: Duration = Duration::from_mins(1);
+const DELIVERY_LIMIT: Duration = Duration::from_mins(1);
 
 /// How long an object that is being deleted waits for the delivery of its transitions.
-const HOLD: Duration = Duration::from_mins(1);
+const DELETION_WAIT: Duration = Duration::from_mins(1);
 
 /// The transitions of an operator's objects that are to be delivered.
 pub struct Outbox {
@@ -255,7 +255,7 @@ impl Outbox {
         let until = mailbox
             .held
             .as_ref()
-            .map_or_else(|| after(HOLD), |held| held.0);
+            .map_or_else(|| after(DELETION_WAIT), |held| held.0);
         mailbox.held = Some((until, Box::new(wake)));
         (Instant::now() < until).then_some(until)
     }
@@ -276,7 +276,7 @@ impl Outbox {
             state.left.push_back(uid.to_owned());
         }
         let mut dropped = 0;
-        while state.left.len() > LEFT
+        while state.left.len() > DELETED_LIMIT
             && let Some(oldest) = state.left.pop_front()
         {
             // It may have come back, or all may be delivered.
@@ -318,8 +318,8 @@ impl Outbox {
         let (mut slow, mut silent) = (FuturesUnordered::new(), FuturesUnordered::new());
         let (mut failures, mut unanswered) = (0_u32, 0_u32);
         loop {
-            let is_away = failures >= AWAY;
-            let gives_up = closing.is_cancelled() && (is_away || unanswered >= AWAY);
+            let is_away = failures >= AWAY_AFTER;
+            let gives_up = closing.is_cancelled() && (is_away || unanswered >= AWAY_AFTER);
             let most = match (gives_up, is_away) {
                 (true, _) => 0,
                 (false, true) => 1,
@@ -364,7 +364,7 @@ impl Outbox {
                 // One receiver of several may be silent: the others go on.
                 Some(SentTransition::Unanswered) => {
                     unanswered = unanswered.saturating_add(1);
-                    if unanswered == AWAY {
+                    if unanswered == AWAY_AFTER {
                         let pending = self.pending();
                         tracing::warn!(pending, "no receiver of transitions answers");
                     }
@@ -372,7 +372,7 @@ impl Outbox {
                 None => {}
                 Some(SentTransition::Failed(why)) => {
                     failures = failures.saturating_add(1);
-                    if failures == AWAY {
+                    if failures == AWAY_AFTER {
                         let pending = self.pending();
                         tracing::warn!(
                             pending,
@@ -441,7 +441,7 @@ impl Outbox {
     async fn send(&self, uid: String, id: u64, event: Arc<TransitionEvent>) -> SentTransition {
         // Made within the future, so that a panic of the call itself is contained too.
         let delivery = AssertUnwindSafe(async { self.delivery.take(&event).await });
-        let taken = match timeout(LIMIT, delivery.catch_unwind()).await {
+        let taken = match timeout(DELIVERY_LIMIT, delivery.catch_unwind()).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(panic)) => Err(Undelivered::retry(panic_text(&*panic))),
             Err(_) => {
@@ -652,13 +652,13 @@ mod tests {
     #[test]
     fn of_many_objects_that_are_gone_the_last_are_kept() {
         let outbox = Outbox::empty();
-        for number in 0..LEFT + 5 {
+        for number in 0..DELETED_LIMIT + 5 {
             let uid = number.to_string();
             outbox.see(&uid, 0, Some(0), &[], |_| event(&uid, 0));
             outbox.push(event(&uid, 1));
             outbox.forget(&uid);
         }
-        assert_eq!(outbox.pending(), LEFT);
+        assert_eq!(outbox.pending(), DELETED_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -673,6 +673,6 @@ mod tests {
         };
         futures::join!(outbox.run(closing.clone()), stop);
         // The delivery that hangs is given up after its limit, and not tried again.
-        assert_eq!(begun.elapsed(), LIMIT);
+        assert_eq!(begun.elapsed(), DELIVERY_LIMIT);
     }
 }

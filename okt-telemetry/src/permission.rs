@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use okt_wire::clock::after;
 use okt_wire::limit::Rate;
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 
 /// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
 const VALID: Duration = Duration::from_mins(1);
@@ -126,7 +126,7 @@ impl Permission {
         let verdict = timeout(PATIENCE, asked)
             .await
             .map_err(|_| "it did not answer in time".to_owned())?
-            .map_err(|error| said_by_api(&error))?;
+            .map_err(|error| api_message(&error))?;
         let now = Instant::now();
         let mut answers = self.0.answers.lock();
         answers.familiar.retain(|_, until| *until > now);
@@ -188,15 +188,15 @@ impl Permission {
         };
         let params = PostParams::default();
         let reviews: Api<TokenReview> = Api::all(self.0.client.clone());
-        let said = reviews.create(&params, &review).await?.status;
-        let said = said.unwrap_or_default();
-        let Some(user) = said.user.filter(|_| said.authenticated == Some(true)) else {
+        let status = reviews.create(&params, &review).await?.status;
+        let status = status.unwrap_or_default();
+        let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
             return Ok(PermissionAnswer::Unknown);
         };
         let name = user.username.clone().unwrap_or_default();
         let reviews: Api<SubjectAccessReview> = Api::all(self.0.client.clone());
-        let said = reviews.create(&params, &access(user, path)).await?.status;
-        Ok(if said.is_some_and(|said| said.allowed) {
+        let status = reviews.create(&params, &access(user, path)).await?.status;
+        Ok(if status.is_some_and(|status| status.allowed) {
             PermissionAnswer::Allowed
         } else {
             PermissionAnswer::Forbidden(name)

@@ -47,12 +47,12 @@ impl RequestError {
     pub fn new(what: impl Into<String>, error: &kube::Error) -> Self {
         Self {
             what: what.into(),
-            why: said(error),
+            why: explained(error),
         }
     }
 }
 
-fn said(error: &kube::Error) -> String {
+fn explained(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 401 => {
             "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use okt_wire::api_timeout::limit_answers;
-use okt_wire::texts::said_by_watch;
+use okt_wire::texts::watch_message;
 use okt_wire::watch::PAGE;
 use parking_lot::Mutex;
 
@@ -133,7 +133,7 @@ impl Map {
                 board.remove(object.metadata.uid.as_deref().unwrap_or_default(), now);
             }
             Err(error) => {
-                let why = plain(&said_by_watch(&error));
+                let why = plain(&watch_message(&error));
                 let text = format!("{} cannot be watched: {why}; trying again", kind.id());
                 board.trouble(&kind.id(), &text, now);
             }

@@ -9,7 +9,7 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 
 use crate::install::rbac::{Rbac, ServiceAccount};
 
@@ -38,7 +38,7 @@ pub(super) async fn lacking(
     // The verbs that are lacking, by what they are for.
     let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
     while let Some((right, answer)) = answers.next().await {
-        let review = answer.map_err(|error| said_by_api(&error))?;
+        let review = answer.map_err(|error| api_message(&error))?;
         if !review.status.is_some_and(|status| status.allowed) {
             let verbs = lacking.entry(right.what()).or_default();
             verbs.push(right.verb);

@@ -187,9 +187,10 @@ async fn serve(
         None => is_in_pod().then_some(ListenAddress::All(usual)),
     };
     let health = at(asked.health_address, HEALTH_PORT);
-    let said = |error| format!("{error}; see --metrics-address and --health-address");
+    let with_options = |error| format!("{error}; see --metrics-address and --health-address");
     #[cfg(feature = "secure-metrics")]
-    let said_of_tls = |error| format!("{error}; see --metrics-address and --metrics-cert-path");
+    let with_tls_options =
+        |error| format!("{error}; see --metrics-address and --metrics-cert-path");
     let mut running = Vec::new();
     #[cfg(feature = "secure-metrics")]
     let secure = asked.secure_metrics()?;
@@ -202,12 +203,15 @@ async fn serve(
             let served = monitoring
                 .serve_securely(metrics, client, certificate)
                 .await;
-            running.push(tokio::spawn(served.map_err(said_of_tls)?));
+            running.push(tokio::spawn(served.map_err(with_tls_options)?));
             None
         }
         metrics => metrics,
     };
-    let served = monitoring.serve(metrics, health).await.map_err(said)?;
+    let served = monitoring
+        .serve(metrics, health)
+        .await
+        .map_err(with_options)?;
     running.push(tokio::spawn(served));
     Ok(running.into_iter().map(AbortOnDropHandle::new).collect())
 }

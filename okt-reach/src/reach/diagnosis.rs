@@ -94,7 +94,7 @@ fn trouble(what: String, pod: &Pod, container: Option<&str>) -> Option<ReachErro
             return None;
         }
         let reason = status.reason.as_deref().unwrap_or_default();
-        format!("the pod is {}", said(&[phase, reason]))
+        format!("the pod is {}", joined(&[phase, reason]))
     };
     Some(ReachError::TargetNotRunning { what, why })
 }
@@ -110,17 +110,17 @@ fn not_running(state: &ContainerState) -> Option<String> {
     if let Some(waiting) = &state.waiting {
         let reason = waiting.reason.as_deref().unwrap_or_default();
         let message = waiting.message.as_deref().unwrap_or_default();
-        Some(said(&["is waiting", reason, message]))
+        Some(joined(&["is waiting", reason, message]))
     } else {
         let ended = state.terminated.as_ref()?;
         let reason = ended.reason.as_deref().unwrap_or_default();
         let code = format!("exit code {}", ended.exit_code);
-        Some(said(&["has ended", reason, &code]))
+        Some(joined(&["has ended", reason, &code]))
     }
 }
 
 /// Joins the texts that are not empty.
-fn said(parts: &[&str]) -> String {
+fn joined(parts: &[&str]) -> String {
     let parts: Vec<_> = parts.iter().copied().filter(|it| !it.is_empty()).collect();
     parts.join(": ")
 }

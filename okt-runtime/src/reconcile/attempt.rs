@@ -63,11 +63,11 @@ pub(crate) fn start<A: Application>(
     let counted = shared.telemetry.running(state.name());
     let work = async move {
         let attempt = attempt(&*application, &sharing.test_hooks, state, &action, limit);
-        let said = tokio::select! {
-            said = attempt => said,
+        let answer = tokio::select! {
+            answer = attempt => answer,
             () = dropped.cancelled() => None,
         };
-        if said.is_none() && action.cancellation.is_cancelled() {
+        if answer.is_none() && action.cancellation.is_cancelled() {
             sharing.telemetry.record::<A::Resource>(
                 action.object().meta(),
                 Occurrence::AttemptEnded {
@@ -77,7 +77,7 @@ pub(crate) fn start<A: Application>(
                 },
             );
         }
-        *slot.lock() = said;
+        *slot.lock() = answer;
         drop((guard, permit, counted));
         ended();
     };
@@ -115,7 +115,7 @@ async fn attempt<A: Application>(
         action.cancellation.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    let said = tokio::select! {
+    let answer = tokio::select! {
         biased;
         done = work => match done {
             Ok(done) => done,
@@ -127,7 +127,7 @@ async fn attempt<A: Application>(
             format!("the work of {} took longer than {}", state.name(), seconds(limit)),
         )),
     };
-    (!action.cancellation.is_cancelled()).then_some(said)
+    (!action.cancellation.is_cancelled()).then_some(answer)
 }
 
 /// Runs the handler with this fault; only tests set another than `Runs`.

@@ -59,7 +59,7 @@ pub(crate) fn change<K: LifecycleObject>(
         || (old.lifecycle.as_ref().zip(next.lifecycle.as_ref()))
             .is_some_and(|(old, next)| acting::is_due(old, next))
         || progress(&old.lifecycle) != progress(&next.lifecycle)
-        || says_other(&old.conditions, &next.conditions, pass)
+        || differ(&old.conditions, &next.conditions, pass)
     {
         StatusDiff::Side
     } else {
@@ -94,14 +94,14 @@ pub(crate) fn is_about_resources(reason: &str) -> bool {
 }
 
 /// Returns whether other owned resources are in the way now, or a step of the pass reports something else.
-fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
-    let tells = |next: &Condition| {
+fn differ(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
+    let counts = |next: &Condition| {
         is_about_resources(&next.reason)
             || is_of_pass(&next.type_, pass)
             || (pass.is_some() && SUMMARY.contains(&next.type_.as_str()))
     };
     next.iter().any(|next| {
-        tells(next)
+        counts(next)
             && old
                 .iter()
                 .any(|old| old.type_ == next.type_ && old.message != next.message)

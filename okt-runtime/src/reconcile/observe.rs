@@ -74,7 +74,7 @@ impl<A: Application> Reconciliation<'_, A> {
             .await;
         let outcome = match answer {
             Ok(outcome) => outcome,
-            Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
+            Err(Unanswered::Panicked(text)) => Err(Failure::retry(reasons::PANICKED, text)),
             Err(Unanswered::TimedOut(_)) => {
                 tracing::warn!("cannot observe: no answer within {}", seconds(limit));
                 return timed_out(ObservationResult::TimedOut);

@@ -36,12 +36,12 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
         was.is_none_or(|was| was.reason != failure.reason)
     });
     let conditions = new.conditions.iter().filter(is_trouble).filter(is_news);
-    let said = conditions
+    let found = conditions
         .map(|condition| (&condition.reason, &condition.message))
         .chain(failed.map(|failure| (&failure.reason, &failure.message)));
     let mut reasons = Vec::new();
     let mut troubles = Vec::new();
-    for (reason, message) in said {
+    for (reason, message) in found {
         if !reasons.contains(&reason) {
             reasons.push(reason);
             troubles.push(Occurrence::Trouble {

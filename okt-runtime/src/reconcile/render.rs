@@ -186,19 +186,21 @@ impl<A: Application> Reconciliation<'_, A> {
         let held = self.memory.held.as_ref();
         match (&self.run, held) {
             (Some(run), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
-            (None, Some((_, said))) if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) => {
-                said.clone()
+            (None, Some((_, conditions)))
+                if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) =>
+            {
+                conditions.clone()
             }
             (None, _) if *self.recorded() == Recorded::Nothing => {
                 conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
             (None, _) if self.read().deleting => conditions::of_pass(graph, Way::Leaving),
-            (None, _) => self.said_before(graph),
+            (None, _) => self.conditions_before(graph),
         }
     }
 
     /// Returns the stored conditions of a pass that does not run now.
-    fn said_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
+    fn conditions_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
         let status = self.object.status_of();
         let stored = status.map_or(&[][..], |status| &status.conditions);
         let mut all = conditions::of_pass(graph, Way::Paused);

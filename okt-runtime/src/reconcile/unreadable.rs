@@ -133,13 +133,13 @@ impl Unreadable<'_> {
         let message = bounded(format!(
             "the operator cannot read this object{way_out}: {error}"
         ));
-        let is_said = conditions.iter().any(|c| {
+        let is_reported = conditions.iter().any(|c| {
             c.type_ == "Stalled"
                 && c.reason == reasons::UNDECODABLE
                 && c.message == message
                 && c.observed_generation == meta.generation
         });
-        if is_said {
+        if is_reported {
             return Ok(meta.clone());
         }
         let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
@@ -155,10 +155,10 @@ impl Unreadable<'_> {
             recorded_resources: kept("recordedResources"),
         };
         let version = meta.resource_version.as_deref();
-        let said = StatusPatch::of::<A::Resource>(version, &status);
+        let patch = StatusPatch::of::<A::Resource>(version, &status);
         let (api, name) = api_of::<Cached<A::Resource>>(&shared.connection.direct, meta);
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;
+        let written = answer(api.patch_status(name, &params, &Patch::Apply(patch))).await?;
         shared.telemetry.wrote(Written::Status);
         let trouble = Occurrence::Trouble {
             reason: reasons::UNDECODABLE.to_owned(),

@@ -15,7 +15,7 @@ use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
 use okt_wire::object::LifecycleObject;
 use okt_wire::scope::api;
-use okt_wire::texts::{LastError, said_by_watch};
+use okt_wire::texts::{LastError, watch_message};
 use okt_wire::watch::{Connection, PAGE, change_objects, retried};
 use okt_wire::{read, revision};
 use parking_lot::{Mutex, MutexGuard};
@@ -490,7 +490,7 @@ impl<K: LifecycleObject> Cluster<K> {
         match side {
             Side::Owned(number) => {
                 let unlisted = Unlisted {
-                    why: said_by_watch(error),
+                    why: watch_message(error),
                     may_have_objects: is_forbidden(error),
                 };
                 self.index().unlisted.insert(number, unlisted);

@@ -15,7 +15,7 @@ use okt_wire::keys::OWNER_LABEL;
 use okt_wire::object::LifecycleObject;
 use okt_wire::refusal::Refusal;
 use okt_wire::scope::{api, merge_by, with_name};
-use okt_wire::texts::{chain, qualified, said_by_api, split_qualified};
+use okt_wire::texts::{api_message, chain, qualified, split_qualified};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -300,7 +300,7 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         tracing::debug!(resource = what, "refused: {}", status.message);
         format!("{what}: {} {}", status.code, status.reason)
     } else {
-        format!("{what}: {}", said_by_api(error))
+        format!("{what}: {}", api_message(error))
     };
     let message = match Refusal::of(status).advice() {
         Some(advice) if matches!(status.code, 400 | 403 | 422) => format!("{message}; {advice}"),

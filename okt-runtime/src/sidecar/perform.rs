@@ -63,11 +63,11 @@ impl<K: LifecycleObject> Agents<K> {
         action.is_elsewhere.store(true, Ordering::Release);
         let _here_again = Returned(&action.is_elsewhere);
         let mut trouble = None;
-        let mut tell = |news: News<'_>| tell(action, &mut trouble, news);
+        let mut report = |news: News<'_>| report(action, &mut trouble, news);
         let carried = loop {
             // It grows while the operator runs.
             order.request.fence.epoch = self.epoch_of(action);
-            let carried = client.carry(&order, action.cancelled(), &mut tell).await;
+            let carried = client.carry(&order, action.cancelled(), &mut report).await;
             // The loss of the leadership may be noticed late: an operator that is no longer the leader must change
             // nothing, not even a status.
             match &carried {
@@ -191,7 +191,7 @@ fn is_fenced(error: &ClientError) -> bool {
 }
 
 /// Reports progress and lasting problems of the work.
-fn tell<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
+fn report<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
     match news {
         News::Going(report) => {
             *since = None;

@@ -8,7 +8,7 @@ use okt_fuzz::Dice;
 
 use crate::member::Member;
 use crate::protocol::{
-    Held, Lease, LeaseRequest, Now, Purpose, RequestOutcome, Said, SeenLease, Timing,
+    Held, Lease, LeaseRequest, MemberState, Now, Purpose, RequestOutcome, SeenLease, Timing,
 };
 use crate::ranges::{Range, Ranges};
 use crate::table::RangeTable;
@@ -420,18 +420,18 @@ impl World {
     fn carry_out(&mut self, name: &str, request: LeaseRequest) -> RequestOutcome {
         let joined = format!("{:012}", self.now.as_millis());
         match request {
-            LeaseRequest::Join(said) => {
+            LeaseRequest::Join(state) => {
                 if self.leases.contains_key(name) {
                     return RequestOutcome::Changed;
                 }
                 let uid = format!("uid-{}", self.next_version());
-                self.put_member(name, uid, joined, said)
+                self.put_member(name, uid, joined, state)
             }
-            LeaseRequest::Renew { uid, said } => match self.leases.get(name).cloned() {
+            LeaseRequest::Renew { uid, state } => match self.leases.get(name).cloned() {
                 None => RequestOutcome::Missing,
                 Some(Lease::Member {
                     uid: own, joined, ..
-                }) if own == uid => self.put_member(name, uid, joined, said),
+                }) if own == uid => self.put_member(name, uid, joined, state),
                 Some(_) => RequestOutcome::Changed,
             },
             LeaseRequest::Leave { uid } => match self.leases.get(name) {
@@ -499,7 +499,7 @@ impl World {
         name: &str,
         uid: String,
         joined: String,
-        said: Said,
+        state: MemberState,
     ) -> RequestOutcome {
         let (name, version) = (name.to_owned(), self.next_version());
         let length = self.length(&name);
@@ -510,7 +510,7 @@ impl World {
             joined,
             reads: true,
             length,
-            said,
+            state,
         })
     }
 

@@ -158,7 +158,7 @@ impl Board {
             let at = point.since.unwrap_or_else(|| now.as_millisecond());
             moved.push(Move::of(at, &point.uid, from, point.state.clone()));
         }
-        self.tell(&json!({ "set": point, "moved": moved }));
+        self.publish(&json!({ "set": point, "moved": moved }));
         for it in moved {
             self.remember(it);
         }
@@ -171,7 +171,7 @@ impl Board {
             return;
         };
         let moved = Move::of(now.as_millisecond(), &uid, point.state, None);
-        self.tell(&json!({ "gone": uid, "moved": [moved] }));
+        self.publish(&json!({ "gone": uid, "moved": [moved] }));
         self.remember(moved);
     }
 
@@ -203,7 +203,7 @@ impl Board {
             self.troubles.insert(what.to_owned(), last)
         };
         if before.as_ref().map_or("", |(before, _)| before) != text {
-            self.tell(&json!({ "trouble": { "kind": what, "text": text } }));
+            self.publish(&json!({ "trouble": { "kind": what, "text": text } }));
         }
     }
 
@@ -225,7 +225,7 @@ impl Board {
         }
     }
 
-    fn tell(&mut self, change: &Value) {
+    fn publish(&mut self, change: &Value) {
         self.changed = self.changed.wrapping_add(1);
         // Nobody may look at the map.
         let _ = self.changes.send(change.to_string().into());
@@ -374,12 +374,12 @@ mod tests {
         board.settle(at(209));
         assert!(board.subscribe(at(209)).0.contains("no answer"));
         board.settle(at(210));
-        let told = told(&mut changes);
-        let texts: Vec<_> = told.iter().map(|it| &it["trouble"]["text"]).collect();
+        let published = published(&mut changes);
+        let texts: Vec<_> = published.iter().map(|it| &it["trouble"]["text"]).collect();
         assert_eq!(texts, ["no answer", ""]);
     }
 
-    fn told(changes: &mut broadcast::Receiver<Arc<str>>) -> Vec<Value> {
+    fn published(changes: &mut broadcast::Receiver<Arc<str>>) -> Vec<Value> {
         let mut all = Vec::new();
         while let Ok(change) = changes.try_recv() {
             all.push(serde_json::from_str(&change).expect("JSON"));
@@ -397,7 +397,7 @@ mod tests {
         let (second, mut changes) = board.open(now).expect("nothing has changed");
         assert_eq!(first.as_ptr(), second.as_ptr());
         put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
-        assert_eq!(told(&mut changes).len(), 1);
+        assert_eq!(published(&mut changes).len(), 1);
         let later = board.open(now).expect_err("the last text lacks the change");
         assert_eq!(later - Instant::now(), SHARED);
         tokio::time::advance(SHARED).await;
@@ -417,9 +417,13 @@ mod tests {
         let all: Value = serde_json::from_str(&all).expect("JSON");
         assert_eq!(all["points"][0]["state"], "Lit");
         put(&mut board, &kind, "hall", "Lit", "2026-11-25T00:00:00Z");
-        assert_eq!(told(&mut changes), [Value::Null; 0], "nothing has changed");
+        assert_eq!(
+            published(&mut changes),
+            [Value::Null; 0],
+            "nothing has changed"
+        );
         put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
-        let moved = &told(&mut changes)[0]["moved"][0];
+        let moved = &published(&mut changes)[0]["moved"][0];
         assert_eq!(
             (&moved["from"], &moved["to"]),
             (&json!("Lit"), &json!("Dark"))
@@ -431,7 +435,7 @@ mod tests {
             "the list was of another namespace"
         );
         board.keep(0, None, &HashSet::new(), now);
-        assert_eq!(told(&mut changes)[0]["gone"], "hall");
+        assert_eq!(published(&mut changes)[0]["gone"], "hall");
         assert!(board.point("hall").is_none());
     }
 

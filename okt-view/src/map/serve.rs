@@ -17,7 +17,7 @@ use futures::stream;
 use jiff::Timestamp;
 use okt_serve::{ListenAddress, server};
 use okt_wire::scope::with_name;
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -263,7 +263,7 @@ async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
         Ok(Some(object)) => object,
         Ok(None) => return gone(),
         Err(error) => {
-            let why = format!("cannot read it: {}", said_by_api(&error));
+            let why = format!("cannot read it: {}", api_message(&error));
             return (StatusCode::BAD_GATEWAY, why).into_response();
         }
     };

@@ -248,7 +248,7 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
 /// Returns the cause of a write that is forbidden, whose message has the code and the words of the API server.
 fn forbidden(message: &str) -> Cause {
     let answer = message.split_once("403 ").map_or(message, |it| it.1);
-    let (what, remedy) = match Refusal::said(answer) {
+    let (what, remedy) = match Refusal::of_message(answer) {
         Refusal::Roles => ("The operator lacks a role", "apply the output of the operator's subcommand `rbac`"),
         Refusal::Quota => (
             "A quota is exhausted",
