@@ -9,8 +9,6 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::clock::after;
-
 /// Returns a client that sends at most this many requests per second on average, and at most `burst` at once.
 ///
 /// Requests above that wait, in order. Watches count when they begin.
@@ -94,7 +92,8 @@ impl Rate {
         let due = (*next).max(now);
         *next = due.checked_add(self.pause).unwrap_or(due);
         let wait = due.saturating_duration_since(now);
-        after(wait.saturating_sub(self.ahead))
+        let wait = wait.saturating_sub(self.ahead);
+        now.checked_add(wait).unwrap_or(due)
     }
 }
 
