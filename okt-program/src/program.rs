@@ -235,7 +235,10 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         let (arguments, log_file) = config::with_file(&command, arguments)?;
         let matches = command.get_matches_from(arguments);
         if let Some((name, given)) = matches.subcommand() {
-            let own = (self.commands.iter()).position(|own| own.command.get_name() == name);
+            let own = self
+                .commands
+                .iter()
+                .position(|own| own.command.get_name() == name);
             if let Some(own) = own {
                 (self.commands.swap_remove(own).run)(given).await?;
                 return Ok(ExitCode::SUCCESS);
@@ -299,7 +302,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         secure: bool,
     ) -> Result<String, String> {
         let limit = self.limit(namespaces);
-        let roles = (self.parts.iter()).map(|part| {
+        let roles = self.parts.iter().map(|part| {
             let roles = part.roles(limit(&**part), account)?;
             documents(&roles)
         });

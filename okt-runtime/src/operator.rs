@@ -579,7 +579,9 @@ impl<A: Application> Operator<A> {
     fn measured(&self, queues: usize) -> Option<Measured> {
         let workers = usize::from(self.concurrency).saturating_mul(queues);
         let controller = controller(&A::Resource::kind(&()));
-        (self.monitoring.as_ref()).map(|monitoring| monitoring.of(&controller, workers))
+        self.monitoring
+            .as_ref()
+            .map(|monitoring| monitoring.of(&controller, workers))
     }
 
     /// Starts to deliver to the sinks.

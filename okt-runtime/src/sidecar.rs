@@ -247,7 +247,9 @@ fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> 
 fn owner_of<K: LifecycleObject>(object: &K) -> Owner {
     Owner {
         uid: object.uid().unwrap_or_default(),
-        created_at: (object.creation_timestamp()).map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        created_at: object
+            .creation_timestamp()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         name: object.name_any(),
         namespace: object.namespace().unwrap_or_default(),
     }

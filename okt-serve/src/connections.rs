@@ -85,7 +85,10 @@ impl AdmittedConnections {
             *number = number.saturating_add(1);
         }
         let most = peers.values().copied().max()?;
-        let of_most = (self.all.iter()).filter(|(_, entry)| peers[&entry.peer] == most);
+        let of_most = self
+            .all
+            .iter()
+            .filter(|(_, entry)| peers[&entry.peer] == most);
         of_most
             .min_by_key(|(number, entry)| (entry.last, **number))
             .map(|(number, _)| *number)
@@ -99,7 +102,9 @@ impl<S> Accept<TcpStream, S> for Connections {
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         // Who is gone already has no address.
-        let peer = (stream.peer_addr()).map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
+        let peer = stream
+            .peer_addr()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
         std::future::ready(Ok((self.admit(stream, peer.to_canonical()), service)))
     }
 }
@@ -143,7 +148,7 @@ impl<S> ServedConnection<S> {
             self.note_activity();
             return written;
         }
-        let blocked = (self.blocked).get_or_insert_with(|| Box::pin(sleep(WRITE)));
+        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(WRITE)));
         match blocked.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

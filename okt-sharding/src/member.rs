@@ -117,9 +117,9 @@ impl Listing {
     fn is_over(&self, lease: &Lease) -> bool {
         match lease {
             Lease::Member { name, .. } => self.over.contains(name),
-            Lease::Table { table, .. } => {
-                (table.as_ref()).is_some_and(|table| table.version < self.newest)
-            }
+            Lease::Table { table, .. } => table
+                .as_ref()
+                .is_some_and(|table| table.version < self.newest),
         }
     }
 }
@@ -290,8 +290,12 @@ impl Member {
                         .iter()
                         .any(|lease| matches!(lease, Lease::Member { name: it, .. } if it == name))
                 };
-                let away: Vec<Name> =
-                    (self.peers.keys().filter(|name| !is_listed(name)).cloned()).collect();
+                let away: Vec<Name> = self
+                    .peers
+                    .keys()
+                    .filter(|name| !is_listed(name))
+                    .cloned()
+                    .collect();
                 for name in away {
                     self.miss(&name, now);
                 }
@@ -418,7 +422,9 @@ impl Member {
         if self.listed.is_none() {
             return;
         }
-        let named: Vec<Name> = (self.rows().into_iter())
+        let named: Vec<Name> = self
+            .rows()
+            .into_iter()
             .flat_map(|table| table.members().into_iter().cloned().collect::<Vec<_>>())
             .collect();
         for name in &named {

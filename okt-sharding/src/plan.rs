@@ -102,7 +102,10 @@ impl<'a> Shares<'a> {
                 .len()
         };
         // Those that joined last come first among equals: in a rolling update they stay longest.
-        let mut shares: Vec<MemberShare<'a>> = (group.eligible.iter().rev())
+        let mut shares: Vec<MemberShare<'a>> = group
+            .eligible
+            .iter()
+            .rev()
             .map(|name| MemberShare {
                 name,
                 count: count(name),

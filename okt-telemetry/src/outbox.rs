@@ -142,7 +142,7 @@ impl Mailbox {
         if event.number() <= self.last {
             return 0;
         }
-        let mut dropped = (event.number()).saturating_sub(self.last.saturating_add(1));
+        let mut dropped = event.number().saturating_sub(self.last.saturating_add(1));
         self.last = event.number();
         self.pending.push_back(event);
         if self.pending.len() > HISTORY_LIMIT
@@ -198,10 +198,14 @@ impl Outbox {
         let recorded = recorded.unwrap_or_default();
         mailbox.delivered = mailbox.delivered.max(recorded);
         mailbox.last = mailbox.last.max(recorded);
-        while (mailbox.pending.front()).is_some_and(|it| it.number() <= recorded) {
+        while mailbox
+            .pending
+            .front()
+            .is_some_and(|it| it.number() <= recorded)
+        {
             mailbox.pending.pop_front();
         }
-        let missing = (history.iter()).filter(|it| it.transition > mailbox.last);
+        let missing = history.iter().filter(|it| it.transition > mailbox.last);
         let events: Vec<_> = missing.map(event).collect();
         drop(state);
         for event in events {
@@ -500,7 +504,11 @@ impl Outbox {
         mailbox.is_silent = false;
         mailbox.delivered = mailbox.delivered.max(number);
         // It may have been dropped meanwhile.
-        while (mailbox.pending.front()).is_some_and(|it| it.number() <= number) {
+        while mailbox
+            .pending
+            .front()
+            .is_some_and(|it| it.number() <= number)
+        {
             mailbox.pending.pop_front();
         }
         mailbox.is_queued = !mailbox.pending.is_empty();

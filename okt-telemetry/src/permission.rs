@@ -147,7 +147,10 @@ impl Permission {
 
     fn is_familiar(&self, hash: &[u8; 32]) -> bool {
         let answers = self.0.answers.lock();
-        (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
+        answers
+            .familiar
+            .get(hash)
+            .is_some_and(|until| *until > Instant::now())
     }
 
     /// Returns whether one more unknown token from an address may be asked about.

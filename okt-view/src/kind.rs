@@ -117,8 +117,11 @@ impl Kind {
                         }
                     }
                 }));
-                let crds: Vec<_> =
-                    (crds.buffered(CONCURRENT).try_collect().await).map_err(failed)?;
+                let crds: Vec<_> = crds
+                    .buffered(CONCURRENT)
+                    .try_collect()
+                    .await
+                    .map_err(failed)?;
                 // One that cannot be read hides no other.
                 let crds = crds.iter().flatten().filter_map(|text| read_crd(text).ok());
                 crds.filter_map(|crd| Self::of_crd(&crd)).collect()
@@ -136,7 +139,10 @@ impl Kind {
     pub fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
         let spec = &crd.spec;
         let served = |version: &&CustomResourceDefinitionVersion| version.served;
-        let version = (spec.versions.iter().filter(served))
+        let version = spec
+            .versions
+            .iter()
+            .filter(served)
             .find(|version| version.storage)
             .or_else(|| spec.versions.iter().find(served))?;
         let annotations = crd.metadata.annotations.as_ref();

@@ -175,7 +175,9 @@ impl<'k> View<'k> {
     /// Returns the visit that the spec asks for and that is not over.
     pub fn pending_visit(&self) -> Option<&str> {
         let asked = self.desired.visit.as_ref()?;
-        let is_over = (self.visit_outcome()).is_some_and(|it| it != VisitOutcome::Pending);
+        let is_over = self
+            .visit_outcome()
+            .is_some_and(|it| it != VisitOutcome::Pending);
         (!is_over).then(|| asked.state.as_str())
     }
 

@@ -145,7 +145,9 @@ fn transition_of(id: &str) -> Option<u64> {
 
 /// Returns the run within the transition in an id, starting at 1.
 fn run(id: &str) -> u32 {
-    (plain(id).splitn(3, '/').nth(2))
+    plain(id)
+        .splitn(3, '/')
+        .nth(2)
         .and_then(|run| run.parse().ok())
         .unwrap_or(1)
 }

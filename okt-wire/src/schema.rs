@@ -175,7 +175,8 @@ pub fn rules(graph: &StoredGraph) -> Value {
         canonical(graph, "oldSelf.state"),
     );
     let entries = graph.entries();
-    let first: Vec<String> = (entries.iter())
+    let first: Vec<String> = entries
+        .iter()
         .map(|entry| format!("{now} == '{entry}'"))
         .collect();
     let edges = edges(graph);
@@ -220,7 +221,8 @@ pub fn rules(graph: &StoredGraph) -> Value {
 
 /// Returns the CEL expression that maps a name, possibly a former one, to the present name.
 fn canonical(graph: &StoredGraph, name: &str) -> String {
-    let former: Vec<String> = (graph.former())
+    let former: Vec<String> = graph
+        .former()
         .map(|(was, is)| format!("'{was}': '{is}'"))
         .collect();
     if former.is_empty() {
@@ -232,7 +234,9 @@ fn canonical(graph: &StoredGraph, name: &str) -> String {
 
 /// Returns the targets of each state as a CEL map.
 fn edges(graph: &StoredGraph) -> String {
-    let entries: Vec<String> = (graph.states.iter())
+    let entries: Vec<String> = graph
+        .states
+        .iter()
         .map(|state| {
             let targets = graph.targets(state).into_iter();
             let targets: Vec<String> = targets.map(|to| format!("'{to}'")).collect();
@@ -246,7 +250,8 @@ fn edges(graph: &StoredGraph) -> String {
 /// the older operator between the two states count as transitions.
 fn within(graph: &StoredGraph, now: &str) -> String {
     let edges = graph.edges();
-    let circles: Vec<String> = (edges.iter())
+    let circles: Vec<String> = edges
+        .iter()
         .filter(|(state, targets)| targets.contains(*state))
         .map(|(state, _)| format!("'{state}'"))
         .collect();

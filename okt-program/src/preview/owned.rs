@@ -214,7 +214,7 @@ fn recording<K: LifecycleObject>(object: &K, to_record: &[String]) -> Option<K> 
 }
 
 fn recorded_by<K: LifecycleObject>(object: &K) -> &[String] {
-    (object.status_of()).map_or(&[], |it| &it.recorded_resources)
+    object.status_of().map_or(&[], |it| &it.recorded_resources)
 }
 
 /// Returns the change that a write would be; none if it would change nothing that a user sees.

@@ -62,11 +62,18 @@ struct Right {
 /// Returns the rights that the roles of the account give; roles without a binding are for people.
 fn asked(roles: &Rbac) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    let bound: Vec<_> = (roles.cluster_role_bindings.iter())
+    let bound: Vec<_> = roles
+        .cluster_role_bindings
+        .iter()
         .map(|it| &it.role_ref.name)
         .collect();
     for role in &roles.cluster_roles {
-        if (role.metadata.name.as_ref()).is_some_and(|name| bound.contains(&name)) {
+        if role
+            .metadata
+            .name
+            .as_ref()
+            .is_some_and(|name| bound.contains(&name))
+        {
             add(&mut rights, None, role.rules.as_deref().unwrap_or_default());
         }
     }

@@ -131,7 +131,8 @@ pub(super) async fn run<Options: Clone>(
 
 /// Returns how to reach the cluster, and the address of its API server.
 pub(super) async fn cluster() -> Result<(Config, String), String> {
-    let config = (Config::infer().await)
+    let config = Config::infer()
+        .await
         .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
     let address = config.cluster_url.to_string();
     Ok((config, address))
@@ -233,7 +234,9 @@ async fn map<Options>(
     });
     let kinds = parts.iter().filter_map(|(part, _)| part.shown());
     let map = Map::new(client.clone(), kinds, asked.namespace.iter().cloned());
-    let (address, served) = (map.serve(address, token.transpose()?).await)
+    let (address, served) = map
+        .serve(address, token.transpose()?)
+        .await
         .map_err(|error| format!("{error}; see --map-address and --map-token-file"))?;
     tracing::info!(%address, "serves the map");
     let both = async move {
@@ -287,7 +290,9 @@ fn shares(asked: &RunOptions) -> Result<bool, String> {
         return Err("--shards needs leader election: leave out --leader-election=false".to_owned());
     }
     let is_named = asked.lease_name.is_some();
-    Ok((asked.leader_election).unwrap_or_else(|| is_of_many || is_named || is_in_pod()))
+    Ok(asked
+        .leader_election
+        .unwrap_or_else(|| is_of_many || is_named || is_in_pod()))
 }
 
 fn is_in_pod() -> bool {

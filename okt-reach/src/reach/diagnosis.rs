@@ -100,7 +100,10 @@ fn trouble(what: String, pod: &Pod, container: Option<&str>) -> Option<ReachErro
 }
 
 fn statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
-    (status.container_statuses.iter().flatten())
+    status
+        .container_statuses
+        .iter()
+        .flatten()
         .chain(status.init_container_statuses.iter().flatten())
         .chain(status.ephemeral_container_statuses.iter().flatten())
 }

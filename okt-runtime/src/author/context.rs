@@ -138,7 +138,8 @@ impl<K: LifecycleObject> Context<K> {
     /// ```
     pub fn event(&self, event: Event) {
         let meta = self.object.meta();
-        (self.telemetry).record::<K>(meta, Occurrence::Published(event));
+        self.telemetry
+            .record::<K>(meta, Occurrence::Published(event));
     }
 
     /// Returns whether the object is being deleted.

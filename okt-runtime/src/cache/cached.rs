@@ -255,7 +255,9 @@ pub(crate) struct WeakCached<K> {
 impl<K: LifecycleObject> WeakCached<K> {
     /// Returns whether the cache still has this version of the object, and its requeue is due at this time.
     pub(crate) fn is_planned(&self, at: Instant) -> bool {
-        (self.content.upgrade()).is_some_and(|content| content.wanted.lock().due == Some(at))
+        self.content
+            .upgrade()
+            .is_some_and(|content| content.wanted.lock().due == Some(at))
     }
 
     /// Takes the requeue that is due at this time; returns the object, if there is one.

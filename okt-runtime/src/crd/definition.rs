@@ -235,7 +235,10 @@ fn complete(status: &mut JSONSchemaProps) {
 fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields::<K>(&spec));
     for name in fields.unwrap_or_default() {
-        let field = (spec.properties.as_mut()).and_then(|properties| properties.get_mut(&name));
+        let field = spec
+            .properties
+            .as_mut()
+            .and_then(|properties| properties.get_mut(&name));
         if let Some(field) = field {
             field.default = None;
         }
@@ -246,7 +249,9 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
 pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
     let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
     let fields = spec.get("properties").and_then(Value::as_object);
-    (fields.into_iter().flatten())
+    fields
+        .into_iter()
+        .flatten()
         .filter(|(_, field)| field.get("properties") == desired.get("properties"))
         .map(|(name, _)| name.clone())
         .collect()

@@ -153,7 +153,9 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
             "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
         )),
         None => Readiness::Fit {
-            states: (graph.states.into_iter())
+            states: graph
+                .states
+                .into_iter()
                 .flat_map(|state| std::iter::once(state.name).chain(state.was))
                 .collect(),
         },
@@ -168,7 +170,8 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
             return Some(format!("the state {}", state.name));
         };
         let leads = |to: &str| stored.named(to).is_some_and(|to| targets.contains(to));
-        let missing = (state.targets())
+        let missing = state
+            .targets()
             .map(|to| graph.name_of(to))
             .find(|to| !leads(to))?;
         Some(format!("the edge from {} to {missing}", state.name))
@@ -178,7 +181,11 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
 /// Returns the status subresource if the CRD lacks it: every write of a status would be a 404.
 fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
     let version = K::version(&());
-    let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
+    let served = stored
+        .spec
+        .versions
+        .iter()
+        .find(|stored| stored.name == version)?;
     let has_status = served
         .subresources
         .as_ref()

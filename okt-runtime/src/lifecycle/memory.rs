@@ -148,7 +148,9 @@ impl Drop for Taken {
         let now = Instant::now();
         let mut objects = self.objects.lock();
         if objects.all.len() >= objects.full {
-            (objects.all).retain(|_, object| now.duration_since(object.used) < KEPT);
+            objects
+                .all
+                .retain(|_, object| now.duration_since(object.used) < KEPT);
             objects.full = MANY.max(objects.all.len().saturating_mul(2));
         }
         let object = KnownObject {

@@ -110,7 +110,9 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn translated(&mut self, object: &K) -> core::Object {
-        let revision = (self.revision).counted(object, Referred::None, &mut self.memory.revision);
+        let revision = self
+            .revision
+            .counted(object, Referred::None, &mut self.memory.revision);
         let position = position_of(object);
         let begun = self.memory.acts_since(position, self.settings.clock.now());
         core::Object {
@@ -193,7 +195,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         for _ in 0..=MAX_EFFECTS {
             let asked = match self.asked.take() {
                 Some(asked) => asked,
-                None => match (self.memory.machine).decide(&self.setup, ACTS, moment()) {
+                None => match self.memory.machine.decide(&self.setup, ACTS, moment()) {
                     Decision::Do(asked) => asked,
                     Decision::Rest(requeue) => return Effect::Rest(rest(requeue)),
                 },

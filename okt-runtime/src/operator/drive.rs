@@ -117,19 +117,23 @@ async fn watched<A: Application>(
         let mut watching = Watching::new(shared, objects, queue, requeues, settings);
         let others = async {
             let wake = |name| wakes.wake(name);
-            (shared.cluster.watch(&shared.connection, &shared.gate, wake)).await;
+            shared
+                .cluster
+                .watch(&shared.connection, &shared.gate, wake)
+                .await;
             // It ends at once where there are no other kinds.
             std::future::pending::<()>().await;
         };
         let namespace = settings.namespace.as_deref();
-        let went_back =
-            (shared.history).went_back::<A::Resource>(&shared.connection.client, namespace);
+        let went_back = shared
+            .history
+            .went_back::<A::Resource>(&shared.connection.client, namespace);
         tokio::select! {
             () = went_back => {
                 shared.memory.rewind();
                 shared.cluster.rewind();
                 let known = objects.in_ranges(Ranges::ALL).into_iter();
-                (shared.telemetry).rewind(known.filter_map(|it| it.meta().uid.clone()));
+                shared.telemetry.rewind(known.filter_map(|it| it.meta().uid.clone()));
             }
             refused = watching.run() => return refused,
             () = others => {}
@@ -234,7 +238,7 @@ fn openings<A: Application>(
     let all = readiness.map(|()| Ranges::ALL);
     let all = stream::select(all, shared.cluster.becoming_known());
     let left = Arc::clone(shared);
-    let held = (shared.gate.changes()).map(move |change| {
+    let held = shared.gate.changes().map(move |change| {
         left.abandon(change.lost);
         change.opened
     });

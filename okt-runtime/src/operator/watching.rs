@@ -331,13 +331,15 @@ impl<A: Application> Watching<A> {
     /// Takes a complete list of the objects in these ranges.
     fn listed(&self, ranges: Ranges, list: Vec<Cached<A::Resource>>) {
         // The ranges may have become fewer since the list began.
-        let list: Vec<_> = (list.into_iter())
+        let list: Vec<_> = list
+            .into_iter()
             .filter(|object| ranges.contains(range_of(object)))
             .collect();
         let shared = &self.shared;
         let known: Vec<Cached<A::Resource>> = self.objects.in_ranges(ranges);
         self.objects.replace(ranges, list.clone());
-        let alive: HashSet<&str> = (list.iter())
+        let alive: HashSet<&str> = list
+            .iter()
             .filter_map(|object| object.meta().uid.as_deref())
             .collect();
         let is_gone = |uid: &str| ranges.contains(Range::of(uid)) && !alive.contains(uid);

@@ -66,7 +66,9 @@ pub(crate) fn elapsed<S: Lifecycle>(
 ) -> Elapsed {
     let wall = |now: Timestamp| Elapsed {
         in_state: position.since.map_or(Duration::ZERO, |it| since(it, now)),
-        in_deadline: (position.deadline_since).map_or(Duration::ZERO, |it| since(it, now)),
+        in_deadline: position
+            .deadline_since
+            .map_or(Duration::ZERO, |it| since(it, now)),
     };
     let (Some(begun), Some(limits)) = (begun, DeadlineLimits::at(position)) else {
         return wall(now);

@@ -44,7 +44,7 @@ pub(crate) fn start<A: Application>(
     let is_elsewhere = Arc::clone(&action.is_elsewhere);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
-    (shared.tasks).note(name_of(action.object()), over.clone());
+    shared.tasks.note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     let meta = action.object().meta();
     // At this level, so that errors have it whatever is logged.
@@ -109,7 +109,12 @@ async fn attempt<A: Application>(
         continues: action.continues,
     });
     // The conversion of its error to a failure is the application's code too.
-    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
+    let work = || async {
+        state
+            .dispatch(application, action)
+            .await
+            .map_err(Into::into)
+    };
     let work = AssertUnwindSafe(spoiled(fault, work)).catch_unwind();
     let overdue = async {
         action.cancellation.cancelled().await;

@@ -25,7 +25,8 @@ pub(crate) fn change<K: LifecycleObject>(
         return StatusDiff::Main;
     };
     let progress = |position: &Option<Position<K::State>>| {
-        (position.as_ref())
+        position
+            .as_ref()
             .and_then(|position| position.action.as_ref())
             .map_or_else(String::new, |action| action.message.clone())
     };
@@ -56,7 +57,10 @@ pub(crate) fn change<K: LifecycleObject>(
     } else if old.extra != next.extra
         || recorded == StatusDiff::Side
         || absent(&old.lifecycle) != absent(&next.lifecycle)
-        || (old.lifecycle.as_ref().zip(next.lifecycle.as_ref()))
+        || old
+            .lifecycle
+            .as_ref()
+            .zip(next.lifecycle.as_ref())
             .is_some_and(|(old, next)| acting::is_due(old, next))
         || progress(&old.lifecycle) != progress(&next.lifecycle)
         || differ(&old.conditions, &next.conditions, pass)

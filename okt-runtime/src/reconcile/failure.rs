@@ -38,7 +38,7 @@ impl Remembered {
             error if remedy(error).is_some() => WriteError::Refused,
             error => retry_after(error).map_or(WriteError::Failed, WriteError::Busy),
         };
-        let retry = (self.machine).write_failed(write, kind, setup, moment());
+        let retry = self.machine.write_failed(write, kind, setup, moment());
         self.note_failure(retry, error);
     }
 
@@ -164,7 +164,8 @@ pub(crate) fn stalled<S: Lifecycle>(
         reason: reason.to_owned(),
         message: message.to_owned(),
         observed_generation: meta.generation,
-        last_transition_time: (before.iter())
+        last_transition_time: before
+            .iter()
             .find(|c| c.type_ == name && c.status == status)
             .map_or(Time(now), |c| c.last_transition_time.clone()),
     };

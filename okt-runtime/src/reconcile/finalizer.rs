@@ -35,7 +35,9 @@ pub(crate) async fn release<A: Application>(
     shared.telemetry.wrote(Written::Finalizer);
     tracing::info!(state, abandoned, "released");
     if abandoned {
-        (shared.telemetry).record::<A::Resource>(meta, Occurrence::Abandoned { state });
+        shared
+            .telemetry
+            .record::<A::Resource>(meta, Occurrence::Abandoned { state });
     }
     Ok(())
 }

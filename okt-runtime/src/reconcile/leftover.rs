@@ -102,7 +102,9 @@ pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> 
     let conditions = &object.status_of()?.conditions;
     let stays = |condition: &&Condition| !AT_TIMES.contains(&condition.type_.as_str());
     let kept: Vec<&Condition> = conditions.iter().filter(stays).collect();
-    let is_own = (ALWAYS.iter()).all(|name| conditions.iter().any(|it| it.type_ == *name));
+    let is_own = ALWAYS
+        .iter()
+        .all(|name| conditions.iter().any(|it| it.type_ == *name));
     let is_inherited = !is_own && kept.len() < conditions.len();
     is_inherited.then(|| {
         json!({

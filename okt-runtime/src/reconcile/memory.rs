@@ -107,7 +107,8 @@ impl ObjectMemory {
         let mut objects = self.0.lock();
         // Another thread may hold it too, and be about to set a flag.
         let ours = |entry: &MemoryEntry| {
-            (entry.known())
+            entry
+                .known()
                 .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
         };
         if !objects.get(uid).is_some_and(ours) {

@@ -70,7 +70,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
         let operator = self.shared.operator(self.uid());
-        let facts = (self.memory.machine).facts(&self.setup, operator, moment());
+        let facts = self.memory.machine.facts(&self.setup, operator, moment());
         let report = StatusReport {
             object: &*self.object,
             now: self.shared.clock.now(),
@@ -130,7 +130,9 @@ impl<A: Application> Reconciliation<'_, A> {
             conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, false, true);
         let fresh = self.dated(fresh);
         let mut status = self.object.status_of().cloned().unwrap_or_default();
-        (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
+        status
+            .conditions
+            .retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
         if status.conditions.is_empty() {
             status.conditions = fresh;
             status.observed_generation = self.object.meta().generation;
@@ -240,7 +242,9 @@ impl<A: Application> Reconciliation<'_, A> {
     fn progress(&self, draft: &Draft) -> String {
         match draft.work {
             WorkChange::New | WorkChange::None => String::new(),
-            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => (self.memory.run())
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => self
+                .memory
+                .run()
                 .and_then(|run| run.progress.as_ref())
                 .map_or_else(String::new, Progress::text),
         }

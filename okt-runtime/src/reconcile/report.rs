@@ -201,7 +201,9 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         let action = record.action?;
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
         let before = read::action_id(kept, uid, record.transition, action.run);
-        let same = (kept.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
+        let same = kept
+            .and_then(|old| old.action.as_ref())
+            .filter(|old| old.id == before);
         let id = match same {
             Some(_) => before,
             None => read::mint(uid, record.transition, action.run, self.now),

@@ -49,7 +49,7 @@ impl<A: Application> Reconciliation<'_, A> {
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
         };
-        let permit = (self.shared.permits).take(self.uid(), purpose, self.wake());
+        let permit = self.shared.permits.take(self.uid(), purpose, self.wake());
         match permit {
             Ok(permit) => {
                 self.begin(state, effect, permit);

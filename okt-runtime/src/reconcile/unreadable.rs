@@ -65,7 +65,7 @@ pub(super) async fn reconcile<A: Application>(
     loop {
         known.catch_up(memory);
         let operator = shared.operator(uid);
-        let effect = match (memory.machine).decide(&setup, operator, moment()) {
+        let effect = match memory.machine.decide(&setup, operator, moment()) {
             Decision::Rest(requeue) => return requeue,
             Decision::Do(effect) => effect,
         };

@@ -237,7 +237,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         // The next request would wait as long in vain.
         let goes_on = reason != reasons::UNANSWERED;
         self.report.operations.failed += 1;
-        let wait = (self.attempts).failed(key, &self.pace, failure.clone(), uid);
+        let wait = self.attempts.failed(key, &self.pace, failure.clone(), uid);
         self.report.retries(index, failure, wait);
         goes_on
     }
@@ -249,13 +249,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
             identity: &self.cluster.identity,
             namespace: self.cluster.namespace.as_deref(),
         };
-        let applied = (stamper.stamped(declared)).map_err(|failure| match &declared.file {
-            Some(file) => {
-                let message = format!("{file}: {}", failure.message());
-                Failure::permanent(failure.reason(), message)
-            }
-            None => failure,
-        })?;
+        let applied = stamper
+            .stamped(declared)
+            .map_err(|failure| match &declared.file {
+                Some(file) => {
+                    let message = format!("{file}: {}", failure.message());
+                    Failure::permanent(failure.reason(), message)
+                }
+                None => failure,
+            })?;
         let key = &applied.key;
         let what = self.describe(key);
         let wrong = |why: String| Err(Failure::permanent(reasons::BAD_RESOURCE, why));
@@ -355,9 +357,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
                         );
                     }
                     let existing = existing.as_deref();
-                    let made =
-                        (self.apply_or_replace((index, declared), applied, existing, creates))
-                            .await;
+                    let made = self
+                        .apply_or_replace((index, declared), applied, existing, creates)
+                        .await;
                     match made {
                         // A response was lost or a label was removed: the object may belong to the owner.
                         Err(failure)
@@ -471,7 +473,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let manager = &self.cluster.identity.manager;
         there.applied.as_deref() == Some(&applied.hash)
             && (there.is_whole(manager, &applied.body)
-                || (self.accepted.get(&applied.key)).is_some_and(|accepted| {
+                || self.accepted.get(&applied.key).is_some_and(|accepted| {
                     let object = there.value().unwrap_or_default();
                     owned_fields(&object, manager).map(read::revision) == Some(*accepted)
                 }))
@@ -523,9 +525,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let revision = object["status"]["updateRevision"]
             .as_str()
             .unwrap_or_default();
-        let begun = (self.behind.get(key)).filter(|(seen, _)| seen == revision);
+        let begun = self.behind.get(key).filter(|(seen, _)| seen == revision);
         let since = begun.map_or_else(Instant::now, |(_, since)| *since);
-        (self.behind).insert(key.clone(), (revision.to_owned(), since));
+        self.behind
+            .insert(key.clone(), (revision.to_owned(), since));
         match STUCK
             .checked_sub(since.elapsed())
             .filter(|it| !it.is_zero())
@@ -655,7 +658,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let gives_up = || {
             let object = there.value().unwrap_or_default();
             let owned = owned_fields(&object, manager);
-            owned.is_some_and(|owned| (declared.initial.iter()).any(|it| owns_at(owned, it)))
+            owned.is_some_and(|owned| declared.initial.iter().any(|it| owns_at(owned, it)))
         };
         if declared.takes_over.is_empty() && (declared.initial.is_empty() || !gives_up()) {
             return Ok(());
@@ -678,7 +681,9 @@ impl<K: LifecycleObject> Applying<'_, K> {
     fn taken(&mut self, key: &Key, made: Kept) -> Result<Value, Failure> {
         self.attempts.succeeded(key, &self.pace);
         self.report.operations.applied += 1;
-        let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
+        let object = made
+            .value()
+            .map_err(|why| unreadable(&self.describe(key), &why))?;
         self.cluster.take_in(key.0, made);
         Ok(object)
     }

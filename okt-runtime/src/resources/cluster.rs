@@ -161,7 +161,9 @@ impl<K: LifecycleObject> Cluster<K> {
         if self.is_bare(number) || !is_judged_by_conditions(kind) {
             return;
         }
-        let asked = (connection.client).list_api_group_resources(&kind.api.api_version);
+        let asked = connection
+            .client
+            .list_api_group_resources(&kind.api.api_version);
         let served = match asked.await {
             Ok(served) => served.resources,
             Err(error) => {
@@ -233,7 +235,7 @@ impl<K: LifecycleObject> Cluster<K> {
         let own = object.meta().namespace.as_deref();
         let placed = placed(kind, own, namespace, name);
         if placed.is_none() {
-            (self.misnamed).log(&name_of(object), kind, namespace, name);
+            self.misnamed.log(&name_of(object), kind, namespace, name);
         }
         placed
     }
@@ -332,7 +334,11 @@ impl<K: LifecycleObject> Cluster<K> {
             .chain(referred)
             .map(|side| self.watch_kind(connection, gate, side, wake));
         let all = futures::future::join_all(all.collect::<Vec<_>>());
-        let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(connection, it, wake));
+        let mapped = self
+            .watches
+            .mapped
+            .iter()
+            .map(|it| self.watch_mapped(connection, it, wake));
         let mapped = futures::future::join_all(mapped.collect::<Vec<_>>());
         futures::future::join(all, mapped).await;
     }

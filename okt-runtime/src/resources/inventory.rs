@@ -182,7 +182,8 @@ impl Inventory {
     }
 
     pub(super) fn remove(&mut self, kind: &ResourceKind, key: &Key) -> Option<InventoryEntry> {
-        (self.entries).remove(&identity(kind, key.1.as_deref(), &key.2))
+        self.entries
+            .remove(&identity(kind, key.1.as_deref(), &key.2))
     }
 
     pub(super) fn has_entry(&self, entry: &InventoryEntry) -> bool {
@@ -195,7 +196,7 @@ impl Inventory {
     }
 
     pub(super) fn get(&self, kind: &ResourceKind, key: &Key) -> Option<&InventoryEntry> {
-        (self.entries).get(&identity(kind, key.1.as_deref(), &key.2))
+        self.entries.get(&identity(kind, key.1.as_deref(), &key.2))
     }
 
     /// Returns whether it has an entry for an object, also one of an earlier release.

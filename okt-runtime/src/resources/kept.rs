@@ -183,7 +183,9 @@ impl Kept {
 /// Returns OKT's entries of the managed fields; none if there are none.
 fn ours(managers: &str) -> Option<String> {
     let all: Vec<&RawValue> = serde_json::from_str(managers).ok()?;
-    let ours: Vec<&str> = (all.into_iter().map(RawValue::get))
+    let ours: Vec<&str> = all
+        .into_iter()
+        .map(RawValue::get)
         .filter(|entry| is_ours(entry))
         .collect();
     (!ours.is_empty()).then(|| format!("[{}]", ours.join(",")))

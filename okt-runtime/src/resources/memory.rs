@@ -70,12 +70,16 @@ impl OwnedMemory {
     /// Returns whether the application has not said for so long which resources it declares that a deletion goes on by
     /// what is on record: what it needs in order to say it may be gone for ever.
     pub(crate) fn goes_by_record(&self) -> bool {
-        (self.declaring.as_ref()).is_some_and(|attempt| attempt.age() >= ASKED)
+        self.declaring
+            .as_ref()
+            .is_some_and(|attempt| attempt.age() >= ASKED)
     }
 
     /// Returns whether the backoff after [`failed`](Self::failed) is running; unrelated events do not shorten it.
     pub(crate) fn waits(&self, pace: &Pace) -> bool {
-        (self.declaring.as_ref()).is_some_and(|attempt| attempt.wait(pace).is_some())
+        self.declaring
+            .as_ref()
+            .is_some_and(|attempt| attempt.wait(pace).is_some())
     }
 
     /// Notes that it is not known which resources are declared; returns how long until they are asked for again.

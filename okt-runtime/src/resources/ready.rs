@@ -310,7 +310,9 @@ fn phase(status: &Value, wanted: &str) -> Option<String> {
 
 fn service(object: &Value) -> Option<String> {
     let waits = object["spec"]["type"] == "LoadBalancer"
-        && (object["status"]["loadBalancer"]["ingress"].as_array()).is_none_or(Vec::is_empty);
+        && object["status"]["loadBalancer"]["ingress"]
+            .as_array()
+            .is_none_or(Vec::is_empty);
     waits.then(|| "it has no address outside yet".to_owned())
 }
 

@@ -87,7 +87,8 @@ impl<K: LifecycleObject> Site<'_, K> {
             let number = self.cluster.number_of(api)?;
             let kind = &self.cluster.watches.owned[number];
             let (namespace, name) =
-                (self.cluster).placed(self.object, kind, namespace.as_deref(), name)?;
+                self.cluster
+                    .placed(self.object, kind, namespace.as_deref(), name)?;
             Some((number, namespace, name))
         })
         .collect()

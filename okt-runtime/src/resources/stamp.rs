@@ -112,7 +112,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if api_version.is_empty() || kind.is_empty() {
             return Err(wrong("a resource has no `apiVersion` or no `kind`".into()));
         }
-        let found = (self.kinds.iter()).position(|it| it.is(&api_version, &kind));
+        let found = self.kinds.iter().position(|it| it.is(&api_version, &kind));
         let Some(index) = found else {
             return Err(wrong(format!(
                 "{kind} ({api_version}) is declared as a resource, but not among what `watches` says is owned"
@@ -155,7 +155,12 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         let kind = &self.kinds[index];
         let metadata = field(body, "metadata")
             .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
-        let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
+        let text = |name: &str| {
+            metadata
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let name = text("name").to_owned();
         if name.is_empty() {
             return Err(wrong(format!("a {kind} has no name; give it one")));
@@ -195,7 +200,9 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         }
         if let Some(reference) = reference {
             let owners = metadata.entry("ownerReferences").or_insert(json!([]));
-            let owners = (owners.as_array_mut()).ok_or_else(|| unlike("owner references"))?;
+            let owners = owners
+                .as_array_mut()
+                .ok_or_else(|| unlike("owner references"))?;
             // The declaration may already contain this reference.
             owners.retain(|owner| owner["uid"] != reference["uid"]);
             owners.push(reference);

@@ -166,7 +166,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
 
     fn look_up_failed(&mut self, text: &String, failure: Failure) {
         self.report.operations.failed += 1;
-        let wait = (self.lookups).failed(text, &self.pace, failure.clone(), None);
+        let wait = self.lookups.failed(text, &self.pace, failure.clone(), None);
         self.report.retries(None, failure, wait);
     }
 
@@ -412,7 +412,9 @@ impl<K: LifecycleObject> Site<'_, K> {
     fn place_of<'k>(&'k self, entry: &'k InventoryEntry) -> ResourcePlace<'k> {
         let mut kinds = self.cluster.watches.owned.iter();
         ResourcePlace {
-            kind: (kinds.find(|kind| kind.is_same(&entry.kind))).unwrap_or(&entry.kind),
+            kind: kinds
+                .find(|kind| kind.is_same(&entry.kind))
+                .unwrap_or(&entry.kind),
             namespace: entry.namespace.as_deref(),
             name: &entry.name,
         }

@@ -154,7 +154,10 @@ impl Template {
     }
 
     fn fill_in(&self, values: &impl Serialize) -> Result<Value, TemplateError> {
-        let template = (self.environment.get_template(&self.file)).map_err(|it| self.wrong(&it))?;
+        let template = self
+            .environment
+            .get_template(&self.file)
+            .map_err(|it| self.wrong(&it))?;
         let mut text = Bounded(Vec::new());
         let filled = template.render_captured_to(Serde(values), &mut text);
         filled.map_err(|error| self.wrong(&error))?;

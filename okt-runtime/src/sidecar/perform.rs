@@ -100,7 +100,10 @@ impl<K: LifecycleObject> Agents<K> {
     /// untaken.
     fn begin(&self, action: &Action<K>, name: &str) -> bool {
         let uid = owner_of(action.object()).uid;
-        let lost_sight = (self.open.lock()).begin(uid, name, action.cancellation.clone());
+        let lost_sight = self
+            .open
+            .lock()
+            .begin(uid, name, action.cancellation.clone());
         !action.resumed() && !lost_sight
     }
 
@@ -172,7 +175,9 @@ pub fn id_at_agent(id: &str) -> String {
 fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
     let position = position_of(object);
     let begun = position.and_then(|position| position.action.as_ref()?.started_at);
-    (begun.or_else(|| position?.since)).unwrap_or(Timestamp::UNIX_EPOCH)
+    begun
+        .or_else(|| position?.since)
+        .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// Returns the transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).

@@ -346,9 +346,7 @@ impl World {
     }
 
     pub(super) fn assert_balanced(&self) {
-        let counts: Vec<usize> = (self.nodes.iter())
-            .map(|node| node.held.open.len())
-            .collect();
+        let counts: Vec<usize> = self.nodes.iter().map(|node| node.held.open.len()).collect();
         let limits = self.nodes.iter().map(|node| node.limit);
         let limit = limits.min().expect("a member").min(counts.len());
         let mut holders: Vec<usize> = counts.into_iter().filter(|count| *count > 0).collect();

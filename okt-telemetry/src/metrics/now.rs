@@ -101,8 +101,9 @@ impl Gauges<'_> {
             "Current depth of workqueue by workqueue and priority",
         );
         self.gauge(named, depths)?;
-        let active =
-            (all.iter()).map(|it| ([("controller", &*it.controller)], number(it.queue.active)));
+        let active = all
+            .iter()
+            .map(|it| ([("controller", &*it.controller)], number(it.queue.active)));
         let named = (
             "controller_runtime_active_workers",
             "Number of currently used workers per controller",

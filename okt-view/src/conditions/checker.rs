@@ -1,6 +1,8 @@
 //! [`Checker`]: checks a stream of object versions, from a watch or from YAML.
 
-use std::{collections::BTreeMap, error::Error, fmt};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

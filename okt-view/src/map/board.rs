@@ -467,7 +467,9 @@ mod tests {
             (4, "Lit", "Dark", "2026-11-25T05:00:00Z"),
         ];
         put_as(&mut board, &kind, "hall", &lifecycle(&later));
-        let moves: Vec<(&str, &str)> = (board.moves.values())
+        let moves: Vec<(&str, &str)> = board
+            .moves
+            .values()
             .map(|it| (&*it.uid, it.to.as_deref().unwrap_or_default()))
             .collect();
         let expected = [
