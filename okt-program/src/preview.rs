@@ -57,7 +57,7 @@ pub(crate) struct Preview {
     lost: Vec<Finding>,
     /// Objects that the release would move at once.
     moved: Vec<Finding>,
-    /// Objects of which the release says another revision, although nobody changed their specs.
+    /// Objects that have another revision in the release, although nobody changed their specs.
     revised: Vec<Finding>,
     /// Owned resources that would change.
     resources: Vec<OwnedChange>,

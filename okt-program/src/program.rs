@@ -131,7 +131,7 @@ pub struct Program<Options = NoOptions> {
 #[derive(Clone, Debug, Default, Args)]
 pub struct NoOptions {}
 
-/// Adds options to a subcommand; their docs would replace what it says about itself.
+/// Adds options to a subcommand; their docs would replace its own.
 fn with<Options: Args>(command: clap::Command) -> clap::Command {
     let about = command.get_about().cloned().unwrap_or_default();
     let long = command.get_long_about().cloned().unwrap_or_default();

@@ -243,7 +243,7 @@ mod tests {
             let (stream, client) = duplex(64);
             many.push((connections.admit(stream, address(2)), client));
         }
-        // The first of the many says something.
+        // The first of the many sends something.
         many[0].1.write_all(b"a").await.expect("it is open");
         let mut byte = [0];
         many[0].0.read_exact(&mut byte).await.expect("it is open");

@@ -199,7 +199,7 @@ impl Gate {
         })
     }
 
-    /// Returns the watch of the leases that tell what this replica holds, with its silence; nothing if there are none.
+    /// Returns the watch of the leases that name what this replica holds, with its silence; nothing if there are none.
     pub fn silences(&self) -> BTreeMap<String, Duration> {
         match self {
             Self::Always | Self::Leader(_) => BTreeMap::new(),
@@ -207,7 +207,7 @@ impl Gate {
         }
     }
 
-    /// Tells the member about an operator.
+    /// Adds an operator to the member.
     pub fn join(&self, party: &Arc<impl GateMember + 'static>) {
         if let Self::Member(standing) = self {
             let party: Arc<dyn GateMember> = Arc::clone(party) as _;

@@ -1,5 +1,5 @@
-//! One member of a group of replicas, as a state machine without I/O: it is told what it sees and what was answered, and
-//! says what to request and which ranges it may act on.
+//! One member of a group of replicas, as a state machine without I/O: its inputs are what it sees and what was answered; it
+//! returns what to request and which ranges it may act on.
 //!
 //! The protocol is the one of docs/replicas.md; C1 to C16 are its clauses.
 
@@ -19,7 +19,7 @@ use super::table::{Name, RangeTable};
 pub(crate) struct Member {
     name: Name,
     timing: Timing,
-    /// What its lease should say.
+    /// What its lease should have.
     state: MemberState,
     own: Own,
     /// When the last renewal that succeeded was sent.
@@ -58,7 +58,7 @@ enum Own {
         joined: String,
         /// The resource version in the last answer.
         version: String,
-        /// What the lease says, as far as that was answered.
+        /// What the lease has, as far as that was answered.
         state: MemberState,
     },
     Left,
@@ -80,7 +80,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Returns whether it may get ranges, by what it says.
+    /// Returns whether it may get ranges, by its lease.
     fn is_ready(&self) -> bool {
         self.state.ready && !self.state.stopping && self.reads
     }
@@ -113,7 +113,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// Returns whether what this lease says was over when the list was requested: a backup was restored (C5).
+    /// Returns whether the time of this lease was over when the list was requested: a backup was restored (C5).
     fn is_over(&self, lease: &Lease) -> bool {
         match lease {
             Lease::Member { name, .. } => self.over.contains(name),

@@ -536,7 +536,7 @@ impl GroupProcess {
                     (RequestOutcome::Missing, None)
                 }
                 // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1); a lease that cannot
-                // be created is refused by a policy, or for its name, and that is told.
+                // be created is refused by a policy, or for its name, and that is logged.
                 Ok(Err(kube::Error::Api(status)))
                     if status.code == 409 || (status.code == 422 && !creates) =>
                 {

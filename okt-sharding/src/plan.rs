@@ -13,7 +13,7 @@ pub(crate) struct PlannedGroup<'a> {
 
 /// Returns the table with the ranges that nobody holds given to members, and with ranges marked to move if `balances`.
 ///
-/// `is_free` tells for each holder whether it is certain that it does not act any more (C1).
+/// `is_free` returns for each holder whether it is certain that it does not act any more (C1).
 /// The moves are the least that balance the counts: the planner knows nothing of load. It takes no range from a holder
 /// that may act: it marks the range, and the holder gives it away (C12).
 pub(crate) fn plan(

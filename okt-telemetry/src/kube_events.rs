@@ -130,7 +130,7 @@ fn is_published(policy: EventPolicy, occurrence: &Occurrence) -> bool {
             | Occurrence::AttemptScheduled { .. },
         ) => false,
         (EventPolicy::WarningsAndTriggers, Occurrence::Transition { edge, trouble, .. }) => {
-            // The event of the trouble says why the object moved.
+            // The event of the trouble names why the object moved.
             *edge == Edge::Jump || (*edge == Edge::Trigger && trouble.is_none())
         }
         (EventPolicy::All, Occurrence::Transition { .. })
@@ -182,7 +182,7 @@ fn moved(
     time_in_state: Option<Duration>,
 ) -> Event {
     let (from, to) = (&transition.from, &transition.to);
-    // Events are merged whatever their notes say, so the reason contains the state.
+    // Events are merged whatever their notes are, so the reason contains the state.
     if edge == Edge::Jump {
         let note = if from.is_empty() {
             format!("found in {to}, with nothing recorded")

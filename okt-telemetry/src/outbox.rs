@@ -112,7 +112,7 @@ impl ObjectTransitions {
 /// The transitions of one object.
 #[derive(Default)]
 struct Mailbox {
-    /// Tells it from an earlier one of the same object, whose deliveries may still be under way.
+    /// Distinguishes it from an earlier one of the same object, whose deliveries may still be under way.
     id: u64,
     /// The last one that is delivered, or never will be.
     delivered: u64,

@@ -38,7 +38,7 @@ const ASKING: usize = 4;
 const OF_ALL: (Duration, u32) = (Duration::from_millis(100), 20);
 const OF_ADDRESS: (Duration, u32) = (Duration::from_secs(1), 10);
 
-/// How many addresses are told apart; beyond that all have the rate of one.
+/// How many addresses have a rate of their own; beyond that all have the rate of one.
 const ADDRESSES: usize = 4096;
 
 /// How long it is remembered that a token was allowed: it is no stranger when its answer has to be asked for again.
@@ -93,7 +93,7 @@ impl Permission {
         }))
     }
 
-    /// Returns what the API server says about a token, now or a short time ago; none if too many unknown tokens came.
+    /// Returns the answer of the API server about a token, now or a short time ago; none if too many unknown tokens came.
     async fn verdict(
         &self,
         token: &str,
@@ -241,7 +241,7 @@ pub(super) async fn check(
         Ok(None) => {
             let headers = [(header::RETRY_AFTER, "1")];
             let why = "too many unknown tokens were sent; try again later\n";
-            // The token is not known, as far as anybody can say now.
+            // The token is not known, as far as is known now.
             (StatusCode::UNAUTHORIZED, headers, why).into_response()
         }
         Ok(Some(PermissionAnswer::Allowed)) => next.run(request).await,

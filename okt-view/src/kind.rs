@@ -28,7 +28,7 @@ use super::text::clean;
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
 
-/// The field of a spec that has the desired state, unless the schema says otherwise.
+/// The field of a spec that has the desired state, unless the schema has another one.
 const FIELD: &str = "lifecycle";
 
 /// How many CRDs are read at once.

@@ -71,7 +71,7 @@ impl Map {
         }
     }
 
-    /// Watches the objects, as long as it is polled. Where a watch fails, the page says so, and it is tried again.
+    /// Watches the objects, as long as it is polled. Where a watch fails, the page shows that, and it is tried again.
     pub async fn watch(&self) {
         let mut watches = Vec::new();
         for (number, kind) in self.kinds.iter().enumerate() {

@@ -17,7 +17,7 @@ use super::stranger::UNREADABLE;
 use super::text::{clean, way};
 use crate::untyped::Untyped;
 
-/// One object, with what its status says about its lifecycle.
+/// One object, with the lifecycle in its status.
 #[derive(Clone, Debug)]
 pub struct View<'k> {
     /// Its kind.
@@ -53,7 +53,7 @@ pub struct Deadline {
 }
 
 impl<'k> View<'k> {
-    /// Reads an object; what cannot be read is left out, and said.
+    /// Reads an object; what cannot be read is left out, and named.
     pub fn of(kind: &'k Kind, object: DynamicObject) -> Self {
         let mut unreadable = None;
         let DynamicObject {

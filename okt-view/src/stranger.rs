@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use okt_wire::pruned::{self, Pruned, pruned_metadata};
 use okt_wire::resource_like;
 
-/// The key under which the data of an object say why it cannot be read.
+/// The key under which the data of an object name why it cannot be read.
 pub(super) const UNREADABLE: &str = "why it cannot be read";
 
 /// An object, or its metadata and its status where the rest cannot be read.

@@ -50,7 +50,7 @@ impl Pruned {
         })
     }
 
-    /// Reads an object without its managed fields; skips all that follows the metadata unless `wants` says yes to them.
+    /// Reads an object without its managed fields; skips all that follows the metadata unless `wants` accepts it.
     ///
     /// # Errors
     ///

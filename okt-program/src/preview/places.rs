@@ -47,7 +47,7 @@ pub(super) fn moved(before: &View<'_>, after: &View<'_>, now: Timestamp) -> Opti
     is_new.then(|| format!("{} → {to}: {why}", graph.name_of(at)))
 }
 
-/// Returns what a release would do with an object because its application says another revision than is recorded, although
+/// Returns what a release would do with an object because its application returns another revision than is recorded, although
 /// nobody changed the spec; none if it does not.
 pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
     let position = position_of(object)?;

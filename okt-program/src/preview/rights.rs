@@ -20,7 +20,7 @@ const CONCURRENT: usize = 8;
 ///
 /// # Errors
 ///
-/// Why the API server does not say it. Asking needs the right to create subjectaccessreviews.
+/// Why the API server does not answer. Asking needs the right to create subjectaccessreviews.
 pub(super) async fn lacking(
     client: &Client,
     roles: &Rbac,

@@ -258,7 +258,7 @@ fn traces(asked: &RunOptions, client: &Client, program: &str) -> Result<Option<T
         .map_err(|error| format!("--otlp-endpoint: {}", chain(&*error)))
 }
 
-/// Returns where transitions are sent, if the command line says so.
+/// Returns where transitions are sent, if the command line names a place.
 #[cfg(feature = "cloudevents")]
 fn cloud_events(asked: &RunOptions, client: &Client) -> Result<Option<CloudEvents>, String> {
     let Some(url) = asked

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Returns the same error, or a clearer one from the status of the pod.
 ///
 /// `container` is the requested container, if any.
-/// If a command may have started, the result never says that it did not.
+/// If a command may have started, the result is never that it did not.
 pub(super) async fn explained(
     pods: &Api<Pod>,
     name: &str,

@@ -46,7 +46,7 @@ impl Readiness {
     }
 }
 
-/// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` says that the operator is
+/// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` is whether the operator is
 /// limited to namespaces: one that may not read CRDs, which have none, goes on without comparing.
 pub(crate) async fn watch_crd<K: LifecycleObject>(
     connection: Connection,

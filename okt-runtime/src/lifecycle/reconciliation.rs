@@ -257,7 +257,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
                         machine.cleared(clear, ClearResult::Cleared, now);
                     }
                     // They are about passes, failed writes and objects that do not decode, of which the machine is
-                    // told nothing here.
+                    // published nothing here.
                     other => self.asked = Some(other),
                 }
                 return None;

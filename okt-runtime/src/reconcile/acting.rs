@@ -57,7 +57,7 @@ impl DeadlineLimits {
 }
 
 /// Returns the time that deadlines count. `begun` is when this process began to act on the object, if that time counts and
-/// not the wall time; `is_paused` says whether the status reports a pause.
+/// not the wall time; `is_paused` is whether the status reports a pause.
 pub(crate) fn elapsed<S: Lifecycle>(
     position: &Position<S>,
     is_paused: bool,

@@ -73,7 +73,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Changes the work as a draft says whose status need not be written.
+    /// Changes the work according to a draft whose status need not be written.
     pub(super) fn change_work(&mut self, effect: ChangeWork) {
         let draft = effect.draft;
         for occurrence in self.occurrences(&draft, None) {

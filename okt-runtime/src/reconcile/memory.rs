@@ -352,7 +352,7 @@ impl Known {
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// Tells the machine what has happened since the last decision: to all objects, and to the tasks of this one.
+    /// Passes to the machine what has happened since the last decision: to all objects, and to the tasks of this one.
     pub(crate) fn catch_up(&self, remembered: &mut Remembered) {
         if self.rewound.swap(false, Ordering::AcqRel) {
             remembered.machine.rewind();

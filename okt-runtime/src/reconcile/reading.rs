@@ -26,7 +26,7 @@ pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {
     }
 }
 
-/// Reads an object, but for what it does not say of itself. `revision` is a hash of the data that handlers act upon, and
+/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, and
 /// `begun` is when this process began to act on it, if deadlines count that.
 pub(crate) fn read<K: LifecycleObject>(
     object: &K,

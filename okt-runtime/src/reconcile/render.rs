@@ -272,7 +272,7 @@ pub(crate) fn failed<S: Lifecycle>(step: &Verdict, memory: &Remembered) -> Optio
         .then(|| RecordedFailure::new(failure.reason(), failure.message()))
 }
 
-/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says, for
+/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than that of the lifecycle, for
 /// a reason of owned resources, of the pass or of your code.
 ///
 /// These are not checked while the object is paused, and an operator that has just started does not know them.

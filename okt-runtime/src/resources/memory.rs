@@ -49,7 +49,7 @@ impl OwnedMemory {
             accepted,
             to_record: _,
             lookups,
-            // Who is asked once more whether they are gone says so.
+            // The next question shows whether they are gone.
             deleted: _,
             behind,
             stays,
@@ -62,13 +62,13 @@ impl OwnedMemory {
             && stays.is_empty()
     }
 
-    /// Returns whether the application did not say which resources it declares.
+    /// Returns whether the application did not return which resources it declares.
     pub(crate) fn is_silent(&self) -> bool {
         self.declaring.is_some()
     }
 
-    /// Returns whether the application has not said for so long which resources it declares that a deletion goes on by
-    /// what is on record: what it needs in order to say it may be gone for ever.
+    /// Returns whether the application has not returned for so long which resources it declares that a deletion goes on by
+    /// what is on record: what it needs to return them may be gone for ever.
     pub(crate) fn goes_by_record(&self) -> bool {
         self.declaring
             .as_ref()

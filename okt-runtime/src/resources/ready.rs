@@ -39,7 +39,7 @@ const UNSEEN: &str = "its controller has not observed it yet";
 
 /// Returns why an object is not ready; none if it is.
 ///
-/// The kind is a parameter because objects from a list lack it. `has_status` says whether the kind has the status
+/// The kind is a parameter because objects from a list lack it. `has_status` is whether the kind has the status
 /// subresource, if that is known.
 pub(super) fn lack(kind: &ResourceKind, has_status: bool, object: &Value) -> Option<Lack> {
     if object["metadata"].get("deletionTimestamp").is_some() {

@@ -2,7 +2,7 @@
 //!
 //! An owner reference works in the owner's namespace only, and not for an unowned resource. The status of the owner
 //! records the others before the operator creates them, so that it finds them again after a crash. Anyone who may write a
-//! resource can change all of it but its uid, so a uid that is on record proves more than what the resource says.
+//! resource can change all of it but its uid, so a uid that is on record proves more than its content.
 
 use kube::Resource;
 use okt_reach::Failure;
@@ -135,7 +135,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
-    /// Returns whether an object says that this operator created it for this owner.
+    /// Returns whether the marks of an object name this operator as the one that created it for this owner.
     fn is_made_for(&self, found: &Kept, object: &Value) -> bool {
         let uid = self.uid();
         owned_fields(object, &self.cluster.identity.manager).is_some()

@@ -80,7 +80,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.cluster.owned(self.object.meta())
     }
 
-    /// Returns the objects that the declaration tells OKT to keep as they are.
+    /// Returns the objects that the declaration keeps as they are.
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
         let kept = resources.kept.iter();
         kept.filter_map(|(api, (namespace, name))| {
@@ -94,7 +94,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         .collect()
     }
 
-    /// Deletes an object. `policy` says what happens to its dependents, and `why` is for the log.
+    /// Deletes an object. `policy` decides what happens to its dependents, and `why` is for the log.
     pub(super) async fn delete(
         &self,
         place: ResourcePlace<'_>,

@@ -45,7 +45,7 @@ impl Wanted {
 }
 
 impl<K: LifecycleObject> Applying<'_, K> {
-    /// Reports what the status should record. If `is_whole` says that all declarations are known, recorded objects
+    /// Reports what the status should record. If `is_whole` is true, all declarations are known, and recorded objects
     /// are deleted that are no longer declared and that the cache does not show.
     pub(super) async fn take_stock(
         &mut self,
@@ -302,7 +302,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         let stays = match self.key_of(entry) {
             Some(key) => kept.contains(&key),
-            // Nobody can say any more whether it is to be kept, and data are not deleted.
+            // Nothing shows any more whether it is to be kept, and data are not deleted.
             None => entry.is_kept || entry.kind.holds_data(),
         };
         let text = entry.to_string();

@@ -224,7 +224,7 @@ impl World {
         self.restores += 1;
         let version = self.backup.1;
         self.leases.clone_from(&self.backup.0);
-        // etcd can be told to go on with higher revisions.
+        // etcd can be set to go on with higher revisions.
         if dice.below(2) == 0 {
             self.version = version;
         }
@@ -287,7 +287,7 @@ impl World {
         holders[dice.below(holders.len())]
     }
 
-    /// Returns whether the table says that ranges are to move.
+    /// Returns whether ranges are to move by the table.
     pub(super) fn is_moving(&self) -> bool {
         let table = self.leases.get(TABLE).and_then(|lease| match lease {
             Lease::Table { table, .. } => table.as_ref(),

@@ -174,7 +174,7 @@ fn subject(event: &TransitionEvent) -> String {
     qualified(event.object.namespace.as_deref(), name)
 }
 
-/// Returns the data of an event, as its schema says.
+/// Returns the data of an event, according to its schema.
 fn data(event: &TransitionEvent) -> Value {
     let (object, transition) = (&event.object, &event.transition);
     let mut data = json!({

@@ -20,8 +20,8 @@ use crate::object::View;
 /// How many moves are remembered.
 const MOVES: usize = 50_000;
 
-/// How long a watch that fails is told as such after its last error, in milliseconds: longer than any wait between two
-/// tries. One that works again says nothing where its objects do not change.
+/// How long a watch that fails is shown as such after its last error, in milliseconds: longer than any wait between two
+/// tries. One that works again delivers nothing where its objects do not change.
 const TROUBLED: i64 = 150_000;
 
 /// How many changes a slow page may be behind before it gets everything anew.
@@ -194,7 +194,7 @@ impl Board {
         }
     }
 
-    /// Says what cannot be watched; an empty text ends it.
+    /// Publishes what cannot be watched; an empty text ends it.
     pub(super) fn trouble(&mut self, what: &str, text: &str, now: Timestamp) {
         let before = if text.is_empty() {
             self.troubles.remove(what)
@@ -207,7 +207,7 @@ impl Board {
         }
     }
 
-    /// Ends what was told of watches that have not failed again.
+    /// Ends the troubles of watches that have not failed again.
     pub(super) fn settle(&mut self, now: Timestamp) {
         let ended = |last: i64| now.as_millisecond() - last >= TROUBLED;
         let ended = self.troubles.iter().filter(|(_, (_, last))| ended(*last));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_failed_is_told_until_it_has_not_failed_for_a_while() {
+    fn a_watch_that_failed_is_shown_until_it_has_not_failed_for_a_while() {
         let mut board = Board::of(&[kind()]);
         let at = |seconds: i64| Timestamp::from_second(seconds).expect("a time");
         let (_, mut changes) = board.subscribe(at(0));

@@ -30,7 +30,7 @@ use crate::why::Why;
 /// The name of the cookie that holds the token.
 const COOKIE: &str = "okt-map";
 
-/// How often the stream of changes says that it is alive.
+/// How often the stream of changes shows that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// How many connections there are at most: each page has a few, and may hold everything for as long as it reads it.
@@ -57,7 +57,7 @@ pub enum MapError {
     /// The address is in use, or the process may not listen on it. A retry helps once that has changed.
     #[error("cannot listen: {0}")]
     Listen(#[from] io::Error),
-    /// The address is not only of this machine, so a token has to say who may read the map.
+    /// The address is not only of this machine, so a token decides who may read the map.
     #[error("the map is open to other machines at this address: it needs a token")]
     NoToken,
     /// The token can be guessed, or is no text that a browser can send.
@@ -198,7 +198,7 @@ fn is_local(host: &str) -> bool {
             .is_ok_and(|it: std::net::IpAddr| it.is_loopback())
 }
 
-/// Compares two texts in a time that does not tell where they differ.
+/// Compares two texts in a time that does not depend on where they differ.
 fn is_same(a: &str, b: &str) -> bool {
     let differing = a
         .bytes()
