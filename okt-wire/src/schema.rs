@@ -71,94 +71,78 @@ fn without_lifecycle(status: &mut Schema) {
 
 /// Returns the schema of `status.lifecycle`, with the rules of the graph.
 fn lifecycle(graph: &Graph<'_>) -> Value {
-    let state = || json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
+    let state =
+        json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
     let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
-    let count = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
-    let time = || json!({ "type": "string", "format": "date-time" });
-    let failure = || {
-        json!({
-            "type": "object",
-            "required": ["reason"],
-            "properties": { "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) },
-        })
-    };
+    let count = json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    let generation = json!({ "type": "integer", "format": "int64" });
+    let time = json!({ "type": "string", "format": "date-time" });
+    let flag = json!({ "type": "boolean" });
+    let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
+    let reason = json!({ "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) });
+    let failure = object(&["reason"], reason);
+    let acting = json!({ "at": time, "inState": count, "inDeadline": count });
+    let desired = json!({
+        // The desired state may be any word: the operator records and reports an unknown one.
+        "state": text(REQUEST_LIMIT),
+        "request": text(REQUEST_LIMIT),
+        "transition": count,
+        "reached": flag,
+    });
+    let visit = json!({
+        "state": text(REQUEST_LIMIT),
+        "request": text(REQUEST_LIMIT),
+        "transition": count,
+        "outcome": text(STATE_LIMIT),
+    });
+    let action = json!({
+        "id": text(ID_LIMIT),
+        "attempt": count,
+        "phase": text(16),
+        "generation": generation,
+        "leaving": flag,
+        "startedAt": time,
+        "message": text(PROGRESS_LIMIT),
+        "failure": failure,
+    });
+    let transition = json!({
+        "transition": count,
+        "from": text(REQUEST_LIMIT),
+        "to": state,
+        "at": time,
+        "cause": text(STATE_LIMIT),
+        "generation": generation,
+    });
     json!({
         "type": "object",
         "description": "The position of the object in its graph, written by the operator.",
         "required": ["state", "transition", "jumps"],
         "x-kubernetes-validations": rules(&StoredGraph::of(graph)),
         "properties": {
-            "state": state(),
-            "since": time(),
-            "deadlineSince": time(),
-            "acting": {
-                "type": "object",
-                "required": ["at"],
-                "properties": { "at": time(), "inState": count(), "inDeadline": count() },
-            },
-            "absentSince": time(),
-            "transition": count(),
-            "jumps": count(),
-            "rounds": count(),
-            "desired": {
-                "type": "object",
-                "required": ["state"],
-                "properties": {
-                    // The desired state may be any word: the operator records and reports an unknown one.
-                    "state": text(REQUEST_LIMIT),
-                    "request": text(REQUEST_LIMIT),
-                    "transition": count(),
-                    "reached": { "type": "boolean" },
-                },
-            },
-            "visit": {
-                "type": "object",
-                "required": ["state"],
-                "properties": {
-                    "state": text(REQUEST_LIMIT),
-                    "request": text(REQUEST_LIMIT),
-                    "transition": count(),
-                    "outcome": text(STATE_LIMIT),
-                },
-            },
+            "state": state,
+            "since": time,
+            "deadlineSince": time,
+            "acting": object(&["at"], acting),
+            "absentSince": time,
+            "transition": count,
+            "jumps": count,
+            "rounds": count,
+            "desired": object(&["state"], desired),
+            "visit": object(&["state"], visit),
             "revision": text(64),
             "changed": text(64),
-            "revisionGeneration": { "type": "integer", "format": "int64" },
+            "revisionGeneration": generation,
             "referred": text(64),
-            "action": {
-                "type": "object",
-                "required": ["id"],
-                "properties": {
-                    "id": text(ID_LIMIT),
-                    "attempt": count(),
-                    "phase": text(16),
-                    "generation": { "type": "integer", "format": "int64" },
-                    "leaving": { "type": "boolean" },
-                    "startedAt": time(),
-                    "message": text(PROGRESS_LIMIT),
-                    "failure": failure(),
-                },
-            },
-            "failure": failure(),
+            "action": object(&["id"], action),
+            "failure": failure,
             "trail": text(trail::LIMIT),
             "history": {
                 "type": "array",
                 "maxItems": HISTORY_LIMIT,
                 "x-kubernetes-list-type": "atomic",
-                "items": {
-                    "type": "object",
-                    "required": ["transition", "to"],
-                    "properties": {
-                        "transition": count(),
-                        "from": text(REQUEST_LIMIT),
-                        "to": state(),
-                        "at": time(),
-                        "cause": text(STATE_LIMIT),
-                        "generation": { "type": "integer", "format": "int64" },
-                    },
-                },
+                "items": object(&["transition", "to"], transition),
             },
-            "delivered": count(),
+            "delivered": count,
             "graph": text(80),
         },
     })
