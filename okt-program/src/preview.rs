@@ -28,7 +28,8 @@ use okt_runtime::crd;
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::pruned::decode_unquoted;
-use okt_wire::texts::{chain, said_by_api};
+use okt_wire::scope::with_name;
+use okt_wire::texts::{api_message, chain};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ pub(crate) struct Preview {
     lost: Vec<Finding>,
     /// Objects that the release would move at once.
     moved: Vec<Finding>,
-    /// Objects of which the release says another revision, although nobody changed their specs.
+    /// Objects that have another revision in the release, although nobody changed their specs.
     revised: Vec<Finding>,
     /// Owned resources that would change.
     resources: Vec<OwnedChange>,
@@ -136,12 +137,10 @@ pub(crate) async fn preview<A: Application>(
         }
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    // The roles of an operator have no `get`.
-    let named = ListParams::default().fields(&format!("metadata.name={name}"));
-    let before = definitions.list(&named).await.map_err(|error| {
+    let before = definitions.list(&with_name(&name)).await.map_err(|error| {
         format!(
             "cannot read the customresourcedefinition {name}: {}",
-            said_by_api(&error)
+            api_message(&error)
         )
     })?;
     let Some(before) = before.items.into_iter().next() else {
@@ -162,7 +161,7 @@ pub(crate) async fn preview<A: Application>(
         let objects = before.list(&client, namespace.as_deref(), selected.clone());
         let objects = objects
             .await
-            .map_err(|error| format!("cannot list {}: {}", before.id(), said_by_api(&error)))?;
+            .map_err(|error| format!("cannot list {}: {}", before.id(), api_message(&error)))?;
         let owned =
             Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
         found.unseen.extend(owned.hidden());

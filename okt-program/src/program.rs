@@ -17,26 +17,18 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use futures::FutureExt;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Client, CustomResourceExt, Resource};
-use okt_core::{Graph, Lifecycle};
+use kube::Client;
 use okt_runtime::IntoOperator;
-use okt_runtime::crd;
-use okt_runtime::crd_union;
-use okt_runtime::{Application, PassGraph, StateOf};
 use okt_telemetry::operators::controller;
-#[cfg(feature = "map")]
-use okt_view::Kind;
-use okt_wire::object::has_lifecycle;
 use okt_wire::texts::chain;
 use serde::Serialize;
 
 use self::command_line::{CommandLine, Manifests, Monitor, OperatorCommand, PrintFormat};
-use self::part::{ProgramPart, Running};
+use self::part::{Connecting, LimitedPart, ProgramPart, Running};
 use crate::in_use::InUse;
 use crate::install::alerts::{self, Monitored};
 use crate::install::manifests::Installation;
-use crate::install::rbac::{ServiceAccount, lease_roles, metrics_roles, rbac};
+use crate::install::rbac::{Rbac, ServiceAccount, lease_roles, metrics_roles};
 use crate::install::{dashboards, health};
 
 /// Runs a program with one operator: reads the command line and executes its subcommand.
@@ -131,7 +123,7 @@ where
 /// # }
 /// ```
 pub struct Program<Options = NoOptions> {
-    parts: Vec<ProgramPart<Options>>,
+    parts: Vec<Box<dyn ProgramPart<Options>>>,
     commands: Vec<Own>,
 }
 
@@ -139,7 +131,7 @@ pub struct Program<Options = NoOptions> {
 #[derive(Clone, Debug, Default, Args)]
 pub struct NoOptions {}
 
-/// Adds options to a subcommand; their docs would replace what it says about itself.
+/// Adds options to a subcommand; their docs would replace its own.
 fn with<Options: Args>(command: clap::Command) -> clap::Command {
     let about = command.get_about().cloned().unwrap_or_default();
     let long = command.get_long_about().cloned().unwrap_or_default();
@@ -195,20 +187,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         F: Future<Output = Result<O, E>> + 'static,
         E: Error + 'static,
     {
-        self.parts.push(ProgramPart {
-            crd_name: ResourceOf::<O>::crd_name,
-            kind: || {
-                let (group, kind) = (ResourceOf::<O>::group(&()), ResourceOf::<O>::kind(&()));
-                (group.into_owned(), kind.into_owned())
-            },
-            cluster_scoped: || ResourceOf::<O>::crd().spec.scope == "Cluster",
-            definition: definition::<O::Application>,
-            roles: roles::<O::Application>,
-            graphs: graphs::<O::Application>,
-            #[cfg(feature = "map")]
-            shown: || Kind::of_crd(&crd::<ResourceOf<O>>().ok()?),
-            begin: Box::new(|task| part::begin(connect, task).boxed_local()),
-        });
+        self.parts.push(Box::new(Connecting::new(connect)));
         self
     }
 
@@ -256,7 +235,10 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         let (arguments, log_file) = config::with_file(&command, arguments)?;
         let matches = command.get_matches_from(arguments);
         if let Some((name, given)) = matches.subcommand() {
-            let own = (self.commands.iter()).position(|own| own.command.get_name() == name);
+            let own = self
+                .commands
+                .iter()
+                .position(|own| own.command.get_name() == name);
             if let Some(own) = own {
                 (self.commands.swap_remove(own).run)(given).await?;
                 return Ok(ExitCode::SUCCESS);
@@ -270,22 +252,14 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         match line.command {
             OperatorCommand::Run(run) => {
                 let own = own()?;
-                let limit = self.limit(&run.namespace);
-                let parts = self.parts.into_iter().map(|part| {
-                    let namespaces = limit(&part).to_vec();
-                    (part, namespaces)
-                });
-                run::run(parts.collect(), &run, log_file, own, own_name()).await
+                let parts = self.limited(&run.namespace);
+                run::run(parts, &run, log_file, own, own_name()).await
             }
             OperatorCommand::Preview(asked) => {
                 let own = own()?;
                 let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
-                let limit = self.limit(&asked.namespace);
-                let parts = self.parts.into_iter().map(|part| {
-                    let namespaces = limit(&part).to_vec();
-                    (part, namespaces)
-                });
-                let found = preview::preview(parts.collect(), account, own, &own_name()).await?;
+                let parts = self.limited(&asked.namespace);
+                let found = preview::preview(parts, account, own, &own_name()).await?;
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
@@ -301,7 +275,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
                 print(&self.dashboards(what, manifest)?)
             }
             OperatorCommand::Health => {
-                let kinds: Vec<_> = self.parts.iter().map(|part| (part.kind)()).collect();
+                let kinds: Vec<_> = self.parts.iter().map(|part| part.kind()).collect();
                 print(&yaml(&health::config_map(&kinds))?)
             }
         }?;
@@ -311,12 +285,13 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     /// Returns the CRDs as one YAML stream, each merged with the CRD in use.
     fn definitions(&self, union: Option<&Path>) -> Result<String, String> {
         let in_use = union.map(InUse::read).transpose()?;
-        let names: Vec<_> = self.parts.iter().map(|part| (part.crd_name)()).collect();
+        let names: Vec<_> = self.parts.iter().map(|part| part.crd_name()).collect();
         let olds = match &in_use {
             Some(in_use) => in_use.of(&names)?,
             None => vec![None; names.len()],
         };
-        stream((self.parts.iter().zip(olds)).map(|(part, old)| (part.definition)(old)))
+        let parts = self.parts.iter().zip(olds);
+        stream(parts.map(|(part, old)| yaml(&part.definition(old)?)))
     }
 
     /// Returns the roles of all operators as one YAML stream.
@@ -327,7 +302,10 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         secure: bool,
     ) -> Result<String, String> {
         let limit = self.limit(namespaces);
-        let roles = (self.parts.iter()).map(|part| (part.roles)(limit(part), account));
+        let roles = self.parts.iter().map(|part| {
+            let roles = part.roles(limit(&**part), account)?;
+            documents(&roles)
+        });
         let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
         let metrics = account.filter(|_| secure);
         let metrics = metrics.map(|account| documents(&metrics_roles(&own_name(), account)));
@@ -367,7 +345,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
 
     /// Returns all graphs in this format.
     fn graphs(&self, format: PrintFormat) -> String {
-        let graphs = self.parts.iter().flat_map(|part| (part.graphs)());
+        let graphs = self.parts.iter().flat_map(|part| part.graphs());
         let drawn = graphs.map(|graph| match format {
             PrintFormat::Mermaid => graph.mermaid(),
             PrintFormat::Dot => graph.dot(),
@@ -380,9 +358,9 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     /// Returns what monitors the program.
     fn dashboards(&self, what: Monitor, manifest: bool) -> Result<String, String> {
         let operators = self.parts.iter().map(|part| {
-            let mut graphs = (part.graphs)().into_iter();
+            let mut graphs = part.graphs().into_iter();
             Monitored {
-                controller: controller(&(part.kind)().1),
+                controller: controller(&part.kind().1),
                 graph: graphs.find(|graph| graph.kind == okt_core::Kind::Lifecycle),
             }
         });
@@ -406,16 +384,26 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     fn limit<'a>(
         &self,
         namespaces: &'a [String],
-    ) -> impl Fn(&ProgramPart<Options>) -> &'a [String] + use<'a, Options> {
-        let some_are_limited = self.parts.iter().any(|part| !(part.cluster_scoped)());
+    ) -> impl Fn(&dyn ProgramPart<Options>) -> &'a [String] + use<'a, Options> {
+        let some_are_limited = self.parts.iter().any(|part| !part.is_cluster_scoped());
         move |part| {
-            let whole = some_are_limited && (part.cluster_scoped)();
+            let whole = some_are_limited && part.is_cluster_scoped();
             if whole { &[] } else { namespaces }
         }
     }
-}
 
-type ResourceOf<O> = <<O as IntoOperator>::Application as Application>::Resource;
+    /// Returns the operators, each with the namespaces that it is limited to.
+    fn limited(self, namespaces: &[String]) -> Vec<LimitedPart<Options>> {
+        let limit = self.limit(namespaces);
+        let parts = self.parts.into_iter();
+        parts
+            .map(|part| {
+                let namespaces = limit(&*part).to_vec();
+                (part, namespaces)
+            })
+            .collect()
+    }
+}
 
 /// Returns the name of the program, as Kubernetes objects can have it; empty if it has none.
 fn own_name() -> String {
@@ -434,33 +422,9 @@ fn own_account() -> Result<ServiceAccount, String> {
     })
 }
 
-/// Returns the CRD as YAML, merged with the one in use.
-fn definition<A: Application>(old: Option<&CustomResourceDefinition>) -> Result<String, String> {
-    let crd = old.map_or_else(crd::<A::Resource>, crd_union::<A::Resource>);
-    yaml(&crd.map_err(|error| error.to_string())?)
-}
-
-/// Returns the roles as YAML documents.
-fn roles<A: Application>(
-    namespaces: &[String],
-    account: Option<&ServiceAccount>,
-) -> Result<String, String> {
-    let roles = rbac::<A>(namespaces, account).map_err(|error| chain(&error))?;
-    documents(&roles)
-}
-
-fn documents(roles: &crate::install::rbac::Rbac) -> Result<String, String> {
+fn documents(roles: &Rbac) -> Result<String, String> {
     let objects = roles.objects().map_err(|error| error.to_string())?;
     stream(objects.iter().map(yaml))
-}
-
-/// Returns the graphs that an application declares.
-fn graphs<A: Application>() -> Vec<&'static Graph<'static>> {
-    let life = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH);
-    let pass = A::pass();
-    life.into_iter()
-        .chain(pass.as_ref().map(PassGraph::graph))
-        .collect()
 }
 
 /// Joins documents to one YAML stream.

@@ -144,7 +144,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         in_state: Duration::from_secs(u64::MAX >> dice.below(64)),
         in_deadline: Duration::from_secs(u64::MAX >> dice.below(64)),
         backoff: Backoff::default(),
-        seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
+        seed: read::hash(meta.uid.as_deref().unwrap_or_default()),
     };
     let _ = decide(VaultState::GRAPH, &recorded, &facts);
 }

@@ -552,41 +552,17 @@ impl<A: Application> Operator<A> {
             });
             drive(shared, objects, queued, settings)
         });
-        let mut drives = pin!(try_join_all(drives.collect::<Vec<_>>()));
+        let drives = try_join_all(drives.collect::<Vec<_>>());
         self.stored.show(parts);
         let requests = self.requests.for_each(|request| {
             enqueue(&queues, &request);
             std::future::ready(())
         });
         let drained = futures::future::join_all(waits);
-        let mut asked = None;
-        let stop = async {
-            stop.await;
-            asked = Some(Instant::now());
-            draining.cancel();
-            // The next operator resumes work that is not done by then.
-            let _ = tokio::time::timeout(self.shutdown_limit, drained).await;
-        };
-        tokio::select! {
-            () = stop => {}
-            () = async { crd.await; std::future::pending().await } => {}
-            () = async { requests.await; std::future::pending().await } => {}
-            ended = &mut drives => {
-                ended?;
-            }
-        }
-        stopping.cancel();
-        // A reconciliation that waits for an answer may be dropped, as if the operator were killed.
-        let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-        let left = self.shutdown_limit.saturating_sub(spent);
-        let _ = tokio::time::timeout(left, drives).await;
-        let spent = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-        end(
-            &tasks,
-            deliveries,
-            self.shutdown_limit.saturating_sub(spent),
-        )
-        .await;
+        let beside = futures::future::join(crd, requests);
+        let limit = self.shutdown_limit;
+        let left = until_stopped(drives, beside, stop, drained, (&draining, &stopping), limit);
+        end(&tasks, deliveries, left.await?).await;
         Ok(())
     }
 }
@@ -603,7 +579,9 @@ impl<A: Application> Operator<A> {
     fn measured(&self, queues: usize) -> Option<Measured> {
         let workers = usize::from(self.concurrency).saturating_mul(queues);
         let controller = controller(&A::Resource::kind(&()));
-        (self.monitoring.as_ref()).map(|monitoring| monitoring.of(&controller, workers))
+        self.monitoring
+            .as_ref()
+            .map(|monitoring| monitoring.of(&controller, workers))
     }
 
     /// Starts to deliver to the sinks.
@@ -735,6 +713,39 @@ async fn drained<A: Application>(shared: Arc<Shared<A>>, limit: Duration) {
     }
 }
 
+/// Drives an operator until `stop` completes, and until its work has `drained` and its reconciliations have ended.
+/// Returns what is left of the time limit.
+async fn until_stopped(
+    drives: impl Future<Output = Result<Vec<()>, OperatorError>>,
+    beside: impl Future,
+    stop: impl Future<Output = ()>,
+    drained: impl Future,
+    (draining, stopping): (&CancellationToken, &CancellationToken),
+    limit: Duration,
+) -> Result<Duration, OperatorError> {
+    let mut drives = pin!(drives);
+    let mut began = None;
+    let stop = async {
+        stop.await;
+        began = Some(Instant::now());
+        draining.cancel();
+        // The next operator resumes work that is not done by then.
+        let _ = tokio::time::timeout(limit, drained).await;
+    };
+    tokio::select! {
+        () = stop => {}
+        () = async { beside.await; std::future::pending().await } => {}
+        ended = &mut drives => {
+            ended?;
+        }
+    }
+    stopping.cancel();
+    let left = || limit.saturating_sub(began.map_or(Duration::ZERO, |began| began.elapsed()));
+    // A reconciliation that waits for an answer may be dropped, as if the operator were killed.
+    let _ = tokio::time::timeout(left(), drives).await;
+    Ok(left())
+}
+
 /// Ends the tasks and the sinks of an operator that stops; the sinks may take this long, and at least a second.
 async fn end(tasks: &Tasks, mut deliveries: Deliveries, left: Duration) {
     log_unfinished(tasks);
@@ -825,14 +836,14 @@ mod tests {
 
     #[test]
     fn graphs_with_too_many_or_duplicate_conditions_are_refused() {
-        let said = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
-        assert_eq!(said(None), Ok(()));
+        let checked = |pass| check_graphs(Life::GRAPH, pass).map_err(|error| error.to_string());
+        assert_eq!(checked(None), Ok(()));
         assert_eq!(
-            said(Some(Beside::GRAPH)).expect_err("25 conditions"),
+            checked(Some(Beside::GRAPH)).expect_err("25 conditions"),
             "cannot hold 25 conditions: the lifecycle and the pass may declare 24 together"
         );
         assert_eq!(
-            said(Some(Same::GRAPH)).expect_err("A1 twice"),
+            checked(Some(Same::GRAPH)).expect_err("A1 twice"),
             "cannot tell two conditions apart: `A1` is declared by the lifecycle and by the pass; rename one"
         );
     }

@@ -131,7 +131,7 @@ impl<A: Application> Reconciliation<'_, A> {
         loop {
             self.known.catch_up(self.memory);
             let operator = self.shared.operator(self.uid());
-            match (self.memory.machine).decide(&self.setup, operator, moment()) {
+            match self.memory.machine.decide(&self.setup, operator, moment()) {
                 Decision::Do(effect) => self.perform(effect).await,
                 Decision::Rest(requeue) => return requeue,
             }

@@ -48,15 +48,15 @@
 //! |---|---|
 //! | work, from the action to its outcome | `perform` |
 //! | the outcome as the operator's result or failure | `outcome` |
-//! | observations | `sight` |
+//! | observations | `observe` |
 //! | an application without code for its states | `delegated` |
 //! | actions that were begun and whose end is not taken | `open` |
 
 mod delegated;
+mod observe;
 mod open;
 mod outcome;
 mod perform;
-mod sight;
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub use okt_agent::client::{Client, Clients, Endpoint, EndpointError};
 use okt_agent::wire::Owner;
 use okt_core::Lifecycle;
 pub use okt_core::{Delegate, Delegated};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
@@ -200,10 +200,6 @@ impl<K: LifecycleObject> Agents<K> {
         self
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenRequests> {
-        self.open.lock()
-    }
-
     /// Returns the epoch for a request about an object now.
     fn epoch_of(&self, cx: &Context<K>) -> u64 {
         let own = self.epoch.as_ref().map(|epoch| *epoch.borrow());
@@ -251,7 +247,9 @@ fn spec_without_lifecycle<K: LifecycleObject>(object: &K) -> Map<String, Value> 
 fn owner_of<K: LifecycleObject>(object: &K) -> Owner {
     Owner {
         uid: object.uid().unwrap_or_default(),
-        created_at: (object.creation_timestamp()).map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        created_at: object
+            .creation_timestamp()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         name: object.name_any(),
         namespace: object.namespace().unwrap_or_default(),
     }

@@ -47,7 +47,7 @@ impl fmt::Debug for TestHooks {
 }
 
 impl TestHooks {
-    /// Sets the function that says what becomes of each attempt when it begins.
+    /// Sets the function that decides what becomes of each attempt when it begins.
     #[must_use]
     pub fn attempts(
         mut self,

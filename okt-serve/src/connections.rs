@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum_server::accept::Accept;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
@@ -23,11 +23,11 @@ const WRITE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Connections {
     limit: usize,
-    open: Arc<Mutex<OpenConnections>>,
+    open: Arc<Mutex<AdmittedConnections>>,
 }
 
 #[derive(Default)]
-struct OpenConnections {
+struct AdmittedConnections {
     /// The number of the next connection.
     next: u64,
     all: HashMap<u64, OpenConnection>,
@@ -48,14 +48,10 @@ impl Connections {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock()
-    }
-
     /// Takes a connection of this address in.
     fn admit<S>(&self, stream: S, peer: IpAddr) -> ServedConnection<S> {
         let closing = CancellationToken::new();
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.all.len() >= self.limit
             && let Some(stillest) = open.stillest()
             && let Some(entry) = open.all.remove(&stillest)
@@ -80,7 +76,7 @@ impl Connections {
     }
 }
 
-impl OpenConnections {
+impl AdmittedConnections {
     /// Returns the connection that has been still for longest, of the address that has most.
     fn stillest(&self) -> Option<u64> {
         let mut peers: HashMap<IpAddr, usize> = HashMap::new();
@@ -89,7 +85,10 @@ impl OpenConnections {
             *number = number.saturating_add(1);
         }
         let most = peers.values().copied().max()?;
-        let of_most = (self.all.iter()).filter(|(_, entry)| peers[&entry.peer] == most);
+        let of_most = self
+            .all
+            .iter()
+            .filter(|(_, entry)| peers[&entry.peer] == most);
         of_most
             .min_by_key(|(number, entry)| (entry.last, **number))
             .map(|(number, _)| *number)
@@ -103,7 +102,9 @@ impl<S> Accept<TcpStream, S> for Connections {
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         // Who is gone already has no address.
-        let peer = (stream.peer_addr()).map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
+        let peer = stream
+            .peer_addr()
+            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.ip());
         std::future::ready(Ok((self.admit(stream, peer.to_canonical()), service)))
     }
 }
@@ -131,7 +132,7 @@ impl<S> ServedConnection<S> {
 
     /// Notes that bytes have come or gone.
     fn note_activity(&self) {
-        if let Some(entry) = self.connections.open().all.get_mut(&self.number) {
+        if let Some(entry) = self.connections.open.lock().all.get_mut(&self.number) {
             entry.last = Instant::now();
         }
     }
@@ -147,7 +148,7 @@ impl<S> ServedConnection<S> {
             self.note_activity();
             return written;
         }
-        let blocked = (self.blocked).get_or_insert_with(|| Box::pin(sleep(WRITE)));
+        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(WRITE)));
         match blocked.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -157,7 +158,7 @@ impl<S> ServedConnection<S> {
 
 impl<S> Drop for ServedConnection<S> {
     fn drop(&mut self) {
-        self.connections.open().all.remove(&self.number);
+        self.connections.open.lock().all.remove(&self.number);
     }
 }
 
@@ -242,7 +243,7 @@ mod tests {
             let (stream, client) = duplex(64);
             many.push((connections.admit(stream, address(2)), client));
         }
-        // The first of the many says something.
+        // The first of the many sends something.
         many[0].1.write_all(b"a").await.expect("it is open");
         let mut byte = [0];
         many[0].0.read_exact(&mut byte).await.expect("it is open");
@@ -250,7 +251,7 @@ mod tests {
             let (stream, client) = duplex(64);
             many.push((connections.admit(stream, address(2)), client));
         }
-        assert_eq!(connections.open().all.len(), LIMIT);
+        assert_eq!(connections.open.lock().all.len(), LIMIT);
         for gone in [1, 2] {
             let read = many[gone]
                 .0
@@ -265,7 +266,7 @@ mod tests {
             .await
             .expect("another address has most");
         drop(many);
-        assert_eq!(connections.open().all.len(), 1);
+        assert_eq!(connections.open.lock().all.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::Either;
-use futures::{Stream, stream};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
 use okt_wire::watch::Watched;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::protocol::Held;
@@ -103,13 +103,9 @@ impl MembershipHandle {
         (self.stopwatch.now().most < held.until).then_some(held)
     }
 
-    fn parties(&self) -> MutexGuard<'_, Vec<Weak<dyn GateMember>>> {
-        self.parties.lock()
-    }
-
     /// Returns the operators that run.
     fn running(&self) -> Vec<Arc<dyn GateMember>> {
-        let mut parties = self.parties();
+        let mut parties = self.parties.lock();
         parties.retain(|party| party.strong_count() > 0);
         parties.iter().filter_map(Weak::upgrade).collect()
     }
@@ -203,7 +199,7 @@ impl Gate {
         })
     }
 
-    /// Returns the watch of the leases that tell what this replica holds, with its silence; nothing if there are none.
+    /// Returns the watch of the leases that name what this replica holds, with its silence; nothing if there are none.
     pub fn silences(&self) -> BTreeMap<String, Duration> {
         match self {
             Self::Always | Self::Leader(_) => BTreeMap::new(),
@@ -211,11 +207,11 @@ impl Gate {
         }
     }
 
-    /// Tells the member about an operator.
+    /// Adds an operator to the member.
     pub fn join(&self, party: &Arc<impl GateMember + 'static>) {
         if let Self::Member(standing) = self {
             let party: Arc<dyn GateMember> = Arc::clone(party) as _;
-            standing.parties().push(Arc::downgrade(&party));
+            standing.parties.lock().push(Arc::downgrade(&party));
         }
     }
 
@@ -228,23 +224,19 @@ impl Gate {
     }
 
     /// Returns a stream of the changes from now on.
-    pub fn changes(&self) -> impl Stream<Item = Change> + Send + use<> {
+    pub fn changes(&self) -> BoxStream<'static, Change> {
         match self {
-            Self::Always => Either::Left(stream::pending()),
+            Self::Always => stream::pending().boxed(),
             Self::Leader(leads) => {
-                let all = |leads: bool| Held {
-                    open: if leads { Ranges::ALL } else { Ranges::NONE },
+                let all = |leads: &bool| Held {
+                    open: if *leads { Ranges::ALL } else { Ranges::NONE },
                     own: Ranges::ALL,
                     wanted: Ranges::ALL,
                     ..Held::NOTHING
                 };
-                Either::Right(Either::Left(changes(leads.clone(), move |leads| {
-                    all(*leads)
-                })))
+                changes(leads.clone(), all).boxed()
             }
-            Self::Member(standing) => {
-                Either::Right(Either::Right(changes(standing.held.clone(), |held| *held)))
-            }
+            Self::Member(standing) => changes(standing.held.clone(), |held| *held).boxed(),
         }
     }
 }

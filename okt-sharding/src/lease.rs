@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as Stored;
 use serde_json::{Value, json};
 
-use super::protocol::{Lease, Said};
+use super::protocol::{Lease, MemberState};
 use super::ranges::RANGES;
 use super::table::{FORMAT, Name, RangeTable};
 
@@ -32,14 +32,14 @@ pub(crate) fn member(
     name: &str,
     replica: &str,
     lease: Duration,
-    said: &Said,
+    state: &MemberState,
     kinds: &Kinds,
 ) -> Value {
     let now = micro(Timestamp::now());
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": { "name": name, "labels": { GROUP_LABEL: group }, "annotations": annotations(said, kinds) },
+        "metadata": { "name": name, "labels": { GROUP_LABEL: group }, "annotations": annotations(state, kinds) },
         "spec": {
             "holderIdentity": replica,
             "acquireTime": now,
@@ -50,25 +50,25 @@ pub(crate) fn member(
 }
 
 /// Returns the merge patch that renews the lease of a member; it names the uid, so that it creates nothing (C8).
-pub(crate) fn renewal(uid: &str, said: &Said, kinds: &Kinds) -> Value {
+pub(crate) fn renewal(uid: &str, state: &MemberState, kinds: &Kinds) -> Value {
     json!({
-        "metadata": { "uid": uid, "annotations": annotations(said, kinds) },
+        "metadata": { "uid": uid, "annotations": annotations(state, kinds) },
         "spec": { "renewTime": micro(Timestamp::now()) },
     })
 }
 
-fn annotations(said: &Said, kinds: &Kinds) -> Value {
-    let said = json!({
-        READY_KEY: said.ready.to_string(),
-        STOPPING_KEY: said.stopping.to_string(),
-        LIMIT_KEY: match said.limit {
+fn annotations(state: &MemberState, kinds: &Kinds) -> Value {
+    let annotations = json!({
+        READY_KEY: state.ready.to_string(),
+        STOPPING_KEY: state.stopping.to_string(),
+        LIMIT_KEY: match state.limit {
             usize::MAX => "auto".to_owned(),
             limit => limit.to_string(),
         },
         FORMATS_KEY: FORMAT,
-        TABLE_KEY: said.table.as_deref().unwrap_or_default(),
+        TABLE_KEY: state.table.as_deref().unwrap_or_default(),
     });
-    with_kinds(said, kinds)
+    with_kinds(annotations, kinds)
 }
 
 /// Adds the kinds to annotations, once operators have named them: what another replica wrote before stays until then.
@@ -133,8 +133,8 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
     let (name, uid) = (meta.name.clone()?, meta.uid.clone()?);
     let version = meta.resource_version.clone()?;
     let none = BTreeMap::new();
-    let said = meta.annotations.as_ref().unwrap_or(&none);
-    let text = |key: &str| said.get(key).map(String::as_str);
+    let annotations = meta.annotations.as_ref().unwrap_or(&none);
+    let text = |key: &str| annotations.get(key).map(String::as_str);
     let spec = stored.spec.clone().unwrap_or_default();
     let holder = spec.holder_identity.unwrap_or_default();
     if name == table_name(group) {
@@ -164,7 +164,7 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
         joined,
         reads: formats.split(',').any(|format| format == FORMAT),
         length: seconds(spec.lease_duration_seconds),
-        said: Said {
+        state: MemberState {
             ready: text(READY_KEY) == Some("true"),
             stopping: text(STOPPING_KEY) == Some("true"),
             // A limit that this release does not know is no limit.
@@ -195,15 +195,16 @@ fn seconds(length: Option<i32>) -> Duration {
 
 fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<RangeTable, String> {
     for (key, expected) in [(FORMAT_KEY, FORMAT), (RANGES_KEY, "64"), (HASH_KEY, BY_UID)] {
-        let said = text(key).unwrap_or_default();
-        if said != expected {
-            return Err(format!("`{key}` is `{said}`, and not `{expected}`"));
+        let found = text(key).unwrap_or_default();
+        if found != expected {
+            return Err(format!("`{key}` is `{found}`, and not `{expected}`"));
         }
     }
     let number = |key: &str| {
-        let said = text(key).unwrap_or_default();
-        said.parse::<u64>()
-            .map_err(|_| format!("`{key}` is `{said}`, and no number"))
+        let found = text(key).unwrap_or_default();
+        found
+            .parse::<u64>()
+            .map_err(|_| format!("`{key}` is `{found}`, and no number"))
     };
     RangeTable::read(
         number(VERSION_KEY)?,
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn members_and_tables_read_back() {
-        let said = Said {
+        let state = MemberState {
             ready: true,
             stopping: false,
             limit: usize::MAX,
@@ -241,7 +242,7 @@ mod tests {
             "db-1",
             "pod-1",
             Duration::from_secs(15),
-            &said,
+            &state,
             &Kinds::new(),
         );
         let (lease, replica) = read("db", &stored(object, "u")).expect("a lease");
@@ -249,7 +250,7 @@ mod tests {
         let Lease::Member {
             name,
             reads,
-            said: read_back,
+            state: read_back,
             joined,
             length,
             ..
@@ -257,7 +258,7 @@ mod tests {
         else {
             panic!("a member");
         };
-        assert_eq!((&*name, reads, read_back), ("db-1", true, said));
+        assert_eq!((&*name, reads, read_back), ("db-1", true, state));
         assert_eq!(joined, "2026-11-21T09:00:00Z");
         assert_eq!(length, Duration::from_secs(15));
 

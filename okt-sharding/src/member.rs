@@ -1,5 +1,5 @@
-//! One member of a group of replicas, as a state machine without I/O: it is told what it sees and what was answered, and
-//! says what to request and which ranges it may act on.
+//! One member of a group of replicas, as a state machine without I/O: its inputs are what it sees and what was answered; it
+//! returns what to request and which ranges it may act on.
 //!
 //! The protocol is the one of docs/replicas.md; C1 to C16 are its clauses.
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::protocol::{
-    Held, Lease, LeaseRequest, Now, Purpose, RequestOutcome, Said, SeenLease, Timing,
+    Held, Lease, LeaseRequest, MemberState, Now, Purpose, RequestOutcome, SeenLease, Timing,
 };
 use super::ranges::Ranges;
 use super::table::{Name, RangeTable};
@@ -19,8 +19,8 @@ use super::table::{Name, RangeTable};
 pub(crate) struct Member {
     name: Name,
     timing: Timing,
-    /// What its lease should say.
-    says: Said,
+    /// What its lease should have.
+    state: MemberState,
     own: Own,
     /// When the last renewal that succeeded was sent.
     renewed: Option<Now>,
@@ -58,8 +58,8 @@ enum Own {
         joined: String,
         /// The resource version in the last answer.
         version: String,
-        /// What the lease says, as far as that was answered.
-        said: Said,
+        /// What the lease has, as far as that was answered.
+        state: MemberState,
     },
     Left,
     /// The lease is gone: the member is over (C3).
@@ -74,15 +74,15 @@ struct Peer {
     reads: bool,
     /// How long its lease is valid.
     length: Duration,
-    said: Said,
+    state: MemberState,
     /// When its lease changed last, as seen here (C7).
     changed: Duration,
 }
 
 impl Peer {
-    /// Returns whether it may get ranges, by what it says.
+    /// Returns whether it may get ranges, by its lease.
     fn is_ready(&self) -> bool {
-        self.said.ready && !self.said.stopping && self.reads
+        self.state.ready && !self.state.stopping && self.reads
     }
 }
 
@@ -113,13 +113,13 @@ struct Listing {
 }
 
 impl Listing {
-    /// Returns whether what this lease says was over when the list was requested: a backup was restored (C5).
+    /// Returns whether the time of this lease was over when the list was requested: a backup was restored (C5).
     fn is_over(&self, lease: &Lease) -> bool {
         match lease {
             Lease::Member { name, .. } => self.over.contains(name),
-            Lease::Table { table, .. } => {
-                (table.as_ref()).is_some_and(|table| table.version < self.newest)
-            }
+            Lease::Table { table, .. } => table
+                .as_ref()
+                .is_some_and(|table| table.version < self.newest),
         }
     }
 }
@@ -139,9 +139,9 @@ impl Member {
         Self {
             name,
             timing,
-            says: Said {
+            state: MemberState {
                 limit,
-                ..Said::default()
+                ..MemberState::default()
             },
             own: Own::None,
             renewed: None,
@@ -164,7 +164,7 @@ impl Member {
 
     /// Notes that the caches are filled.
     pub(crate) fn ready(&mut self) {
-        self.says.ready = true;
+        self.state.ready = true;
     }
 
     /// Returns whether another member may get ranges.
@@ -174,17 +174,17 @@ impl Member {
 
     /// Gives everything away from now on.
     pub(crate) fn stop(&mut self) {
-        self.says.stopping = true;
+        self.state.stopping = true;
     }
 
     /// Returns whether everything is to be given away.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.says.stopping
+        self.state.stopping
     }
 
     /// Returns whether the member has left, or was over before.
     pub(crate) fn has_left(&self) -> bool {
-        self.own == Own::Left || (self.says.stopping && self.own == Own::None)
+        self.own == Own::Left || (self.state.stopping && self.own == Own::None)
     }
 
     /// Returns whether the lease is lost, or was never got: what this member held belongs to others, and another one must
@@ -238,7 +238,7 @@ impl Member {
             Ranges::NONE
         };
         let stays = table.ranges(|row| row.next.is_none());
-        let open = if self.says.stopping {
+        let open = if self.state.stopping {
             Ranges::NONE
         } else {
             held & stays
@@ -263,8 +263,8 @@ impl Member {
 
     /// Returns the smallest limit of all members.
     fn limit(&self) -> usize {
-        let peers = self.peers.values().map(|peer| peer.said.limit);
-        peers.fold(self.says.limit, usize::min)
+        let peers = self.peers.values().map(|peer| peer.state.limit);
+        peers.fold(self.state.limit, usize::min)
     }
 
     /// Takes what was seen.
@@ -290,8 +290,12 @@ impl Member {
                         .iter()
                         .any(|lease| matches!(lease, Lease::Member { name: it, .. } if it == name))
                 };
-                let away: Vec<Name> =
-                    (self.peers.keys().filter(|name| !is_listed(name)).cloned()).collect();
+                let away: Vec<Name> = self
+                    .peers
+                    .keys()
+                    .filter(|name| !is_listed(name))
+                    .cloned()
+                    .collect();
                 for name in away {
                     self.miss(&name, now);
                 }
@@ -346,7 +350,7 @@ impl Member {
                 joined,
                 reads,
                 length,
-                said,
+                state,
             } => {
                 // A late event of a lease that this member deleted.
                 if self.gone.contains(&name) {
@@ -367,7 +371,7 @@ impl Member {
                         joined,
                         reads,
                         length,
-                        said,
+                        state,
                         changed,
                     },
                 );
@@ -395,7 +399,7 @@ impl Member {
                     Some(known) if known.uid == uid => known.since,
                     Some(_) | None => now.least,
                 };
-                self.says.table = Some(uid.clone());
+                self.state.table = Some(uid.clone());
                 self.table = Some(SeenTable {
                     uid,
                     version,
@@ -418,7 +422,9 @@ impl Member {
         if self.listed.is_none() {
             return;
         }
-        let named: Vec<Name> = (self.rows().into_iter())
+        let named: Vec<Name> = self
+            .rows()
+            .into_iter()
             .flat_map(|table| table.members().into_iter().cloned().collect::<Vec<_>>())
             .collect();
         for name in &named {
@@ -453,9 +459,9 @@ impl Member {
                 eligible.push((&peer.joined, name));
             }
         }
-        if let Own::Joined { joined, said, .. } = &self.own
-            && said.ready
-            && !self.says.stopping
+        if let Own::Joined { joined, state, .. } = &self.own
+            && state.ready
+            && !self.state.stopping
         {
             eligible.push((joined, &self.name));
         }
@@ -473,7 +479,7 @@ impl Member {
         let sent = sent.clone();
         match (sent.request, outcome) {
             (
-                LeaseRequest::Join(said),
+                LeaseRequest::Join(state),
                 RequestOutcome::Done(Some(Lease::Member {
                     uid,
                     joined,
@@ -485,23 +491,23 @@ impl Member {
                     uid,
                     joined,
                     version,
-                    said,
+                    state,
                 };
                 self.trust(sent.at, now);
             }
             // The lease may have been made, and even deleted again: the name is not used again (C3).
             (LeaseRequest::Join(_), _) => self.lose(),
             (
-                LeaseRequest::Renew { said: new, .. },
+                LeaseRequest::Renew { state: new, .. },
                 RequestOutcome::Done(Some(Lease::Member { version: at, .. })),
             ) => {
-                if let Own::Joined { said, version, .. } = &mut self.own {
+                if let Own::Joined { state, version, .. } = &mut self.own {
                     let number = |version: &str| version.parse::<u64>().ok();
                     // A backup was restored (C5).
                     if number(&at) < number(version) {
                         return self.lose();
                     }
-                    (*said, *version) = (new, at);
+                    (*state, *version) = (new, at);
                     self.trust(sent.at, now);
                 }
             }
@@ -530,7 +536,7 @@ impl Member {
 
     /// The lease is gone: the member has left, or is over.
     fn lose(&mut self) {
-        self.own = if self.says.stopping {
+        self.own = if self.state.stopping {
             Own::Left
         } else {
             Own::Lost

@@ -20,7 +20,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use okt_core::backoff::Backoff;
 use okt_wire::api_timeout::{Contact, Limits, answer};
-use okt_wire::texts::{LastError, said_by_api};
+use okt_wire::texts::{LastError, api_message};
 use okt_wire::watch::retried_within;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -184,7 +184,7 @@ impl Membership {
         let standing =
             MembershipHandle::new(group.name.clone(), held, Stopwatch::start(group.is_virtual));
         let stopping = CancellationToken::new();
-        let process = LeaseHolder {
+        let process = GroupProcess {
             leases: Api::namespaced(client.clone(), &group.namespace),
             client,
             timing: Timing::of(group.lease),
@@ -238,7 +238,7 @@ impl Drop for Membership {
 }
 
 /// This process in a group: one member after the other.
-struct LeaseHolder {
+struct GroupProcess {
     client: Client,
     leases: Api<Stored>,
     group: Group,
@@ -258,14 +258,14 @@ struct Earlier {
     written: Option<Timestamp>,
 }
 
-/// What was wrong last, so that it is told once.
+/// What was wrong last, so that it is logged once.
 #[derive(Default)]
 struct Troubles {
     of_watch: LastError,
     of_writes: Option<String>,
 }
 
-impl LeaseHolder {
+impl GroupProcess {
     async fn keep(self) {
         let begun = Instant::now();
         let mut troubles = Troubles::default();
@@ -359,7 +359,7 @@ impl LeaseHolder {
         }
     }
 
-    /// Tells the operators what is held, and people what changed.
+    /// Publishes what is held to the operators, and logs what changed.
     fn publish(&self, new: Held) {
         self.held.send_if_modified(|held| {
             let begins = held.open.is_empty() && !new.open.is_empty();
@@ -489,13 +489,13 @@ impl LeaseHolder {
             let create = PostParams::default();
             let patch = PatchParams::default();
             match request {
-                LeaseRequest::Join(said) => {
-                    let lease = lease::member(&group, &own, &replica, length, &said, &kinds);
+                LeaseRequest::Join(state) => {
+                    let lease = lease::member(&group, &own, &replica, length, &state, &kinds);
                     let lease = decoded(lease)?;
                     leases.create(&create, &lease).await.map(Some)
                 }
-                LeaseRequest::Renew { uid, said } => {
-                    let renewal = Patch::Merge(lease::renewal(&uid, &said, &kinds));
+                LeaseRequest::Renew { uid, state } => {
+                    let renewal = Patch::Merge(lease::renewal(&uid, &state, &kinds));
                     leases.patch(&own, &patch, &renewal).await.map(Some)
                 }
                 LeaseRequest::Found => {
@@ -536,13 +536,13 @@ impl LeaseHolder {
                     (RequestOutcome::Missing, None)
                 }
                 // A patch that names another uid than the lease has is 422 (kube-apiserver 1.36.1); a lease that cannot
-                // be created is refused by a policy, or for its name, and that is told.
+                // be created is refused by a policy, or for its name, and that is logged.
                 Ok(Err(kube::Error::Api(status)))
                     if status.code == 409 || (status.code == 422 && !creates) =>
                 {
                     (RequestOutcome::Changed, None)
                 }
-                Ok(Err(error)) => (RequestOutcome::Unknown, Some(said_by_api(&error))),
+                Ok(Err(error)) => (RequestOutcome::Unknown, Some(api_message(&error))),
                 Err(_) => (RequestOutcome::Unknown, Some("no answer".to_owned())),
             };
             LeaseAnswer {
@@ -584,7 +584,7 @@ async fn delete(
 async fn clear(leases: Api<Stored>, left: Vec<Earlier>) {
     for Earlier { name, uid, .. } in left {
         if let Err(error) = answer(delete(&leases, &name, uid, None)).await {
-            tracing::debug!(lease = name, "not deleted: {}", said_by_api(&error));
+            tracing::debug!(lease = name, "not deleted: {}", api_message(&error));
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct PlannedGroup<'a> {
 
 /// Returns the table with the ranges that nobody holds given to members, and with ranges marked to move if `balances`.
 ///
-/// `is_free` tells for each holder whether it is certain that it does not act any more (C1).
+/// `is_free` returns for each holder whether it is certain that it does not act any more (C1).
 /// The moves are the least that balance the counts: the planner knows nothing of load. It takes no range from a holder
 /// that may act: it marks the range, and the holder gives it away (C12).
 pub(crate) fn plan(
@@ -102,7 +102,10 @@ impl<'a> Shares<'a> {
                 .len()
         };
         // Those that joined last come first among equals: in a rolling update they stay longest.
-        let mut shares: Vec<MemberShare<'a>> = (group.eligible.iter().rev())
+        let mut shares: Vec<MemberShare<'a>> = group
+            .eligible
+            .iter()
+            .rev()
             .map(|name| MemberShare {
                 name,
                 count: count(name),

@@ -56,9 +56,9 @@ pub(crate) struct Now {
     pub(crate) most: Duration,
 }
 
-/// What the lease of a member says.
+/// The state of a member, as its lease has it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct MemberState {
     /// Its CRDs fit and its caches are filled: it may get ranges (C13).
     pub(crate) ready: bool,
     /// It gives everything away (C15).
@@ -84,7 +84,7 @@ pub(crate) enum Lease {
         reads: bool,
         /// How long the lease is valid.
         length: Duration,
-        said: Said,
+        state: MemberState,
     },
     /// The table.
     Table {
@@ -110,9 +110,9 @@ pub(crate) enum SeenLease {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LeaseRequest {
     /// Create the own lease.
-    Join(Said),
+    Join(MemberState),
     /// Renew the own lease, if it still has this uid (C8).
-    Renew { uid: String, said: Said },
+    Renew { uid: String, state: MemberState },
     /// Create the table.
     Found,
     /// Replace the table, if it still has this version.

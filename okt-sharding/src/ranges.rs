@@ -1,24 +1,19 @@
 //! The ranges of the hash of uids, by which the replicas of an operator share its objects.
 
 use std::fmt;
+use std::hash::Hasher;
 use std::ops::{BitAnd, BitOr, Not};
+
+use fnv::FnvHasher;
 
 /// The number of ranges.
 pub const RANGES: u8 = 64;
 
-/// The offset basis and the prime of 64-bit FNV-1a.
-const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
-
 /// Returns the 64-bit FNV-1a hash of a text: what the API server computes for `shardSelector` (KEP-5866).
-const fn hash(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let (mut hash, mut index) = (BASIS, 0);
-    while index < bytes.len() {
-        hash = (hash ^ bytes[index] as u64).wrapping_mul(PRIME);
-        index += 1;
-    }
-    hash
+fn hash(text: &str) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }
 
 /// One of the ranges, by its number: the highest six bits of the hash.

@@ -156,7 +156,9 @@ impl RangeTable {
                 )),
             },
         };
-        let rows: Result<Vec<Row>, String> = (stored.rows.iter())
+        let rows: Result<Vec<Row>, String> = stored
+            .rows
+            .iter()
             .map(|(holder, next)| {
                 Ok(Row {
                     holder: name(*holder)?,

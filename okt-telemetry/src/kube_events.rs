@@ -10,10 +10,10 @@ use std::time::Duration;
 use kube::Client;
 use kube::runtime::events::{Event as KubeEvent, Recorder, Reporter};
 use okt_wire::api_timeout::answer;
+use okt_wire::limit::Rate;
 use okt_wire::status::Transition;
-use okt_wire::texts::{cut, said_by_api, seconds};
+use okt_wire::texts::{api_message, cut, seconds};
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::event::{Cause, Edge, Event, LifecycleEvent, Occurrence};
 use super::sinks::Sink;
@@ -40,22 +40,16 @@ const NOTE_LIMIT: usize = 1024;
 
 /// How many events of one object are published at once, and how long until there may be one more, as in client-go.
 const BURST: u32 = 25;
-const REFILL: Duration = Duration::from_mins(5);
+const PAUSE: Duration = Duration::from_mins(5);
 
-/// Of how many objects the budgets are remembered.
+/// Of how many objects the rates are remembered.
 const REMEMBERED: usize = 4096;
 
 /// Publishes Kubernetes Events.
 pub struct KubeEvents {
     policy: EventPolicy,
     recorder: Recorder,
-    budgets: Mutex<HashMap<String, Budget>>,
-}
-
-/// How many events of an object may be published now.
-struct Budget {
-    left: u32,
-    since: Instant,
+    rates: Mutex<HashMap<String, Rate>>,
 }
 
 impl KubeEvents {
@@ -69,54 +63,29 @@ impl KubeEvents {
         Self {
             policy,
             recorder: Recorder::new(client, reporter),
-            budgets: Mutex::default(),
+            rates: Mutex::default(),
         }
     }
 
     /// Returns whether this object may have one more event now.
     fn may_publish(&self, uid: &str) -> bool {
-        let mut budgets = self.budgets.lock();
-        let now = Instant::now();
-        if budgets.len() >= REMEMBERED {
-            // The budget of these is full again.
-            budgets.retain(|_, budget| budget.refill(now) < BURST);
-            if budgets.len() >= REMEMBERED {
-                forget_oldest(&mut budgets);
+        let mut rates = self.rates.lock();
+        if rates.len() >= REMEMBERED {
+            rates.retain(|_, rate| !rate.is_rested());
+            if rates.len() >= REMEMBERED {
+                forget_one(&mut rates);
             }
         }
-        let budget = budgets.entry(uid.to_owned()).or_insert(Budget {
-            left: BURST,
-            since: now,
-        });
-        budget.take(now)
+        let rate = rates.entry(uid.to_owned());
+        rate.or_insert_with(|| Rate::new(PAUSE, BURST)).is_now()
     }
 }
 
-/// Forgets the object that has published nothing for the longest time.
-fn forget_oldest(budgets: &mut HashMap<String, Budget>) {
-    let oldest = budgets.iter().min_by_key(|(_, budget)| budget.since);
-    if let Some(oldest) = oldest.map(|(uid, _)| uid.clone()) {
-        budgets.remove(&oldest);
-    }
-}
-
-impl Budget {
-    /// Adds what has come since, and returns how many events may be published.
-    fn refill(&mut self, now: Instant) -> u32 {
-        while self.left < BURST && now.duration_since(self.since) >= REFILL {
-            self.left = self.left.saturating_add(1);
-            self.since = self.since.checked_add(REFILL).unwrap_or(now);
-        }
-        if self.left == BURST {
-            self.since = now;
-        }
-        self.left
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let is_left = self.refill(now) > 0;
-        self.left = self.left.saturating_sub(1);
-        is_left
+/// Forgets the object whose rate will be as that of a new one first.
+fn forget_one(rates: &mut HashMap<String, Rate>) {
+    let first = rates.iter().min_by_key(|(_, rate)| rate.rests_at());
+    if let Some(first) = first.map(|(uid, _)| uid.clone()) {
+        rates.remove(&first);
     }
 }
 
@@ -140,7 +109,7 @@ impl Sink for KubeEvents {
             return;
         }
         if let Err(error) = answer(self.recorder.publish(&published, &event.object)).await {
-            let why = said_by_api(&error);
+            let why = api_message(&error);
             tracing::warn!(
                 object = event.object.name,
                 reason,
@@ -161,7 +130,7 @@ fn is_published(policy: EventPolicy, occurrence: &Occurrence) -> bool {
             | Occurrence::AttemptScheduled { .. },
         ) => false,
         (EventPolicy::WarningsAndTriggers, Occurrence::Transition { edge, trouble, .. }) => {
-            // The event of the trouble says why the object moved.
+            // The event of the trouble names why the object moved.
             *edge == Edge::Jump || (*edge == Edge::Trigger && trouble.is_none())
         }
         (EventPolicy::All, Occurrence::Transition { .. })
@@ -213,7 +182,7 @@ fn moved(
     time_in_state: Option<Duration>,
 ) -> Event {
     let (from, to) = (&transition.from, &transition.to);
-    // Events are merged whatever their notes say, so the reason contains the state.
+    // Events are merged whatever their notes are, so the reason contains the state.
     if edge == Edge::Jump {
         let note = if from.is_empty() {
             format!("found in {to}, with nothing recorded")

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use okt_wire::clock::Clock;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::status::Transition;
 use tokio::time::Instant;
 
@@ -113,10 +113,7 @@ impl Telemetry {
         let meta = object.meta();
         let uid = meta.uid.as_deref().unwrap_or_default();
         let event = |it: &Transition| TransitionEvent::new::<K>(meta, it.clone());
-        match object
-            .status_of()
-            .and_then(|status| status.lifecycle.as_ref())
-        {
+        match position_of(object) {
             Some(it) => outbox.see(uid, it.transition, it.delivered, &it.history, event),
             None => outbox.see(uid, 0, Some(0), &[], event),
         }

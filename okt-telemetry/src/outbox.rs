@@ -12,10 +12,10 @@ use futures::stream::FuturesUnordered;
 use okt_core::backoff::Backoff;
 use okt_wire::clock::after;
 use okt_wire::limits::HISTORY_LIMIT;
-use okt_wire::read::seed;
+use okt_wire::read::hash;
 use okt_wire::status::Transition;
 use okt_wire::texts::panic_text;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -32,23 +32,23 @@ const CONCURRENT: usize = 16;
 const SILENT: usize = 4;
 
 /// After what time a delivery holds up no other: with those that take as long as they may, there are never more than
-/// `CONCURRENT * LIMIT / SLOW`.
+/// `CONCURRENT * DELIVERY_LIMIT / SLOW`.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// The backoff of an object whose transition was not taken.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(5));
 
 /// After how many errors in a row one transition at a time asks a receiver that seems to be away.
-const AWAY: u32 = 3;
+const AWAY_AFTER: u32 = 3;
 
 /// How many objects that are gone keep transitions that are not delivered.
-const LEFT: usize = 1_000;
+const DELETED_LIMIT: usize = 1_000;
 
 /// How long one transition may take.
-const LIMIT: Duration = Duration::from_mins(1);
+const DELIVERY_LIMIT: Duration = Duration::from_mins(1);
 
 /// How long an object that is being deleted waits for the delivery of its transitions.
-const HOLD: Duration = Duration::from_mins(1);
+const DELETION_WAIT: Duration = Duration::from_mins(1);
 
 /// The transitions of an operator's objects that are to be delivered.
 pub struct Outbox {
@@ -112,7 +112,7 @@ impl ObjectTransitions {
 /// The transitions of one object.
 #[derive(Default)]
 struct Mailbox {
-    /// Tells it from an earlier one of the same object, whose deliveries may still be under way.
+    /// Distinguishes it from an earlier one of the same object, whose deliveries may still be under way.
     id: u64,
     /// The last one that is delivered, or never will be.
     delivered: u64,
@@ -142,7 +142,7 @@ impl Mailbox {
         if event.number() <= self.last {
             return 0;
         }
-        let mut dropped = (event.number()).saturating_sub(self.last.saturating_add(1));
+        let mut dropped = event.number().saturating_sub(self.last.saturating_add(1));
         self.last = event.number();
         self.pending.push_back(event);
         if self.pending.len() > HISTORY_LIMIT
@@ -179,7 +179,7 @@ impl Outbox {
         history: &[Transition],
         event: impl Fn(&Transition) -> TransitionEvent,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let from = recorded.unwrap_or(transition);
         let known = state.objects.get(uid);
         if known.is_none_or(|mailbox| transition < mailbox.last) {
@@ -198,10 +198,14 @@ impl Outbox {
         let recorded = recorded.unwrap_or_default();
         mailbox.delivered = mailbox.delivered.max(recorded);
         mailbox.last = mailbox.last.max(recorded);
-        while (mailbox.pending.front()).is_some_and(|it| it.number() <= recorded) {
+        while mailbox
+            .pending
+            .front()
+            .is_some_and(|it| it.number() <= recorded)
+        {
             mailbox.pending.pop_front();
         }
-        let missing = (history.iter()).filter(|it| it.transition > mailbox.last);
+        let missing = history.iter().filter(|it| it.transition > mailbox.last);
         let events: Vec<_> = missing.map(event).collect();
         drop(state);
         for event in events {
@@ -213,7 +217,7 @@ impl Outbox {
     pub(crate) fn push(&self, event: TransitionEvent) {
         let event = Arc::new(event);
         let uid = event.uid();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(uid) else {
             return;
         };
@@ -240,14 +244,14 @@ impl Outbox {
 
     /// Returns the last transition of an object that is delivered.
     pub(crate) fn delivered(&self, uid: &str) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         state.objects.get(uid).map_or(0, |it| it.delivered)
     }
 
     /// Returns until when the deletion of an object waits for the delivery of its transitions; none if it does not.
     /// `wake` is called when they are delivered.
     pub(crate) fn holds(&self, uid: &str, wake: impl Fn() + Send + 'static) -> Option<Instant> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mailbox = state.objects.get_mut(uid)?;
         if mailbox.pending.is_empty() {
             return None;
@@ -255,7 +259,7 @@ impl Outbox {
         let until = mailbox
             .held
             .as_ref()
-            .map_or_else(|| after(HOLD), |held| held.0);
+            .map_or_else(|| after(DELETION_WAIT), |held| held.0);
         mailbox.held = Some((until, Box::new(wake)));
         (Instant::now() < until).then_some(until)
     }
@@ -263,7 +267,7 @@ impl Outbox {
     /// Forgets an object that is gone, or another replica's, once its transitions are delivered. Of many objects that are
     /// gone only the last ones are kept.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(uid) else {
             return;
         };
@@ -276,7 +280,7 @@ impl Outbox {
             state.left.push_back(uid.to_owned());
         }
         let mut dropped = 0;
-        while state.left.len() > LEFT
+        while state.left.len() > DELETED_LIMIT
             && let Some(oldest) = state.left.pop_front()
         {
             // It may have come back, or all may be delivered.
@@ -298,7 +302,7 @@ impl Outbox {
 
     /// Forgets these objects, because the history of the API server went back; their next reconciliations note them anew.
     pub(crate) fn rewind(&self, uids: impl Iterator<Item = String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for uid in uids {
             state.objects.remove(&uid);
         }
@@ -306,7 +310,7 @@ impl Outbox {
 
     /// Returns how many transitions are not delivered.
     pub(crate) fn pending(&self) -> usize {
-        let state = self.state();
+        let state = self.state.lock();
         let pending = state.objects.values().map(|it| it.pending.len());
         pending.fold(0, usize::saturating_add)
     }
@@ -318,8 +322,8 @@ impl Outbox {
         let (mut slow, mut silent) = (FuturesUnordered::new(), FuturesUnordered::new());
         let (mut failures, mut unanswered) = (0_u32, 0_u32);
         loop {
-            let is_away = failures >= AWAY;
-            let gives_up = closing.is_cancelled() && (is_away || unanswered >= AWAY);
+            let is_away = failures >= AWAY_AFTER;
+            let gives_up = closing.is_cancelled() && (is_away || unanswered >= AWAY_AFTER);
             let most = match (gives_up, is_away) {
                 (true, _) => 0,
                 (false, true) => 1,
@@ -364,7 +368,7 @@ impl Outbox {
                 // One receiver of several may be silent: the others go on.
                 Some(SentTransition::Unanswered) => {
                     unanswered = unanswered.saturating_add(1);
-                    if unanswered == AWAY {
+                    if unanswered == AWAY_AFTER {
                         let pending = self.pending();
                         tracing::warn!(pending, "no receiver of transitions answers");
                     }
@@ -372,7 +376,7 @@ impl Outbox {
                 None => {}
                 Some(SentTransition::Failed(why)) => {
                     failures = failures.saturating_add(1);
-                    if failures == AWAY {
+                    if failures == AWAY_AFTER {
                         let pending = self.pending();
                         tracing::warn!(
                             pending,
@@ -388,7 +392,7 @@ impl Outbox {
 
     /// Ends: what objects have in their histories is left to the next process.
     fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut lost = 0;
         for mailbox in state.objects.values_mut() {
             // It keeps the operator alive.
@@ -409,7 +413,7 @@ impl Outbox {
 
     /// Waits until the backoff of an object ends.
     async fn next_wait(&self) {
-        let first = self.state().waiting.first_key_value().map(|it| it.0.0);
+        let first = self.state.lock().waiting.first_key_value().map(|it| it.0.0);
         match first {
             Some(due) => tokio::time::sleep_until(due).await,
             None => std::future::pending().await,
@@ -421,7 +425,7 @@ impl Outbox {
         &self,
         queue: fn(&mut ObjectTransitions) -> &mut VecDeque<(String, u64)>,
     ) -> Option<(String, u64, Arc<TransitionEvent>)> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.end_waits();
         while let Some((uid, id)) = queue(&mut state).pop_front() {
             // The object may be forgotten meanwhile.
@@ -441,7 +445,7 @@ impl Outbox {
     async fn send(&self, uid: String, id: u64, event: Arc<TransitionEvent>) -> SentTransition {
         // Made within the future, so that a panic of the call itself is contained too.
         let delivery = AssertUnwindSafe(async { self.delivery.take(&event).await });
-        let taken = match timeout(LIMIT, delivery.catch_unwind()).await {
+        let taken = match timeout(DELIVERY_LIMIT, delivery.catch_unwind()).await {
             Ok(Ok(taken)) => taken,
             Ok(Err(panic)) => Err(Undelivered::retry(panic_text(&*panic))),
             Err(_) => {
@@ -478,13 +482,13 @@ impl Outbox {
 
     /// Lets an object wait for its backoff.
     fn retry(&self, uid: String, id: u64, is_silent: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
         mailbox.failures = mailbox.failures.saturating_add(1);
         mailbox.is_silent = is_silent;
-        let due = after(BACKOFF.wait(mailbox.failures, seed(&uid)));
+        let due = after(BACKOFF.wait(mailbox.failures, hash(&uid)));
         state.waited = state.waited.wrapping_add(1);
         let key = (due, state.waited);
         state.waiting.insert(key, (uid, id));
@@ -492,7 +496,7 @@ impl Outbox {
 
     /// Notes that a transition is delivered.
     fn end(&self, uid: String, id: u64, number: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mailbox) = state.objects.get_mut(&uid).filter(|it| it.id == id) else {
             return;
         };
@@ -500,7 +504,11 @@ impl Outbox {
         mailbox.is_silent = false;
         mailbox.delivered = mailbox.delivered.max(number);
         // It may have been dropped meanwhile.
-        while (mailbox.pending.front()).is_some_and(|it| it.number() <= number) {
+        while mailbox
+            .pending
+            .front()
+            .is_some_and(|it| it.number() <= number)
+        {
             mailbox.pending.pop_front();
         }
         mailbox.is_queued = !mailbox.pending.is_empty();
@@ -522,10 +530,6 @@ impl Outbox {
         if let Some(metrics) = &self.metrics {
             metrics.delivered(result, number);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ObjectTransitions> {
-        self.state.lock()
     }
 }
 
@@ -603,7 +607,7 @@ mod tests {
 
         /// Returns the last transition of the object that is delivered, and those that are not.
         fn standing(&self) -> (u64, Vec<u64>) {
-            let state = self.state();
+            let state = self.state.lock();
             let mailbox = &state.objects["uid"];
             let pending = mailbox.pending.iter().map(|it| it.number());
             (mailbox.delivered, pending.collect())
@@ -656,13 +660,13 @@ mod tests {
     #[test]
     fn of_many_objects_that_are_gone_the_last_are_kept() {
         let outbox = Outbox::empty();
-        for number in 0..LEFT + 5 {
+        for number in 0..DELETED_LIMIT + 5 {
             let uid = number.to_string();
             outbox.see(&uid, 0, Some(0), &[], |_| event(&uid, 0));
             outbox.push(event(&uid, 1));
             outbox.forget(&uid);
         }
-        assert_eq!(outbox.pending(), LEFT);
+        assert_eq!(outbox.pending(), DELETED_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -677,6 +681,6 @@ mod tests {
         };
         futures::join!(outbox.run(closing.clone()), stop);
         // The delivery that hangs is given up after its limit, and not tried again.
-        assert_eq!(begun.elapsed(), LIMIT);
+        assert_eq!(begun.elapsed(), DELIVERY_LIMIT);
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use okt_wire::clock::after;
 use okt_wire::limit::Rate;
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 
 /// How long an answer of the API server about a token is valid. In controller-runtime it is one minute as well.
 const VALID: Duration = Duration::from_mins(1);
@@ -33,12 +33,12 @@ const KEPT: usize = 256;
 /// How many questions about strangers are asked at the same time; the others wait for these.
 const ASKING: usize = 4;
 
-/// How many questions about strangers are asked per second, and at once after a pause, about all requests and about those
-/// from one address: whoever invents tokens costs the API server no more.
-const OF_ALL: (u32, u32) = (10, 20);
-const OF_ADDRESS: (u32, u32) = (1, 10);
+/// The pause between questions about strangers, and how many are asked at once, about all requests and about those from
+/// one address: whoever invents tokens costs the API server no more.
+const OF_ALL: (Duration, u32) = (Duration::from_millis(100), 20);
+const OF_ADDRESS: (Duration, u32) = (Duration::from_secs(1), 10);
 
-/// How many addresses are told apart; beyond that all have the rate of one.
+/// How many addresses have a rate of their own; beyond that all have the rate of one.
 const ADDRESSES: usize = 4096;
 
 /// How long it is remembered that a token was allowed: it is no stranger when its answer has to be asked for again.
@@ -58,7 +58,7 @@ struct Inner {
     asking: Semaphore,
     rate: Rate,
     /// The rates of addresses that sent unknown tokens.
-    addresses: Mutex<HashMap<IpAddr, Arc<Rate>>>,
+    addresses: Mutex<HashMap<IpAddr, Rate>>,
 }
 
 /// By the hash of the path and the token.
@@ -93,7 +93,7 @@ impl Permission {
         }))
     }
 
-    /// Returns what the API server says about a token, now or a short time ago; none if too many unknown tokens came.
+    /// Returns the answer of the API server about a token, now or a short time ago; none if too many unknown tokens came.
     async fn verdict(
         &self,
         token: &str,
@@ -106,7 +106,7 @@ impl Permission {
             return Ok(Some(known));
         }
         let is_familiar = self.is_familiar(&hash);
-        let may_ask = || self.rate_of(peer).is_now() && self.0.rate.is_now();
+        let may_ask = || self.admits(peer) && self.0.rate.is_now();
         if !is_familiar && !may_ask() {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Permission {
         let verdict = timeout(PATIENCE, asked)
             .await
             .map_err(|_| "it did not answer in time".to_owned())?
-            .map_err(|error| said_by_api(&error))?;
+            .map_err(|error| api_message(&error))?;
         let now = Instant::now();
         let mut answers = self.0.answers.lock();
         answers.familiar.retain(|_, until| *until > now);
@@ -147,11 +147,14 @@ impl Permission {
 
     fn is_familiar(&self, hash: &[u8; 32]) -> bool {
         let answers = self.0.answers.lock();
-        (answers.familiar.get(hash)).is_some_and(|until| *until > Instant::now())
+        answers
+            .familiar
+            .get(hash)
+            .is_some_and(|until| *until > Instant::now())
     }
 
-    /// Returns the rate of unknown tokens from an address.
-    fn rate_of(&self, peer: IpAddr) -> Arc<Rate> {
+    /// Returns whether one more unknown token from an address may be asked about.
+    fn admits(&self, peer: IpAddr) -> bool {
         let mut addresses = self.0.addresses.lock();
         if addresses.len() >= ADDRESSES {
             addresses.retain(|_, rate| !rate.is_rested());
@@ -162,7 +165,8 @@ impl Permission {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED)
         };
         let rate = addresses.entry(peer);
-        Arc::clone(rate.or_insert_with(|| Arc::new(Rate::new(OF_ADDRESS.0, OF_ADDRESS.1))))
+        let rate = rate.or_insert_with(|| Rate::new(OF_ADDRESS.0, OF_ADDRESS.1));
+        rate.is_now()
     }
 
     fn known(&self, hash: &[u8; 32]) -> Option<PermissionAnswer> {
@@ -187,15 +191,15 @@ impl Permission {
         };
         let params = PostParams::default();
         let reviews: Api<TokenReview> = Api::all(self.0.client.clone());
-        let said = reviews.create(&params, &review).await?.status;
-        let said = said.unwrap_or_default();
-        let Some(user) = said.user.filter(|_| said.authenticated == Some(true)) else {
+        let status = reviews.create(&params, &review).await?.status;
+        let status = status.unwrap_or_default();
+        let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
             return Ok(PermissionAnswer::Unknown);
         };
         let name = user.username.clone().unwrap_or_default();
         let reviews: Api<SubjectAccessReview> = Api::all(self.0.client.clone());
-        let said = reviews.create(&params, &access(user, path)).await?.status;
-        Ok(if said.is_some_and(|said| said.allowed) {
+        let status = reviews.create(&params, &access(user, path)).await?.status;
+        Ok(if status.is_some_and(|status| status.allowed) {
             PermissionAnswer::Allowed
         } else {
             PermissionAnswer::Forbidden(name)
@@ -237,7 +241,7 @@ pub(super) async fn check(
         Ok(None) => {
             let headers = [(header::RETRY_AFTER, "1")];
             let why = "too many unknown tokens were sent; try again later\n";
-            // The token is not known, as far as anybody can say now.
+            // The token is not known, as far as is known now.
             (StatusCode::UNAUTHORIZED, headers, why).into_response()
         }
         Ok(Some(PermissionAnswer::Allowed)) => next.run(request).await,

@@ -161,12 +161,12 @@ impl Files {
 
     /// Takes each new certificate; one that cannot be read changes nothing, for example while it is being replaced.
     async fn follow(self, mut known: [u8; 32], tls: &RustlsConfig) {
-        let mut told = None;
+        let mut logged = None;
         loop {
             sleep(REREAD).await;
             match self.read() {
                 Ok((digest, config)) => {
-                    told = None;
+                    logged = None;
                     if digest != known {
                         known = digest;
                         tls.reload_from_config(Arc::new(config));
@@ -174,10 +174,10 @@ impl Files {
                     }
                 }
                 Err(error) => {
-                    let said = error.to_string();
-                    if told.as_ref() != Some(&said) {
-                        tracing::warn!("{said}; the last one stays");
-                        told = Some(said);
+                    let text = error.to_string();
+                    if logged.as_ref() != Some(&text) {
+                        tracing::warn!("{text}; the last one stays");
+                        logged = Some(text);
                     }
                 }
             }

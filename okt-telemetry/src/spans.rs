@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::time::SystemTime;
 
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState, Tracer,
     TracerProvider,
@@ -113,9 +113,7 @@ pub(crate) fn current_traceparent() -> Option<String> {
 /// Exports the first span of the trace of a generation, at the time of its first transition, which is the last one of
 /// this object; `before` is the generation of the transition before.
 pub fn begin<K: LifecycleObject>(object: &K, before: Option<i64>) {
-    let position = object
-        .status_of()
-        .and_then(|status| status.lifecycle.as_ref());
+    let position = position_of(object);
     let Some(transition) = position.and_then(|it| it.history.last()) else {
         return;
     };

@@ -3,7 +3,7 @@
 //! The id of a trace and of its first span are hashes of uid and generation, so that they are the same after a restart
 //! and in every replica. Without the feature `otel` nothing exports spans.
 
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use tracing::Span;
 
 use super::ids::{span_id, trace_ids};
@@ -24,9 +24,7 @@ pub fn traceparent(uid: &str, generation: Option<i64>, piece: &str) -> String {
 /// Returns the generation whose trace the work of an object belongs to: that of its last transition, by whose write the
 /// trace begins. The spec may have changed since, without a transition.
 pub fn generation<K: LifecycleObject>(object: &K) -> Option<i64> {
-    let position = object
-        .status_of()
-        .and_then(|status| status.lifecycle.as_ref());
+    let position = position_of(object);
     let recorded = position.and_then(|it| it.history.last()?.generation);
     recorded.or(object.meta().generation)
 }

@@ -16,9 +16,9 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
+use okt_wire::scope::api;
 use okt_wire::texts::chain;
-use okt_wire::watch::PAGE;
-use okt_wire::watch::retried;
+use okt_wire::watch::{PAGE, change_objects, retried};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ use super::text::clean;
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
 
-/// The field of a spec that has the desired state, unless the schema says otherwise.
+/// The field of a spec that has the desired state, unless the schema has another one.
 const FIELD: &str = "lifecycle";
 
 /// How many CRDs are read at once.
@@ -47,12 +47,12 @@ impl RequestError {
     pub fn new(what: impl Into<String>, error: &kube::Error) -> Self {
         Self {
             what: what.into(),
-            why: said(error),
+            why: explained(error),
         }
     }
 }
 
-fn said(error: &kube::Error) -> String {
+fn explained(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 401 => {
             "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()
@@ -117,8 +117,11 @@ impl Kind {
                         }
                     }
                 }));
-                let crds: Vec<_> =
-                    (crds.buffered(CONCURRENT).try_collect().await).map_err(failed)?;
+                let crds: Vec<_> = crds
+                    .buffered(CONCURRENT)
+                    .try_collect()
+                    .await
+                    .map_err(failed)?;
                 // One that cannot be read hides no other.
                 let crds = crds.iter().flatten().filter_map(|text| read_crd(text).ok());
                 crds.filter_map(|crd| Self::of_crd(&crd)).collect()
@@ -136,7 +139,10 @@ impl Kind {
     pub fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
         let spec = &crd.spec;
         let served = |version: &&CustomResourceDefinitionVersion| version.served;
-        let version = (spec.versions.iter().filter(served))
+        let version = spec
+            .versions
+            .iter()
+            .filter(served)
             .find(|version| version.storage)
             .or_else(|| spec.versions.iter().find(served))?;
         let annotations = crd.metadata.annotations.as_ref();
@@ -326,7 +332,7 @@ impl Kind {
         config: watcher::Config,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Send + use<> {
         let events = retried(watcher(self.api::<Stranger>(client, namespace), config));
-        events.map(|event| Ok(decoded(event?)))
+        events.map(|event| change_objects(event?, |Stranger(object)| Ok(object)))
     }
 
     /// Returns the requests about objects of a namespace, or of all.
@@ -338,22 +344,11 @@ impl Kind {
     where
         T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        match namespace {
-            Some(namespace) if self.is_namespaced => {
-                Api::namespaced_with(client.clone(), namespace, &self.resource)
-            }
-            _ => Api::all_with(client.clone(), &self.resource),
-        }
-    }
-}
-
-fn decoded(event: watcher::Event<Stranger>) -> watcher::Event<DynamicObject> {
-    match event {
-        watcher::Event::Apply(stranger) => watcher::Event::Apply(stranger.0),
-        watcher::Event::Delete(stranger) => watcher::Event::Delete(stranger.0),
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(stranger) => watcher::Event::InitApply(stranger.0),
-        watcher::Event::InitDone => watcher::Event::InitDone,
+        api(
+            client,
+            namespace.filter(|_| self.is_namespaced),
+            &self.resource,
+        )
     }
 }
 

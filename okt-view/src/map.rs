@@ -19,9 +19,9 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use okt_wire::api_timeout::limit_answers;
-use okt_wire::texts::said_by_watch;
+use okt_wire::texts::watch_message;
 use okt_wire::watch::PAGE;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use self::board::Board;
 pub use self::serve::MapError;
@@ -71,11 +71,7 @@ impl Map {
         }
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock()
-    }
-
-    /// Watches the objects, as long as it is polled. Where a watch fails, the page says so, and it is tried again.
+    /// Watches the objects, as long as it is polled. Where a watch fails, the page shows that, and it is tried again.
     pub async fn watch(&self) {
         let mut watches = Vec::new();
         for (number, kind) in self.kinds.iter().enumerate() {
@@ -103,7 +99,7 @@ impl Map {
             tokio::select! {
                 // None without a kind to watch.
                 Some(()) = events.next() => {}
-                _ = tick.tick() => self.board().settle(Timestamp::now()),
+                _ = tick.tick() => self.board.lock().settle(Timestamp::now()),
             }
         }
     }
@@ -118,7 +114,7 @@ impl Map {
     ) {
         let kind = &self.kinds[number];
         let now = Timestamp::now();
-        let mut board = self.board();
+        let mut board = self.board.lock();
         if event.is_ok() {
             board.trouble(&kind.id(), "", now);
         }
@@ -137,7 +133,7 @@ impl Map {
                 board.remove(object.metadata.uid.as_deref().unwrap_or_default(), now);
             }
             Err(error) => {
-                let why = plain(&said_by_watch(&error));
+                let why = plain(&watch_message(&error));
                 let text = format!("{} cannot be watched: {why}; trying again", kind.id());
                 board.trouble(&kind.id(), &text, now);
             }

@@ -17,7 +17,7 @@ use super::stranger::UNREADABLE;
 use super::text::{clean, way};
 use crate::untyped::Untyped;
 
-/// One object, with what its status says about its lifecycle.
+/// One object, with the lifecycle in its status.
 #[derive(Clone, Debug)]
 pub struct View<'k> {
     /// Its kind.
@@ -53,7 +53,7 @@ pub struct Deadline {
 }
 
 impl<'k> View<'k> {
-    /// Reads an object; what cannot be read is left out, and said.
+    /// Reads an object; what cannot be read is left out, and named.
     pub fn of(kind: &'k Kind, object: DynamicObject) -> Self {
         let mut unreadable = None;
         let DynamicObject {
@@ -109,11 +109,7 @@ impl<'k> View<'k> {
 
     /// Returns the name for people (e.g. `Database demo/orders`).
     pub fn title(&self) -> String {
-        let kind = &self.kind.resource.kind;
-        match self.namespace() {
-            Some(namespace) => format!("{kind} {namespace}/{}", self.name()),
-            None => format!("{kind} {}", self.name()),
-        }
+        title(&self.kind.resource.kind, self.namespace(), self.name())
     }
 
     /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
@@ -179,7 +175,9 @@ impl<'k> View<'k> {
     /// Returns the visit that the spec asks for and that is not over.
     pub fn pending_visit(&self) -> Option<&str> {
         let asked = self.desired.visit.as_ref()?;
-        let is_over = (self.visit_outcome()).is_some_and(|it| it != VisitOutcome::Pending);
+        let is_over = self
+            .visit_outcome()
+            .is_some_and(|it| it != VisitOutcome::Pending);
         (!is_over).then(|| asked.state.as_str())
     }
 
@@ -303,6 +301,14 @@ pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
         // A graph of another source may lead in a circle.
         .take(graph.states.len())
         .collect()
+}
+
+/// Returns the kind, namespace and name of an object, for people.
+pub(crate) fn title(kind: &str, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
 }
 
 #[cfg(test)]

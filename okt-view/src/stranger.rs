@@ -1,18 +1,15 @@
 //! An object of any operator as the API server sends it, decodable or not: one that is nested too deeply hides no other.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use kube::api::DynamicObject;
-use kube::core::{ApiResource, DynamicResourceScope};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use okt_wire::pruned::{self, Pruned, pruned_metadata};
+use okt_wire::resource_like;
 
-/// The key under which the data of an object say why it cannot be read.
+/// The key under which the data of an object name why it cannot be read.
 pub(super) const UNREADABLE: &str = "why it cannot be read";
 
 /// An object, or its metadata and its status where the rest cannot be read.
@@ -39,31 +36,4 @@ impl<'de> Deserialize<'de> for Stranger {
     }
 }
 
-impl Resource for Stranger {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(api: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::kind(api)
-    }
-
-    fn group(api: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::group(api)
-    }
-
-    fn version(api: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::version(api)
-    }
-
-    fn plural(api: &ApiResource) -> Cow<'_, str> {
-        DynamicObject::plural(api)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.0.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.0.metadata
-    }
-}
+resource_like!([] Stranger, DynamicObject, false, |it| &it.0.metadata, &mut it.0.metadata);

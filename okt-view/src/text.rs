@@ -1,4 +1,4 @@
-//! Texts for people, made of what objects say.
+//! Texts for people, made from objects.
 
 use jiff::SignedDuration;
 use okt_core::{Graph, StateId};

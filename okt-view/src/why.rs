@@ -27,9 +27,9 @@ pub struct Why {
 }
 
 impl Why {
-    /// Reads what surrounds an object and says why it is where it is.
+    /// Reads what surrounds an object and returns why it is where it is.
     ///
-    /// What may not be read is left out, and said in [`unread`](Self::unread).
+    /// What may not be read is left out, and named in [`unread`](Self::unread).
     pub async fn of(client: &Client, view: &View<'_>, now: Timestamp) -> Self {
         let around = ObjectSurroundings::read(client, view).await;
         Self {

@@ -471,14 +471,14 @@ mod tests {
             ),
         ] {
             let (body, time) = sent(uri, pieces).await;
-            let said = body.err();
-            assert_eq!(time.as_secs(), took, "{uri}: {said:?}");
+            let error_text = body.err();
+            assert_eq!(time.as_secs(), took, "{uri}: {error_text:?}");
             match error {
                 Some(error) => assert!(
-                    said.as_ref().is_some_and(|it| it.contains(error)),
-                    "{uri}: {said:?}"
+                    error_text.as_ref().is_some_and(|it| it.contains(error)),
+                    "{uri}: {error_text:?}"
                 ),
-                None => assert_eq!(said, None, "{uri}"),
+                None => assert_eq!(error_text, None, "{uri}"),
             }
         }
     }

@@ -5,7 +5,7 @@
 //! | [`keys`] | every annotation, label and finalizer |
 //! | `clock`, `texts`, `provider` | time, error messages, the crypto provider of TLS |
 //! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
-//! | [`limits`], [`cause`], [`desired`], [`status`], [`annotations`], [`object`] | the parts of an object as types, and how long they may be |
+//! | [`limits`], [`cause`], [`desired`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
 //! | [`read`], [`revision`] | their conversion to the numbers of `okt_core` |
 //! | [`pruned`] | reads an object in one pass, without the parts that nobody wants |
@@ -31,6 +31,7 @@ pub mod read;
 pub mod refusal;
 pub mod revision;
 pub mod schema;
+pub mod scope;
 pub mod status;
 pub mod texts;
 pub mod watch;

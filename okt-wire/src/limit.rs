@@ -25,7 +25,8 @@ use tokio::time::{Instant, sleep_until};
 #[must_use]
 pub fn limit_requests(client: &Client, per_second: u32, burst: u32) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let rate = Arc::new(Rate::new(per_second, burst));
+    let pause = Duration::from_secs(1).checked_div(per_second.max(1));
+    let rate = Arc::new(Rate::new(pause.unwrap_or_default(), burst));
     let client = client.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, turn) = (client.clone(), rate.turn());
@@ -49,11 +50,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns a rate that admits `burst` at once, and then `per_second`.
-    pub fn new(per_second: u32, burst: u32) -> Self {
-        let pause = Duration::from_secs(1)
-            .checked_div(per_second.max(1))
-            .unwrap_or_default();
+    /// Returns a rate that admits `burst` at once, and then one after each pause.
+    pub fn new(pause: Duration, burst: u32) -> Self {
         Self {
             pause,
             ahead: pause.saturating_mul(burst.max(1).saturating_sub(1)),
@@ -82,14 +80,20 @@ impl Rate {
 
     /// Returns whether a whole burst may be sent.
     pub fn is_rested(&self) -> bool {
-        *self.next.lock() <= Instant::now()
+        self.rests_at() <= Instant::now()
+    }
+
+    /// Returns when a whole burst may be sent, if nothing is sent before.
+    pub fn rests_at(&self) -> Instant {
+        *self.next.lock()
     }
 
     fn take(&self, next: &mut Instant, now: Instant) -> Instant {
         let due = (*next).max(now);
         *next = due.checked_add(self.pause).unwrap_or(due);
-        due.checked_sub(self.ahead)
-            .map_or(now, |turn| turn.max(now))
+        let wait = due.saturating_duration_since(now);
+        let wait = wait.saturating_sub(self.ahead);
+        now.checked_add(wait).unwrap_or(due)
     }
 }
 
@@ -99,7 +103,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_come_in_bursts_and_at_the_rate_after_that() {
-        let rate = Rate::new(10, 5);
+        let rate = Rate::new(Duration::from_millis(100), 5);
         let begun = Instant::now();
         let waits: Vec<u128> = (0..8).map(|_| (rate.turn() - begun).as_millis()).collect();
         assert_eq!(waits, [0, 0, 0, 0, 0, 100, 200, 300]);

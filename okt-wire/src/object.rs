@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::desired::Desired;
-use crate::status::Status;
+use crate::status::{Position, Status};
 
 /// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
@@ -134,6 +134,11 @@ impl<E> Extra for E where
         + Sync
         + 'static
 {
+}
+
+/// Returns the recorded position of an object; none before its first reconciliation.
+pub fn position_of<K: LifecycleObject>(object: &K) -> Option<&Position<K::State>> {
+    object.status_of()?.lifecycle.as_ref()
 }
 
 /// Returns whether objects of a kind have a lifecycle.

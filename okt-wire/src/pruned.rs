@@ -50,7 +50,7 @@ impl Pruned {
         })
     }
 
-    /// Reads an object without its managed fields; skips all that follows the metadata unless `wants` says yes to them.
+    /// Reads an object without its managed fields; skips all that follows the metadata unless `wants` accepts it.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ pub fn pruned_metadata(text: &str) -> serde_json::Result<String> {
 ///
 /// Where the text does not fit the type, and why; a retry does not help.
 pub fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
-    decode_saying(text, ToString::to_string)
+    decode_explained(text, ToString::to_string)
 }
 
 /// Decodes the text of an object that may hold secrets. The error quotes no values.
@@ -232,24 +232,24 @@ pub fn decode<K: DeserializeOwned>(text: &str) -> Result<K, String> {
 ///
 /// Where the text does not fit the type, and why; a retry does not help.
 pub fn decode_unquoted<K: DeserializeOwned>(text: &str) -> Result<K, String> {
-    decode_saying(text, unquoted)
+    decode_explained(text, unquoted)
 }
 
-fn decode_saying<K: DeserializeOwned>(
+fn decode_explained<K: DeserializeOwned>(
     text: &str,
-    said: fn(&serde_json::Error) -> String,
+    explain: fn(&serde_json::Error) -> String,
 ) -> Result<K, String> {
     serde_json::from_str(text).or_else(|error| {
         // The path of the field helps; the line and column do not, because users cannot see this text.
         match serde_json::from_str::<Value>(text).map(serde_path_to_error::deserialize) {
             Ok(decoded) => decoded.map_err(|error: serde_path_to_error::Error<_>| {
-                let why = said(error.inner());
+                let why = explain(error.inner());
                 match error.path().iter().next() {
                     Some(_) => format!("{}: {why}", error.path()),
                     None => why,
                 }
             }),
-            Err(_) => Err(said(&error)),
+            Err(_) => Err(explain(&error)),
         }
     })
 }

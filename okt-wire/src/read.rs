@@ -145,7 +145,9 @@ fn transition_of(id: &str) -> Option<u64> {
 
 /// Returns the run within the transition in an id, starting at 1.
 fn run(id: &str) -> u32 {
-    (plain(id).splitn(3, '/').nth(2))
+    plain(id)
+        .splitn(3, '/')
+        .nth(2)
         .and_then(|run| run.parse().ok())
         .unwrap_or(1)
 }
@@ -282,11 +284,6 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Returns a hash of the graph.
 pub fn graph_hash(graph: &Graph<'_>) -> String {
     format!("sha256:{}", hex(&Sha256::digest(graph.json())))
-}
-
-/// Returns a seed, so that objects have different jitter.
-pub fn seed(uid: &str) -> u64 {
-    hash(uid)
 }
 
 /// Returns the version of an object.

@@ -31,13 +31,13 @@ impl Refusal {
         if causes.iter().any(|it| it.reason == "NamespaceTerminating") {
             return Self::Terminating;
         }
-        Self::said(&status.message)
+        Self::of_message(&status.message)
     }
 
     /// Returns who refuses a request, by its message. The words are those of kube-apiserver 1.36 (`apiserver/pkg/admission`
     /// and `plugin/pkg/admission`, `endpoints/handlers/responsewriters`); each stands behind the name of the object, so that
     /// nothing that a user has chosen is taken for it.
-    pub fn said(message: &str) -> Self {
+    pub fn of_message(message: &str) -> Self {
         if message.starts_with("admission webhook \"") {
             return Self::Webhook;
         }
@@ -135,7 +135,7 @@ mod tests {
             ("exceeded quota: not by the API server", Refusal::Other),
             ("", Refusal::Other),
         ] {
-            assert_eq!(Refusal::said(message), refusal, "{message}");
+            assert_eq!(Refusal::of_message(message), refusal, "{message}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::object::{LifecycleObject, LifecycleSpec};
+use super::object::{LifecycleObject, LifecycleSpec, position_of};
 use super::read;
 
 /// The revision of an object, by this release of its operator.
@@ -53,7 +53,7 @@ impl Revision {
         referred: Referred,
         known: &mut Option<(u64, u64)>,
     ) -> u64 {
-        let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
+        let position = position_of(object);
         let before = position.and_then(read::recorded_referred);
         let referred = referred.counted(before);
         let (Self::OfSpec(plain) | Self::OnPurpose(plain)) = self;

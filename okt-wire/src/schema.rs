@@ -71,94 +71,78 @@ fn without_lifecycle(status: &mut Schema) {
 
 /// Returns the schema of `status.lifecycle`, with the rules of the graph.
 fn lifecycle(graph: &Graph<'_>) -> Value {
-    let state = || json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
+    let state =
+        json!({ "type": "string", "maxLength": STATE_LIMIT, "pattern": "^[A-Za-z][A-Za-z0-9_]*$" });
     let text = |limit: usize| json!({ "type": "string", "maxLength": limit });
-    let count = || json!({ "type": "integer", "format": "int64", "minimum": 0 });
-    let time = || json!({ "type": "string", "format": "date-time" });
-    let failure = || {
-        json!({
-            "type": "object",
-            "required": ["reason"],
-            "properties": { "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) },
-        })
-    };
+    let count = json!({ "type": "integer", "format": "int64", "minimum": 0 });
+    let generation = json!({ "type": "integer", "format": "int64" });
+    let time = json!({ "type": "string", "format": "date-time" });
+    let flag = json!({ "type": "boolean" });
+    let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
+    let reason = json!({ "reason": text(REASON_LIMIT), "message": text(FAILURE_LIMIT) });
+    let failure = object(&["reason"], reason);
+    let acting = json!({ "at": time, "inState": count, "inDeadline": count });
+    let desired = json!({
+        // The desired state may be any word: the operator records and reports an unknown one.
+        "state": text(REQUEST_LIMIT),
+        "request": text(REQUEST_LIMIT),
+        "transition": count,
+        "reached": flag,
+    });
+    let visit = json!({
+        "state": text(REQUEST_LIMIT),
+        "request": text(REQUEST_LIMIT),
+        "transition": count,
+        "outcome": text(STATE_LIMIT),
+    });
+    let action = json!({
+        "id": text(ID_LIMIT),
+        "attempt": count,
+        "phase": text(16),
+        "generation": generation,
+        "leaving": flag,
+        "startedAt": time,
+        "message": text(PROGRESS_LIMIT),
+        "failure": failure,
+    });
+    let transition = json!({
+        "transition": count,
+        "from": text(REQUEST_LIMIT),
+        "to": state,
+        "at": time,
+        "cause": text(STATE_LIMIT),
+        "generation": generation,
+    });
     json!({
         "type": "object",
         "description": "The position of the object in its graph, written by the operator.",
         "required": ["state", "transition", "jumps"],
         "x-kubernetes-validations": rules(&StoredGraph::of(graph)),
         "properties": {
-            "state": state(),
-            "since": time(),
-            "deadlineSince": time(),
-            "acting": {
-                "type": "object",
-                "required": ["at"],
-                "properties": { "at": time(), "inState": count(), "inDeadline": count() },
-            },
-            "absentSince": time(),
-            "transition": count(),
-            "jumps": count(),
-            "rounds": count(),
-            "desired": {
-                "type": "object",
-                "required": ["state"],
-                "properties": {
-                    // The desired state may be any word: the operator records and reports an unknown one.
-                    "state": text(REQUEST_LIMIT),
-                    "request": text(REQUEST_LIMIT),
-                    "transition": count(),
-                    "reached": { "type": "boolean" },
-                },
-            },
-            "visit": {
-                "type": "object",
-                "required": ["state"],
-                "properties": {
-                    "state": text(REQUEST_LIMIT),
-                    "request": text(REQUEST_LIMIT),
-                    "transition": count(),
-                    "outcome": text(STATE_LIMIT),
-                },
-            },
+            "state": state,
+            "since": time,
+            "deadlineSince": time,
+            "acting": object(&["at"], acting),
+            "absentSince": time,
+            "transition": count,
+            "jumps": count,
+            "rounds": count,
+            "desired": object(&["state"], desired),
+            "visit": object(&["state"], visit),
             "revision": text(64),
             "changed": text(64),
-            "revisionGeneration": { "type": "integer", "format": "int64" },
+            "revisionGeneration": generation,
             "referred": text(64),
-            "action": {
-                "type": "object",
-                "required": ["id"],
-                "properties": {
-                    "id": text(ID_LIMIT),
-                    "attempt": count(),
-                    "phase": text(16),
-                    "generation": { "type": "integer", "format": "int64" },
-                    "leaving": { "type": "boolean" },
-                    "startedAt": time(),
-                    "message": text(PROGRESS_LIMIT),
-                    "failure": failure(),
-                },
-            },
-            "failure": failure(),
+            "action": object(&["id"], action),
+            "failure": failure,
             "trail": text(trail::LIMIT),
             "history": {
                 "type": "array",
                 "maxItems": HISTORY_LIMIT,
                 "x-kubernetes-list-type": "atomic",
-                "items": {
-                    "type": "object",
-                    "required": ["transition", "to"],
-                    "properties": {
-                        "transition": count(),
-                        "from": text(REQUEST_LIMIT),
-                        "to": state(),
-                        "at": time(),
-                        "cause": text(STATE_LIMIT),
-                        "generation": { "type": "integer", "format": "int64" },
-                    },
-                },
+                "items": object(&["transition", "to"], transition),
             },
-            "delivered": count(),
+            "delivered": count,
             "graph": text(80),
         },
     })
@@ -175,7 +159,8 @@ pub fn rules(graph: &StoredGraph) -> Value {
         canonical(graph, "oldSelf.state"),
     );
     let entries = graph.entries();
-    let first: Vec<String> = (entries.iter())
+    let first: Vec<String> = entries
+        .iter()
         .map(|entry| format!("{now} == '{entry}'"))
         .collect();
     let edges = edges(graph);
@@ -220,7 +205,8 @@ pub fn rules(graph: &StoredGraph) -> Value {
 
 /// Returns the CEL expression that maps a name, possibly a former one, to the present name.
 fn canonical(graph: &StoredGraph, name: &str) -> String {
-    let former: Vec<String> = (graph.former())
+    let former: Vec<String> = graph
+        .former()
         .map(|(was, is)| format!("'{was}': '{is}'"))
         .collect();
     if former.is_empty() {
@@ -232,7 +218,9 @@ fn canonical(graph: &StoredGraph, name: &str) -> String {
 
 /// Returns the targets of each state as a CEL map.
 fn edges(graph: &StoredGraph) -> String {
-    let entries: Vec<String> = (graph.states.iter())
+    let entries: Vec<String> = graph
+        .states
+        .iter()
         .map(|state| {
             let targets = graph.targets(state).into_iter();
             let targets: Vec<String> = targets.map(|to| format!("'{to}'")).collect();
@@ -246,7 +234,8 @@ fn edges(graph: &StoredGraph) -> String {
 /// the older operator between the two states count as transitions.
 fn within(graph: &StoredGraph, now: &str) -> String {
     let edges = graph.edges();
-    let circles: Vec<String> = (edges.iter())
+    let circles: Vec<String> = edges
+        .iter()
         .filter(|(state, targets)| targets.contains(*state))
         .map(|(state, _)| format!("'{state}'"))
         .collect();

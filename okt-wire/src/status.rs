@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
 use okt_core::record::{Phase, VisitOutcome};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::desired::StateName;
@@ -15,21 +15,45 @@ use crate::texts::cut;
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
 /// `Extra` has the fields that the application adds to `status`.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    bound(
+        serialize = "S: Lifecycle, Extra: Serialize",
+        deserialize = "S: Lifecycle, Extra: DeserializeOwned + Default"
+    )
+)]
 pub struct Status<S, Extra = ()> {
     /// The generation of the spec that this status describes; -1 in a new object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// The position; none before the first reconciliation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Position<S>>,
     /// The conditions, including those of other writers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Owned objects without a usable owner reference, and ones that have finished: the uid of each, if it is known, its
     /// path in the API, and marks, each after a `%`.
     ///
     /// OKT records an object before it creates it, and takes only recorded ones for owned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded_resources: Vec<String>,
-    /// The fields that the application adds.
+    /// The fields that the application adds: all that are not OKT's.
+    #[serde(flatten, deserialize_with = "extra_or_default")]
     pub extra: Extra,
+}
+
+/// Reads the fields that the application adds.
+///
+/// Every reconciliation computes them anew, so an older shape of them must not lose the position.
+fn extra_or_default<'de, Extra, D>(fields: D) -> Result<Extra, D::Error>
+where
+    Extra: DeserializeOwned + Default,
+    D: Deserializer<'de>,
+{
+    let fields = Map::deserialize(fields)?;
+    Ok(serde_json::from_value(Value::Object(fields)).unwrap_or_default())
 }
 
 impl<S, Extra: Default> Default for Status<S, Extra> {
@@ -233,73 +257,4 @@ pub struct Transition {
     /// The generation of the spec that the operator acted upon; none if an older release wrote the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-}
-
-/// The fields of a status when it is read; fields that are not OKT's belong to the application.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "S: Lifecycle"))]
-struct Read<S> {
-    #[serde(default)]
-    observed_generation: Option<i64>,
-    #[serde(default = "Option::default")]
-    lifecycle: Option<Position<S>>,
-    #[serde(default)]
-    conditions: Vec<Condition>,
-    #[serde(default)]
-    recorded_resources: Vec<String>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-impl<'de, S: Lifecycle, Extra: DeserializeOwned + Default> Deserialize<'de> for Status<S, Extra> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = Read::deserialize(deserializer)?;
-        Ok(Self {
-            observed_generation: read.observed_generation,
-            lifecycle: read.lifecycle,
-            conditions: read.conditions,
-            recorded_resources: read.recorded_resources,
-            // Every reconciliation computes it anew, so an older shape of it must not lose the position.
-            extra: serde_json::from_value(Value::Object(read.rest)).unwrap_or_default(),
-        })
-    }
-}
-
-/// The fields of a status when it is written.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase", bound(serialize = "S: Lifecycle"))]
-struct StatusFields<'a, S> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    observed_generation: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lifecycle: Option<&'a Position<S>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    conditions: &'a [Condition],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    recorded_resources: &'a [String],
-    #[serde(flatten)]
-    extra: Map<String, Value>,
-}
-
-impl<S: Lifecycle, Extra: Serialize> Serialize for Status<S, Extra> {
-    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
-        use serde::ser::Error;
-        let extra = match serde_json::to_value(&self.extra).map_err(T::Error::custom)? {
-            Value::Null => Map::new(),
-            Value::Object(extra) => extra,
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(T::Error::custom(
-                    "what is added to a status must be a struct",
-                ));
-            }
-        };
-        StatusFields {
-            observed_generation: self.observed_generation,
-            lifecycle: self.lifecycle.as_ref(),
-            conditions: &self.conditions,
-            recorded_resources: &self.recorded_resources,
-            extra,
-        }
-        .serialize(serializer)
-    }
 }

@@ -13,10 +13,10 @@ pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
+        let more = cause.to_string();
+        if !text.contains(&more) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&more);
         }
         source = cause.source();
     }
@@ -24,7 +24,7 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 /// Returns the text of an error; of an answer of the API only the code and the message.
-pub fn said_by_api(error: &kube::Error) -> String {
+pub fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.message),
         error => chain(error),
@@ -32,11 +32,11 @@ pub fn said_by_api(error: &kube::Error) -> String {
 }
 
 /// Returns the text of an error of a watch; of an answer of the API only the code and the message.
-pub fn said_by_watch(error: &watcher::Error) -> String {
+pub fn watch_message(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => said_by_api(error),
+        | watcher::Error::WatchFailed(error) => api_message(error),
         watcher::Error::WatchError(status) => format!("{} {}", status.code, status.message),
         error @ watcher::Error::NoResourceVersion => chain(error),
     }
@@ -46,9 +46,9 @@ pub fn said_by_watch(error: &watcher::Error) -> String {
 ///
 /// Errors about the syntax or a missing field quote no value themselves.
 pub fn unquoted(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    if error.classify() != Category::Data || said.starts_with("missing field `") {
-        return said;
+    let text = error.to_string();
+    if error.classify() != Category::Data || text.starts_with("missing field `") {
+        return text;
     }
     match (error.line(), error.column()) {
         (0, _) => "a value does not fit its type".to_owned(),
@@ -58,13 +58,29 @@ pub fn unquoted(error: &serde_json::Error) -> String {
 
 /// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let said = panic
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    match said {
-        Some(said) => format!("the handler panicked: {said}"),
+    match text {
+        Some(text) => format!("the handler panicked: {text}"),
         None => "the handler panicked".to_owned(),
+    }
+}
+
+/// Returns a name with its namespace, if it has one: `demo/orders`.
+pub fn qualified(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Returns the namespace, if there is one, and the name in a [`qualified`] name.
+pub fn split_qualified(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
     }
 }
 
@@ -110,7 +126,7 @@ mod tests {
             #[expect(dead_code, reason = "it is read, and that is all")]
             port: u16,
         }
-        for (text, said) in [
+        for (text, expected) in [
             (
                 r#"{"port":"hunter2"}"#,
                 "a value does not fit its type at line 1 column 17",
@@ -132,7 +148,7 @@ mod tests {
             ("", "EOF while parsing a value at line 1 column 0"),
         ] {
             let error = serde_json::from_str::<Login>(text).expect_err(text);
-            assert_eq!(unquoted(&error), said, "{text}");
+            assert_eq!(unquoted(&error), expected, "{text}");
         }
         let error = serde_json::from_value::<Login>("hunter2".into()).expect_err("a text");
         assert_eq!(unquoted(&error), "a value does not fit its type");

@@ -81,15 +81,37 @@ impl Watched {
     /// Returns the kinds that are watched, with the longest silence of their watches.
     pub fn silences(&self) -> BTreeMap<String, Duration> {
         let all = self.0.lock();
-        let mut silences = BTreeMap::new();
-        for (kind, contact) in all.iter() {
-            if let Some(contact) = contact.upgrade() {
-                let longest: &mut Duration = silences.entry(kind.clone()).or_default();
-                *longest = contact.silence().max(*longest);
-            }
-        }
-        silences
+        let silence = |(kind, contact): &Entry| Some((kind.clone(), contact.upgrade()?.silence()));
+        longest(all.iter().filter_map(silence))
     }
+}
+
+/// Returns the longest of the silences of each kind.
+pub fn longest(silences: impl Iterator<Item = (String, Duration)>) -> BTreeMap<String, Duration> {
+    let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
+    for (kind, silence) in silences {
+        let known = longest.entry(kind).or_default();
+        *known = silence.max(*known);
+    }
+    longest
+}
+
+/// Changes the objects of an event.
+///
+/// # Errors
+///
+/// If an object cannot be changed.
+pub fn change_objects<T, U, E>(
+    event: Event<T>,
+    change: impl FnOnce(T) -> std::result::Result<U, E>,
+) -> std::result::Result<Event<U>, E> {
+    Ok(match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(change(object)?),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(change(object)?),
+        Event::Delete(object) => Event::Delete(change(object)?),
+    })
 }
 
 /// Returns a client that does not begin watch after watch where each ends at once: kube takes a connection that is cut
@@ -98,10 +120,7 @@ fn paced(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let pace = Arc::new(Mutex::new(Pace::new()));
     let service = tower::service_fn(move |request: Request<Body>| {
-        let turn = is_watch(request.uri()).then(|| {
-            let mut pace = pace.lock();
-            pace.turn()
-        });
+        let turn = is_watch(request.uri()).then(|| pace.lock().turn());
         let client = client.clone();
         async move {
             if let Some(turn) = turn {

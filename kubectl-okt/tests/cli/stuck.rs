@@ -162,7 +162,7 @@ async fn failed_for_good() {
             Database default/a is in Stopping, and is to be in End.
             The route: Stopping → End
 
-            The work of Stopping failed for good: Impossible: the disk is read-only
+            The work of Stopping failed permanently: Impossible: the disk is read-only
               → mend the cause, then: kubectl okt retry -n default databases.demo.okt.dev/a
 
             The last warnings about the object:
@@ -204,8 +204,8 @@ async fn going_round() {
     let (cause, _) = cause.split_once("\n\n").unwrap_or((cause, ""));
     let cause = cause.trim_end();
     expect![[r"
-        It goes round without coming to rest: the object makes transitions without coming to rest, so each next one waits longer, at most 6m; status.lifecycle.rounds counts them. Compare what the handlers and `observe` answer with the trail; another spec, or a new text in spec.lifecycle.request, ends the delay
-          → kubectl okt trail -n default databases.demo.okt.dev/a shows the round
+        It repeats transitions: the object makes transitions without coming to rest, so each next one waits longer, at most 6m; status.lifecycle.rounds counts them. Compare what the handlers and `observe` answer with the trail; another spec, or a new text in spec.lifecycle.request, ends the delay
+          → kubectl okt trail -n default databases.demo.okt.dev/a shows them
           → kubectl okt retry -n default databases.demo.okt.dev/a
     "]]
     .assert_eq(&format!("{cause}\n"));

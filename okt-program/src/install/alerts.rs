@@ -51,7 +51,9 @@ pub(crate) fn rules(operators: &[Monitored]) -> Value {
         let rules: Vec<_> = alerts.iter().map(Alert::rule).collect();
         json!({ "name": name, "rules": rules })
     };
-    let mut groups: Vec<_> = (operators.iter().enumerate())
+    let mut groups: Vec<_> = operators
+        .iter()
+        .enumerate()
         .map(|(number, it)| {
             // The names of groups differ, even if kinds of two API groups have the same name, and share their metrics.
             let is_same = |other: &Monitored| other.controller == it.controller;

@@ -126,7 +126,9 @@ impl Panel {
                 })
             })
             .collect();
-        let overrides: Vec<_> = (self.colors.iter())
+        let overrides: Vec<_> = self
+            .colors
+            .iter()
             .map(|(series, color)| {
                 json!({
                     "matcher": { "id": "byName", "options": series },

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The script. It returns what the conditions say, in the words of Argo CD.
+/// The script. It returns the content of the conditions, in the words of Argo CD.
 ///
 /// Argo CD calls it with the object as `obj`, and shows the status and the message.
 /// <https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#custom-health-checks>

@@ -279,7 +279,7 @@ fn beside<K>(watches: &Watches<K>, of: fn(&ResourceKind) -> bool) -> Vec<PolicyR
     }
     let owned = watches.owned.iter().map(|kind| (kind, &OWNED[..]));
     owned
-        .chain((only_referred.into_iter()).map(|kind| (kind, &REFERRED[..])))
+        .chain(only_referred.into_iter().map(|kind| (kind, &REFERRED[..])))
         .filter(|(kind, _)| of(kind))
         .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
         .collect()

@@ -96,7 +96,10 @@ async fn read(client: &Client, path: &str) -> Result<Option<Value>, kube::Error>
     let request = request.map_err(kube::Error::HttpError)?;
     let (parts, body) = client.send(request).await?.into_parts();
     let body = body.collect_bytes().await?;
-    Ok((parts.status.is_success()).then(|| serde_json::from_slice(&body).unwrap_or_default()))
+    Ok(parts
+        .status
+        .is_success()
+        .then(|| serde_json::from_slice(&body).unwrap_or_default()))
 }
 
 /// Returns the address at which the API server only tries a write.

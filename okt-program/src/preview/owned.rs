@@ -19,7 +19,7 @@ use okt_sharding::ranges::Ranges;
 use okt_telemetry::Telemetry;
 use okt_wire::clock::Clock;
 use okt_wire::object::{LifecycleObject, lifecycle_of};
-use okt_wire::texts::{panic_text, seconds};
+use okt_wire::texts::{panic_text, qualified, seconds};
 use okt_wire::watch::Connection;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ fn recording<K: LifecycleObject>(object: &K, to_record: &[String]) -> Option<K> 
 }
 
 fn recorded_by<K: LifecycleObject>(object: &K) -> &[String] {
-    (object.status_of()).map_or(&[], |it| &it.recorded_resources)
+    object.status_of().map_or(&[], |it| &it.recorded_resources)
 }
 
 /// Returns the change that a write would be; none if it would change nothing that a user sees.
@@ -235,11 +235,8 @@ pub(super) fn change(tried: &Tried, owner: Option<&str>) -> Option<OwnedChange> 
 }
 
 fn named(object: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
-    let name = text(&metadata["name"]);
-    match metadata["namespace"].as_str() {
-        Some(namespace) => format!("{kind} {namespace}/{name}"),
-        None => format!("{kind} {name}"),
-    }
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let name = qualified(metadata["namespace"].as_str(), name);
+    format!("{} {name}", object["kind"].as_str().unwrap_or_default())
 }

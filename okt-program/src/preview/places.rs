@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::Resource;
 use okt_core::{Graph, Mark, StateId};
 use okt_view::{Goal, View};
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::position_of;
 use okt_wire::read;
 use okt_wire::revision::Referred;
 
@@ -47,10 +47,10 @@ pub(super) fn moved(before: &View<'_>, after: &View<'_>, now: Timestamp) -> Opti
     is_new.then(|| format!("{} → {to}: {why}", graph.name_of(at)))
 }
 
-/// Returns what a release would do with an object because its application says another revision than is recorded, although
+/// Returns what a release would do with an object because its application returns another revision than is recorded, although
 /// nobody changed the spec; none if it does not.
 pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
-    let position = object.status_of()?.lifecycle.as_ref()?;
+    let position = position_of(object)?;
     let (generation, recorded) = read::recorded_revision(position)?;
     let now = revision_of::<A>(object).counted(object, Referred::Unknown, &mut None);
     let is_revised = object.meta().generation == Some(generation) && now != recorded;

@@ -9,7 +9,7 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 
 use crate::install::rbac::{Rbac, ServiceAccount};
 
@@ -20,7 +20,7 @@ const CONCURRENT: usize = 8;
 ///
 /// # Errors
 ///
-/// Why the API server does not say it. Asking needs the right to create subjectaccessreviews.
+/// Why the API server does not answer. Asking needs the right to create subjectaccessreviews.
 pub(super) async fn lacking(
     client: &Client,
     roles: &Rbac,
@@ -38,7 +38,7 @@ pub(super) async fn lacking(
     // The verbs that are lacking, by what they are for.
     let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
     while let Some((right, answer)) = answers.next().await {
-        let review = answer.map_err(|error| said_by_api(&error))?;
+        let review = answer.map_err(|error| api_message(&error))?;
         if !review.status.is_some_and(|status| status.allowed) {
             let verbs = lacking.entry(right.what()).or_default();
             verbs.push(right.verb);
@@ -62,11 +62,18 @@ struct Right {
 /// Returns the rights that the roles of the account give; roles without a binding are for people.
 fn asked(roles: &Rbac) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    let bound: Vec<_> = (roles.cluster_role_bindings.iter())
+    let bound: Vec<_> = roles
+        .cluster_role_bindings
+        .iter()
         .map(|it| &it.role_ref.name)
         .collect();
     for role in &roles.cluster_roles {
-        if (role.metadata.name.as_ref()).is_some_and(|name| bound.contains(&name)) {
+        if role
+            .metadata
+            .name
+            .as_ref()
+            .is_some_and(|name| bound.contains(&name))
+        {
             add(&mut rights, None, role.rules.as_deref().unwrap_or_default());
         }
     }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Client;
-use okt_core::{Graph, Lifecycle};
-use okt_runtime::{Application, PassGraph, StateOf};
-use okt_runtime::{IntoOperator, Operator, OperatorError};
+use kube::{Client, CustomResourceExt, Resource};
+use okt_core::Graph;
+use okt_runtime::{Application, IntoOperator, Operator, OperatorError, PassGraph, crd, crd_union};
 use okt_sharding::gate::Gate;
 use okt_telemetry::kube_events::EventPolicy;
 use okt_telemetry::monitoring::Monitoring;
@@ -20,29 +20,125 @@ use okt_telemetry::receivers::cloud_events::CloudEvents;
 #[cfg(feature = "map")]
 use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
-use okt_wire::object::has_lifecycle;
+use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::install::rbac::{Rbac, ServiceAccount};
+use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::preview::{Preview, Record, preview};
 
 /// An operator or a subcommand that runs; an error is a message.
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
 
 /// One operator of a program.
-pub(super) struct ProgramPart<Options> {
-    pub(super) crd_name: fn() -> &'static str,
-    /// The group and the kind.
-    pub(super) kind: fn() -> (String, String),
-    pub(super) cluster_scoped: fn() -> bool,
-    pub(super) definition: fn(Option<&CustomResourceDefinition>) -> Result<String, String>,
-    pub(super) roles: fn(&[String], Option<&ServiceAccount>) -> Result<String, String>,
-    pub(super) graphs: fn() -> Vec<&'static Graph<'static>>,
-    /// The kind as the map shows it; none if it serves no version.
+pub(super) trait ProgramPart<Options> {
+    fn crd_name(&self) -> &'static str;
+
+    /// Returns the group and the kind.
+    fn kind(&self) -> (String, String);
+
+    fn is_cluster_scoped(&self) -> bool;
+
+    /// Returns the CRD, merged with the one in use.
+    fn definition(
+        &self,
+        old: Option<&CustomResourceDefinition>,
+    ) -> Result<CustomResourceDefinition, String>;
+
+    /// Returns the roles.
+    fn roles(
+        &self,
+        namespaces: &[String],
+        account: Option<&ServiceAccount>,
+    ) -> Result<Rbac, String>;
+
+    /// Returns the graphs that the application declares.
+    fn graphs(&self) -> Vec<&'static Graph<'static>>;
+
+    /// Returns the kind as the map shows it; none if it serves no version.
     #[cfg(feature = "map")]
-    pub(super) shown: fn() -> Option<Kind>,
-    pub(super) begin: Box<dyn FnOnce(PartTask<Options>) -> Running>,
+    fn shown(&self) -> Option<Kind>;
+
+    /// Creates the operator and runs it, or previews it.
+    fn begin(self: Box<Self>, task: PartTask<Options>) -> Running;
+}
+
+/// An operator, and the namespaces that it is limited to.
+pub(super) type LimitedPart<Options> = (Box<dyn ProgramPart<Options>>, Vec<String>);
+
+/// An operator that a function creates.
+pub(super) struct Connecting<O, Options> {
+    connect: Connect<O, Options>,
+}
+
+type Connect<O, Options> =
+    Box<dyn FnOnce(Client, Options) -> LocalBoxFuture<'static, Result<O, String>>>;
+
+type ResourceOf<O> = <<O as IntoOperator>::Application as Application>::Resource;
+
+impl<O: 'static, Options> Connecting<O, Options> {
+    pub(super) fn new<F, E>(connect: impl FnOnce(Client, Options) -> F + 'static) -> Self
+    where
+        F: Future<Output = Result<O, E>> + 'static,
+        E: Error + 'static,
+    {
+        let connect: Connect<O, Options> = Box::new(|client, options| {
+            let connected = connect(limit_answers(client), options);
+            let connected = connected.map_err(|error| format!("cannot begin: {}", chain(&error)));
+            connected.boxed_local()
+        });
+        Self { connect }
+    }
+}
+
+impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Connecting<O, Options> {
+    fn crd_name(&self) -> &'static str {
+        ResourceOf::<O>::crd_name()
+    }
+
+    fn kind(&self) -> (String, String) {
+        let (group, kind) = (ResourceOf::<O>::group(&()), ResourceOf::<O>::kind(&()));
+        (group.into_owned(), kind.into_owned())
+    }
+
+    fn is_cluster_scoped(&self) -> bool {
+        ResourceOf::<O>::crd().spec.scope == "Cluster"
+    }
+
+    fn definition(
+        &self,
+        old: Option<&CustomResourceDefinition>,
+    ) -> Result<CustomResourceDefinition, String> {
+        let crd = old.map_or_else(crd::<ResourceOf<O>>, crd_union::<ResourceOf<O>>);
+        crd.map_err(|error| error.to_string())
+    }
+
+    fn roles(
+        &self,
+        namespaces: &[String],
+        account: Option<&ServiceAccount>,
+    ) -> Result<Rbac, String> {
+        rbac::<O::Application>(namespaces, account).map_err(|error| chain(&error))
+    }
+
+    fn graphs(&self) -> Vec<&'static Graph<'static>> {
+        let lifecycle = lifecycle_of::<ResourceOf<O>>();
+        let pass = O::Application::pass();
+        let pass = pass.as_ref().map(PassGraph::graph);
+        lifecycle.into_iter().chain(pass).collect()
+    }
+
+    #[cfg(feature = "map")]
+    fn shown(&self) -> Option<Kind> {
+        Kind::of_crd(&crd::<ResourceOf<O>>().ok()?)
+    }
+
+    fn begin(self: Box<Self>, task: PartTask<Options>) -> Running {
+        match task {
+            PartTask::Run(context) => run(self.connect, *context).boxed_local(),
+            PartTask::Preview(previewed) => try_out(self.connect, *previewed).boxed_local(),
+        }
+    }
 }
 
 /// What an operator is created for.
@@ -90,51 +186,31 @@ pub(super) struct OperatorLimits {
     pub(super) events: Option<EventPolicy>,
 }
 
-/// Creates one operator and runs it, or previews it.
-pub(super) async fn begin<O, C, F, E, Options>(
-    connect: C,
-    task: PartTask<Options>,
-) -> Result<(), String>
-where
-    O: IntoOperator,
-    C: FnOnce(Client, Options) -> F,
-    F: Future<Output = Result<O, E>>,
-    E: Error,
-{
-    match task {
-        PartTask::Run(surroundings) => run(connect, *surroundings).await,
-        PartTask::Preview(previewed) => {
-            let Previewed {
-                client,
-                record,
-                namespaces,
-                account,
-                beside,
-                options,
-                found,
-            } = *previewed;
-            let connected = connect(limit_answers(client.clone()), options).await;
-            let connected =
-                connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?;
-            let operator = connected.into_operator(client);
-            let preview = preview(operator, &record, &namespaces, (&account, beside)).await?;
-            found.borrow_mut().push(preview);
-            Ok(())
-        }
-    }
+/// Creates one operator, and adds what it would do.
+async fn try_out<O: IntoOperator, Options>(
+    connect: Connect<O, Options>,
+    previewed: Previewed<Options>,
+) -> Result<(), String> {
+    let Previewed {
+        client,
+        record,
+        namespaces,
+        account,
+        beside,
+        options,
+        found,
+    } = previewed;
+    let operator = (connect(client.clone(), options).await?).into_operator(client);
+    let preview = preview(operator, &record, &namespaces, (&account, beside)).await?;
+    found.borrow_mut().push(preview);
+    Ok(())
 }
 
 /// Runs one operator.
-async fn run<O, C, F, E, Options>(
-    connect: C,
-    surroundings: ProgramContext<Options>,
-) -> Result<(), String>
-where
-    O: IntoOperator,
-    C: FnOnce(Client, Options) -> F,
-    F: Future<Output = Result<O, E>>,
-    E: Error,
-{
+async fn run<O: IntoOperator, Options>(
+    connect: Connect<O, Options>,
+    context: ProgramContext<Options>,
+) -> Result<(), String> {
     let ProgramContext {
         client,
         address,
@@ -146,15 +222,13 @@ where
         gate,
         options,
         stopping,
-    } = surroundings;
+    } = context;
     let connected = tokio::select! {
-        connected = connect(limit_answers(client.clone()), options) => {
-            connected.map_err(|error| format!("cannot begin: {}", chain(&error)))?
-        }
+        connected = connect(client.clone(), options) => connected?,
         () = stopping.cancelled() => return Ok(()),
     };
     let operator = connected.into_operator(client);
-    say_start(&operator, &address);
+    log_start(&operator, &address);
     let operator = limits.of(operator).namespaces(namespaces);
     let operator = operator.gate(gate).monitored(&monitoring);
     #[cfg(feature = "cloudevents")]
@@ -172,8 +246,8 @@ where
     }
 }
 
-fn say_start<A: Application>(_: &Operator<A>, address: &str) {
-    let graph = has_lifecycle::<A::Resource>().then_some(StateOf::<A>::GRAPH.name);
+fn log_start<A: Application>(_: &Operator<A>, address: &str) {
+    let graph = lifecycle_of::<A::Resource>().map(|graph| graph.name);
     let pass = A::pass();
     let pass = pass.as_ref().map(|pass| PassGraph::graph(pass).name);
     tracing::info!(graph, pass, address, "operator starts");

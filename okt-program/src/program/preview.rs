@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use kube::{Client, Config};
-use okt_wire::texts::chain;
+use kube::Client;
 
 use super::command_line::PreviewOptions;
-use super::part::{PartTask, Previewed, ProgramPart};
+use super::part::{LimitedPart, PartTask, Previewed};
+use super::run::{cannot_connect, cluster};
 use crate::install::rbac::{ServiceAccount, lease_roles};
 use crate::preview::{Preview, dry_run, text};
 
@@ -20,16 +20,13 @@ const PROBLEMS: u8 = 4;
 
 /// Previews operators one after the other, each in its namespaces; `program` is the name of the program.
 pub(super) async fn preview<Options: Clone>(
-    parts: Vec<(ProgramPart<Options>, Vec<String>)>,
+    parts: Vec<LimitedPart<Options>>,
     account: ServiceAccount,
     options: Options,
     program: &str,
 ) -> Result<Vec<Preview>, String> {
-    let config = (Config::infer().await)
-        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
-    let address = config.cluster_url.to_string();
-    let client = Client::try_from(config)
-        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?;
+    let (config, address) = cluster().await?;
+    let client = Client::try_from(config).map_err(|error| cannot_connect(&address, &error))?;
     let found = Rc::new(RefCell::new(Vec::new()));
     // The replicas of all operators share their leases.
     let mut beside = lease_roles(program, &account);
@@ -44,7 +41,7 @@ pub(super) async fn preview<Options: Clone>(
             options: options.clone(),
             found: Rc::clone(&found),
         };
-        (part.begin)(PartTask::Preview(Box::new(previewed))).await?;
+        part.begin(PartTask::Preview(Box::new(previewed))).await?;
     }
     Ok(found.take())
 }

@@ -1,5 +1,6 @@
 //! The subcommand `run`: the operators of a program, until a signal.
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 
@@ -34,7 +35,7 @@ use super::command_line::Listen;
 use super::command_line::RunOptions;
 #[cfg(feature = "logs")]
 use super::logs;
-use super::part::{OperatorLimits, PartTask, ProgramContext, ProgramPart};
+use super::part::{LimitedPart, OperatorLimits, PartTask, ProgramContext};
 #[cfg(feature = "serve")]
 use crate::install::manifests::{HEALTH_PORT, metrics_port};
 
@@ -44,24 +45,21 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 /// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
 /// `log_file` decides what is logged.
 pub(super) async fn run<Options: Clone>(
-    parts: Vec<(ProgramPart<Options>, Vec<String>)>,
+    parts: Vec<LimitedPart<Options>>,
     asked: &RunOptions,
     log_file: Option<PathBuf>,
     options: Options,
     program: String,
 ) -> Result<(), String> {
-    let config = (Config::infer().await)
-        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
-    let address = config.cluster_url.to_string();
+    let (config, address) = cluster().await?;
     let monitoring = Monitoring::new();
     for (part, _) in &parts {
-        monitoring.expect(controller(&(part.kind)().1));
+        monitoring.expect(controller(&part.kind().1));
     }
     let requests = monitoring.requests(&config);
-    let client = ClientBuilder::try_from(config)
-        .map_err(|error| format!("cannot connect to {address}: {}", chain(&error)))?
-        .with_layer(&requests)
-        .build();
+    let client =
+        ClientBuilder::try_from(config).map_err(|error| cannot_connect(&address, &error))?;
+    let client = client.with_layer(&requests).build();
     #[cfg(feature = "otel")]
     let traces = traces(asked, &client, &program)?;
     #[cfg(feature = "logs")]
@@ -100,10 +98,10 @@ pub(super) async fn run<Options: Clone>(
     let limits = limits(asked);
     let running = parts.into_iter().map(|(part, namespaces)| {
         if namespaces.len() < asked.namespace.len() {
-            let crd = (part.crd_name)();
+            let crd = part.crd_name();
             tracing::info!(crd, "cluster-scoped: watched in the whole cluster");
         }
-        (part.begin)(PartTask::Run(Box::new(ProgramContext {
+        part.begin(PartTask::Run(Box::new(ProgramContext {
             client: client.clone(),
             address: address.clone(),
             namespaces,
@@ -116,25 +114,10 @@ pub(super) async fn run<Options: Clone>(
             stopping: stopping.clone(),
         })))
     });
-    let mut running = pin!(try_join_all(running));
-    let ended = tokio::select! {
-        ended = &mut running => Some(ended),
-        () = shutdown_signal() => None,
-    };
-    if let Some(membership) = &membership {
-        membership.stop();
-    }
-    stopping.cancel();
-    let ended = if let Some(ended) = ended {
-        ended
-    } else {
-        tokio::select! {
-            ended = running => ended,
-            // The next operator resumes the work that runs, as after a crash.
-            () = shutdown_signal() => {
-                return Err("stopped at once: a second signal arrived".to_owned());
-            }
-        }
+    let running = try_join_all(running);
+    let Some(ended) = until_ended(running, membership.as_ref(), &stopping).await else {
+        // The next operator resumes the work that runs, as after a crash.
+        return Err("stopped at once: a second signal arrived".to_owned());
     };
     if let Some(membership) = membership {
         membership.leave().await;
@@ -144,6 +127,43 @@ pub(super) async fn run<Options: Clone>(
         traces.end().await;
     }
     ended.map(drop)
+}
+
+/// Returns how to reach the cluster, and the address of its API server.
+pub(super) async fn cluster() -> Result<(Config, String), String> {
+    let config = Config::infer()
+        .await
+        .map_err(|error| format!("cannot find a cluster: {}", chain(&error)))?;
+    let address = config.cluster_url.to_string();
+    Ok((config, address))
+}
+
+pub(super) fn cannot_connect(address: &str, error: &kube::Error) -> String {
+    format!("cannot connect to {address}: {}", chain(error))
+}
+
+/// Stops the operators at a signal, and returns how they have ended; none at a second signal.
+async fn until_ended<T>(
+    running: impl Future<Output = T>,
+    membership: Option<&Membership>,
+    stopping: &CancellationToken,
+) -> Option<T> {
+    let mut running = pin!(running);
+    let ended = tokio::select! {
+        ended = &mut running => Some(ended),
+        () = shutdown_signal() => None,
+    };
+    if let Some(membership) = membership {
+        membership.stop();
+    }
+    stopping.cancel();
+    if ended.is_some() {
+        return ended;
+    }
+    tokio::select! {
+        ended = running => Some(ended),
+        () = shutdown_signal() => None,
+    }
 }
 
 fn limits(asked: &RunOptions) -> OperatorLimits {
@@ -168,9 +188,10 @@ async fn serve(
         None => is_in_pod().then_some(ListenAddress::All(usual)),
     };
     let health = at(asked.health_address, HEALTH_PORT);
-    let said = |error| format!("{error}; see --metrics-address and --health-address");
+    let with_options = |error| format!("{error}; see --metrics-address and --health-address");
     #[cfg(feature = "secure-metrics")]
-    let said_of_tls = |error| format!("{error}; see --metrics-address and --metrics-cert-path");
+    let with_tls_options =
+        |error| format!("{error}; see --metrics-address and --metrics-cert-path");
     let mut running = Vec::new();
     #[cfg(feature = "secure-metrics")]
     let secure = asked.secure_metrics()?;
@@ -183,12 +204,15 @@ async fn serve(
             let served = monitoring
                 .serve_securely(metrics, client, certificate)
                 .await;
-            running.push(tokio::spawn(served.map_err(said_of_tls)?));
+            running.push(tokio::spawn(served.map_err(with_tls_options)?));
             None
         }
         metrics => metrics,
     };
-    let served = monitoring.serve(metrics, health).await.map_err(said)?;
+    let served = monitoring
+        .serve(metrics, health)
+        .await
+        .map_err(with_options)?;
     running.push(tokio::spawn(served));
     Ok(running.into_iter().map(AbortOnDropHandle::new).collect())
 }
@@ -198,7 +222,7 @@ async fn serve(
 async fn map<Options>(
     asked: &RunOptions,
     client: &Client,
-    parts: &[(ProgramPart<Options>, Vec<String>)],
+    parts: &[LimitedPart<Options>],
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let Some(Listen(Some(address))) = asked.map_address else {
         return Ok(None);
@@ -208,9 +232,11 @@ async fn map<Options>(
         let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         Ok::<_, String>(text.trim().to_owned())
     });
-    let kinds = parts.iter().filter_map(|(part, _)| (part.shown)());
+    let kinds = parts.iter().filter_map(|(part, _)| part.shown());
     let map = Map::new(client.clone(), kinds, asked.namespace.iter().cloned());
-    let (address, served) = (map.serve(address, token.transpose()?).await)
+    let (address, served) = map
+        .serve(address, token.transpose()?)
+        .await
         .map_err(|error| format!("{error}; see --map-address and --map-token-file"))?;
     tracing::info!(%address, "serves the map");
     let both = async move {
@@ -232,7 +258,7 @@ fn traces(asked: &RunOptions, client: &Client, program: &str) -> Result<Option<T
         .map_err(|error| format!("--otlp-endpoint: {}", chain(&*error)))
 }
 
-/// Returns where transitions are sent, if the command line says so.
+/// Returns where transitions are sent, if the command line names a place.
 #[cfg(feature = "cloudevents")]
 fn cloud_events(asked: &RunOptions, client: &Client) -> Result<Option<CloudEvents>, String> {
     let Some(url) = asked
@@ -264,7 +290,9 @@ fn shares(asked: &RunOptions) -> Result<bool, String> {
         return Err("--shards needs leader election: leave out --leader-election=false".to_owned());
     }
     let is_named = asked.lease_name.is_some();
-    Ok((asked.leader_election).unwrap_or_else(|| is_of_many || is_named || is_in_pod()))
+    Ok(asked
+        .leader_election
+        .unwrap_or_else(|| is_of_many || is_named || is_in_pod()))
 }
 
 fn is_in_pod() -> bool {

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Returns the same error, or a clearer one from the status of the pod.
 ///
 /// `container` is the requested container, if any.
-/// If a command may have started, the result never says that it did not.
+/// If a command may have started, the result is never that it did not.
 pub(super) async fn explained(
     pods: &Api<Pod>,
     name: &str,
@@ -94,13 +94,16 @@ fn trouble(what: String, pod: &Pod, container: Option<&str>) -> Option<ReachErro
             return None;
         }
         let reason = status.reason.as_deref().unwrap_or_default();
-        format!("the pod is {}", said(&[phase, reason]))
+        format!("the pod is {}", joined(&[phase, reason]))
     };
     Some(ReachError::TargetNotRunning { what, why })
 }
 
 fn statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
-    (status.container_statuses.iter().flatten())
+    status
+        .container_statuses
+        .iter()
+        .flatten()
         .chain(status.init_container_statuses.iter().flatten())
         .chain(status.ephemeral_container_statuses.iter().flatten())
 }
@@ -110,17 +113,17 @@ fn not_running(state: &ContainerState) -> Option<String> {
     if let Some(waiting) = &state.waiting {
         let reason = waiting.reason.as_deref().unwrap_or_default();
         let message = waiting.message.as_deref().unwrap_or_default();
-        Some(said(&["is waiting", reason, message]))
+        Some(joined(&["is waiting", reason, message]))
     } else {
         let ended = state.terminated.as_ref()?;
         let reason = ended.reason.as_deref().unwrap_or_default();
         let code = format!("exit code {}", ended.exit_code);
-        Some(said(&["has ended", reason, &code]))
+        Some(joined(&["has ended", reason, &code]))
     }
 }
 
 /// Joins the texts that are not empty.
-fn said(parts: &[&str]) -> String {
+fn joined(parts: &[&str]) -> String {
     let parts: Vec<_> = parts.iter().copied().filter(|it| !it.is_empty()).collect();
     parts.join(": ")
 }

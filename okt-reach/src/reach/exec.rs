@@ -105,15 +105,10 @@ impl Exec {
         }
         checked(&what, &[&self.namespace, &self.pod])?;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        match tokio::time::timeout(self.timeout, self.attempt(&pods, &what)).await {
-            Ok(Ok(output)) => Ok(output),
-            Ok(Err(error)) => {
-                Err(explained(&pods, &self.pod, self.container.as_deref(), error).await)
-            }
-            Err(_) => Err(ReachError::TimedOut {
-                what,
-                after: self.timeout,
-            }),
+        let attempt = self.attempt(&pods, &what);
+        match ReachError::within(self.timeout, what.clone(), attempt).await {
+            Ok(output) => Ok(output),
+            Err(error) => Err(explained(&pods, &self.pod, self.container.as_deref(), error).await),
         }
     }
 

@@ -56,12 +56,12 @@ impl Forwarded {
 
     /// Returns the error from the node, if it has sent one.
     fn poll_trouble(&mut self, cx: &mut Context<'_>) -> Option<io::Error> {
-        let said = match self.trouble.as_mut()?.poll_unpin(cx) {
-            Poll::Ready(said) => said,
+        let trouble = match self.trouble.as_mut()?.poll_unpin(cx) {
+            Poll::Ready(trouble) => trouble,
             Poll::Pending => return None,
         };
         self.trouble = None;
-        said.map(|said| io::Error::new(io::ErrorKind::ConnectionAborted, said))
+        trouble.map(|trouble| io::Error::new(io::ErrorKind::ConnectionAborted, trouble))
     }
 }
 

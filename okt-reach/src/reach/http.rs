@@ -148,7 +148,7 @@ impl fmt::Debug for Http {
 ///
 /// Why the text is no such URL; another text helps.
 pub fn parsed(url: &str) -> Result<Uri, String> {
-    let uri: Uri = (url.parse()).map_err(|error| format!("no URL: {error}"))?;
+    let uri: Uri = url.parse().map_err(|error| format!("no URL: {error}"))?;
     if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
         return Err("users and passwords go into a header".to_owned());
     }

@@ -124,7 +124,7 @@ async fn carry(mut here: TcpStream, there: Forwarded) -> io::Result<()> {
         ended = &mut down => return ended.map(drop),
         ended = io::copy(&mut from_here, &mut to_there) => ended?,
     };
-    // The protocol cannot tell the application that the client sends no more, and the client may be gone.
+    // The protocol cannot show the application that the client sends no more, and the client may be gone.
     match tokio::time::timeout(GRACE, down).await {
         Ok(ended) => ended.map(drop),
         Err(_) => Ok(()),

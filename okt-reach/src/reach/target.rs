@@ -158,7 +158,8 @@ impl ReachTarget {
                 why: "the Service selects no pods, so nothing can be forwarded to it".to_owned(),
             });
         }
-        let labels: Vec<_> = (selector.iter())
+        let labels: Vec<_> = selector
+            .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
@@ -207,7 +208,10 @@ fn is_ready(pod: &Pod) -> bool {
 
 fn port_named(pod: &Pod, name: &str) -> Option<i32> {
     let spec = pod.spec.as_ref()?;
-    let mut containers = (spec.containers.iter()).chain(spec.init_containers.iter().flatten());
+    let mut containers = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten());
     containers.find_map(|container| {
         let mut ports = container.ports.iter().flatten();
         let port = ports.find(|it| it.name.as_deref() == Some(name))?;

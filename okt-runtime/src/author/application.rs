@@ -111,7 +111,7 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// (`metadata.generation`): a release whose spec has one more field moves no object.
     /// Leave out fields that others may change without work for the application (replicas that an autoscaler owns).
     /// What you return yourself counts as it is: a release that returns something else is a new revision of every object,
-    /// which the subcommand `preview` says.
+    /// which the subcommand `preview` shows.
     fn revision(object: &Self::Resource) -> impl Serialize + Send {
         let _ = object;
         Spec
@@ -162,7 +162,7 @@ pub enum DeadlineClock {
     Wall,
 }
 
-/// What an application returns as the revision that says nothing of it: the spec counts.
+/// What an application returns as the revision by default: the spec counts.
 pub(crate) struct Spec;
 
 impl Serialize for Spec {

@@ -55,7 +55,7 @@ pub(crate) enum Unanswered {
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Panicked(said) => f.write_str(said),
+            Self::Panicked(text) => f.write_str(text),
             Self::TimedOut(limit) => {
                 write!(
                     f,
@@ -71,7 +71,7 @@ impl Unanswered {
     /// Converts it to a failure; the message of a timeout begins with `what`.
     pub(crate) fn failure(self, what: &str) -> Failure {
         match self {
-            Self::Panicked(said) => Failure::retry(reasons::PANICKED, said),
+            Self::Panicked(text) => Failure::retry(reasons::PANICKED, text),
             Self::TimedOut(limit) => Failure::retry(
                 reasons::TIMED_OUT,
                 format!("{what} within {}", seconds(limit)),

@@ -11,7 +11,7 @@ use okt_telemetry::Telemetry;
 use okt_telemetry::event::{Cause, Event, Occurrence};
 use okt_wire::clock::Clock;
 use okt_wire::desired::StateName;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -108,7 +108,7 @@ impl<K: LifecycleObject> Context<K> {
     /// # }
     /// ```
     pub fn state(&self) -> StateOnRecord<'_, K::State> {
-        let position = self.object.status_of().and_then(|it| it.lifecycle.as_ref());
+        let position = position_of(&*self.object);
         match position.map(|position| &position.state) {
             None => StateOnRecord::New,
             Some(StateName::Known(state)) => StateOnRecord::Known(*state),
@@ -120,7 +120,7 @@ impl<K: LifecycleObject> Context<K> {
     ///
     /// The time goes on through restarts of the operator.
     pub fn time_in_state(&self) -> Option<Duration> {
-        let since = self.object.status_of()?.lifecycle.as_ref()?.since?;
+        let since = position_of(&*self.object)?.since?;
         Some(self.clock.since(since))
     }
 
@@ -138,7 +138,8 @@ impl<K: LifecycleObject> Context<K> {
     /// ```
     pub fn event(&self, event: Event) {
         let meta = self.object.meta();
-        (self.telemetry).record::<K>(meta, Occurrence::Published(event));
+        self.telemetry
+            .record::<K>(meta, Occurrence::Published(event));
     }
 
     /// Returns whether the object is being deleted.
@@ -209,8 +210,7 @@ impl<K: LifecycleObject> Action<K> {
     /// Returns the cause of the move into this state, also at a retry and after a restart; none if another writer wrote
     /// the history.
     pub fn cause(&self) -> Option<Cause> {
-        let status = self.context.object.status_of()?;
-        read::cause(status.lifecycle.as_ref()?)
+        read::cause(position_of(self.object())?)
     }
 
     /// Returns whether another operator process may have begun the work before.

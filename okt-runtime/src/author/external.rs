@@ -7,7 +7,7 @@ use kube::Resource;
 use okt_core::record::Phase;
 use okt_core::{Answer, Delegate, Delegated, Dispatch, Graph, Lifecycle, Mark};
 use okt_reach::Failure;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use serde::Serialize;
 
 use crate::author::application::{Application, ExtraOf, Spec, StateOf};
@@ -320,9 +320,7 @@ where
             // The work of the entry adopts an existing application.
             return Ok(Observation::unobserved());
         };
-        let status = cx.object().status_of();
-        let action = (status.and_then(|status| status.lifecycle.as_ref()))
-            .and_then(|position| position.action.as_ref());
+        let action = position_of(cx.object()).and_then(|position| position.action.as_ref());
         // While work is pending, a difference is expected: the work removes it.
         let works = action.is_some_and(|action| action.phase == Phase::Pending);
         Ok(match found {
@@ -338,6 +336,7 @@ where
             Found::Outdated => {
                 let seen = Observation::in_state(state);
                 // After a change of the spec a difference is expected, and the work of the state runs again.
+                let status = cx.object().status_of();
                 let known = status.and_then(|status| status.observed_generation);
                 let is_news = known != cx.object().meta().generation;
                 match application.repaired_in(state).filter(|_| !is_news) {

@@ -160,11 +160,12 @@ fn completed<K: LifecycleObject>(
 ) -> Result<K, String> {
     let meta = object.meta_mut();
     meta.name.get_or_insert_with(|| "test".to_owned());
-    (meta.uid).get_or_insert_with(|| "00000000-0000-4000-8000-000000000001".to_owned());
+    meta.uid
+        .get_or_insert_with(|| "00000000-0000-4000-8000-000000000001".to_owned());
     meta.resource_version.get_or_insert_with(|| "1".to_owned());
     meta.generation.get_or_insert(1);
     if is_namespaced {
-        (meta.namespace).get_or_insert_with(|| "default".to_owned());
+        meta.namespace.get_or_insert_with(|| "default".to_owned());
     }
     let Some(state) = state else {
         return Ok(object);

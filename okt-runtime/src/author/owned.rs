@@ -8,6 +8,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::reasons;
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
+use okt_wire::texts::qualified;
 use serde::de::DeserializeOwned;
 
 use crate::author::context::{Action, Context};
@@ -236,10 +237,9 @@ impl<K: LifecycleObject> Context<K> {
         let lacking = |why: &str, is_stuck| {
             let kind = which.api.as_ref().map(|api| api.kind.clone());
             vec![Unready {
-                name: match (&which.namespace, &which.name) {
-                    (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-                    (None, Some(name)) => name.clone(),
-                    (_, None) => "(any)".to_owned(),
+                name: match &which.name {
+                    Some(name) => qualified(which.namespace.as_deref(), name),
+                    None => "(any)".to_owned(),
                 },
                 kind,
                 why: why.to_owned(),
@@ -284,13 +284,10 @@ impl<K: LifecycleObject> Context<K> {
                 Some(Lack::Pending(why)) => (why, false),
                 Some(Lack::Failed(why)) => (why, true),
             };
-            let name = match &key.1 {
-                Some(namespace) if own != Some(&**namespace) => format!("{namespace}/{}", key.2),
-                Some(_) | None => key.2.clone(),
-            };
+            let elsewhere = key.1.as_deref().filter(|it| own != Some(*it));
             unready.push(Unready {
                 kind: Some(kind.to_string()),
-                name,
+                name: qualified(elsewhere, &key.2),
                 why,
                 is_stuck,
             });

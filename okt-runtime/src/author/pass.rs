@@ -13,7 +13,7 @@ use okt_core::pass::{Operations, Results};
 use okt_core::{Answer, Graph, StateId, Step, reasons};
 use okt_reach::Failure;
 use okt_wire::object::LifecycleObject;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -92,10 +92,6 @@ impl<K: LifecycleObject> Pass<K> {
         }
     }
 
-    fn put_mut(&self) -> MutexGuard<'_, Put> {
-        self.put.lock()
-    }
-
     /// Declares a resource that should exist in the cluster.
     ///
     /// OKT applies it at the next [`commit`](Self::commit), or at the end of the pass run. At the end of a complete run
@@ -107,7 +103,7 @@ impl<K: LifecycleObject> Pass<K> {
 
     /// Declares a resource with options.
     pub fn declare(&self, declared: Declared) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         let at = put.at.unwrap_or(StateId::UNKNOWN);
         put.whose.push((at, false));
         put.resources.declared.push(declared);
@@ -115,13 +111,13 @@ impl<K: LifecycleObject> Pass<K> {
 
     /// Leaves the resource of this kind and name in the object's own namespace as it is: see [`Resources::keep`].
     pub fn keep<T: Resource<DynamicType = (), Scope: 'static>>(&self, name: impl Into<String>) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.resources = std::mem::take(&mut put.resources).keep::<T>(name);
     }
 
     /// Does the same for a resource that may be in another namespace.
     pub fn keep_across<T: Resource>(&self, object: &ObjectRef<T>) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.resources = std::mem::take(&mut put.resources).keep_across(object);
     }
 
@@ -132,10 +128,10 @@ impl<K: LifecycleObject> Pass<K> {
     /// If Kubernetes refuses a request, or if a resource that was declared [`ready`](Declared::ready) is not ready yet.
     /// Return the failure with `?`: in the second case the step then waits until the resource is ready.
     pub async fn commit(&self) -> Result<(), Failure> {
-        let resources = self.put_mut().resources.clone();
+        let resources = self.put.lock().resources.clone();
         let mut hands = self.hands.lock().await;
         let report = hands.apply(&self.context, &resources, false).await?;
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.report(&report);
         match report.status() {
             OwnedStatus::AsDeclared => Ok(()),
@@ -154,12 +150,12 @@ impl<K: LifecycleObject> Pass<K> {
     ///
     /// Why an object cannot be serialized.
     pub fn objects(&self) -> Result<Vec<Value>, String> {
-        self.put_mut().resources.objects()
+        self.put.lock().resources.objects()
     }
 
     /// Returns the results of the steps before this one, and the operations in the cluster so far.
     pub fn results(&self) -> Results {
-        let put = self.put_mut();
+        let put = self.put.lock();
         let mut results = put.results.clone();
         results.operations.count(put.operations);
         results

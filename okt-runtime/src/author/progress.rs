@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 /// The newest text of one action, shared between its handler and the reconciliations.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    said: Arc<Mutex<Text>>,
+    latest: Arc<Mutex<Text>>,
     show: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -23,7 +23,7 @@ impl Progress {
     pub(crate) fn new(text: String, show: impl Fn() + Send + Sync + 'static) -> Self {
         let announced = false;
         Self {
-            said: Arc::new(Mutex::new(Text { text, announced })),
+            latest: Arc::new(Mutex::new(Text { text, announced })),
             show: Arc::new(show),
         }
     }
@@ -31,34 +31,30 @@ impl Progress {
     /// Sets the text. Until it is written, only one reconciliation is requested, however often the text changes.
     pub(crate) fn say(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(PROGRESS_LIMIT));
-        let mut said = self.said();
-        if said.text != text {
-            said.text = text;
-            self.announce(said);
+        let mut latest = self.latest.lock();
+        if latest.text != text {
+            latest.text = text;
+            self.announce(latest);
         }
     }
 
     pub(crate) fn text(&self) -> String {
-        self.said().text.clone()
+        self.latest.lock().text.clone()
     }
 
     /// Notes that this text is in the status.
     pub(crate) fn shown(&self, text: &str) {
-        let mut said = self.said();
-        said.announced = false;
-        if said.text != text {
-            self.announce(said);
+        let mut latest = self.latest.lock();
+        latest.announced = false;
+        if latest.text != text {
+            self.announce(latest);
         }
     }
 
-    fn announce(&self, mut said: MutexGuard<'_, Text>) {
-        if !std::mem::replace(&mut said.announced, true) {
-            drop(said);
+    fn announce(&self, mut latest: MutexGuard<'_, Text>) {
+        if !std::mem::replace(&mut latest.announced, true) {
+            drop(latest);
             (self.show)();
         }
-    }
-
-    fn said(&self) -> MutexGuard<'_, Text> {
-        self.said.lock()
     }
 }

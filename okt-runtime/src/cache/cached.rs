@@ -11,14 +11,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::DynamicResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::record::Phase;
 use okt_core::{Lifecycle, StateId};
 use okt_sharding::ranges::{Range, Ranges};
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::{Pruned, decode, field};
-use parking_lot::{Mutex, MutexGuard};
+use okt_wire::resource_like;
+use parking_lot::Mutex;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
@@ -157,15 +157,11 @@ impl<K> CachedContent<K> {
             wanted,
         }
     }
-
-    fn wanted(&self) -> MutexGuard<'_, Use<K>> {
-        self.wanted.lock()
-    }
 }
 
 impl<K> Clone for CachedContent<K> {
     fn clone(&self) -> Self {
-        let text = self.wanted().text.clone();
+        let text = self.wanted.lock().text.clone();
         Self::new(self.meta.clone(), text, self.glance.clone())
     }
 }
@@ -182,7 +178,7 @@ impl<K: LifecycleObject> Cached<K> {
     /// Returns the object, or why it does not decode.
     pub(crate) fn object(&self) -> Result<Arc<K>, String> {
         let now = Instant::now();
-        let mut wanted = self.content.wanted();
+        let mut wanted = self.content.wanted.lock();
         let often = wanted
             .last
             .is_some_and(|last| now.duration_since(last) < OFTEN);
@@ -197,13 +193,13 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// Returns the object, or why it does not decode, for a reader that is no reconciliation: it is not kept decoded.
     pub(crate) fn read(&self) -> Result<Arc<K>, String> {
-        let decoded = self.content.wanted().decoded.clone();
+        let decoded = self.content.wanted.lock().decoded.clone();
         decoded.map_or_else(|| decode(&self.text()).map(Arc::new), Ok)
     }
 
     /// Returns the text of the object without managed fields.
     pub(crate) fn text(&self) -> String {
-        self.content.wanted().text.text().into_owned()
+        self.content.wanted.lock().text.text().into_owned()
     }
 
     /// Returns what is known of the object without decoding it.
@@ -225,17 +221,17 @@ impl<K: LifecycleObject> Cached<K> {
 
     /// Sets when its requeue is due; this replaces the time before.
     pub(crate) fn plan(&self, due: Option<Instant>) {
-        self.content.wanted().due = due;
+        self.content.wanted.lock().due = due;
     }
 
     /// Compresses its text: this version of the object stays for long.
     pub(crate) fn pack(&self) {
-        self.content.wanted().text.pack();
+        self.content.wanted.lock().text.pack();
     }
 
     /// Returns when its requeue is due.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.content.wanted().due
+        self.content.wanted.lock().due
     }
 
     /// Returns a reference that does not keep the object alive.
@@ -259,13 +255,15 @@ pub(crate) struct WeakCached<K> {
 impl<K: LifecycleObject> WeakCached<K> {
     /// Returns whether the cache still has this version of the object, and its requeue is due at this time.
     pub(crate) fn is_planned(&self, at: Instant) -> bool {
-        (self.content.upgrade()).is_some_and(|content| content.wanted().due == Some(at))
+        self.content
+            .upgrade()
+            .is_some_and(|content| content.wanted.lock().due == Some(at))
     }
 
     /// Takes the requeue that is due at this time; returns the object, if there is one.
     pub(crate) fn object(&self, at: Instant) -> Option<ObjectRef<Cached<K>>> {
         let content = self.content.upgrade()?;
-        let due = content.wanted().due.take_if(|due| *due == at);
+        let due = content.wanted.lock().due.take_if(|due| *due == at);
         due.map(|_| named(&content.meta))
     }
 }
@@ -299,34 +297,10 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
     }
 }
 
-impl<K: LifecycleObject> Resource for Cached<K> {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.content.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut Arc::make_mut(&mut self.content).meta
-    }
-}
+resource_like!(
+    [K: LifecycleObject] Cached<K>, K, false,
+    |it| &it.content.meta, &mut Arc::make_mut(&mut it.content).meta
+);
 
 thread_local! {
     /// The ranges of the objects that are decoded.

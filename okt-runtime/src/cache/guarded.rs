@@ -1,16 +1,15 @@
 //! An object in an answer of the API server, decodable or not, of any scope.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DynamicResourceScope, error_boundary::InvalidObject};
-use kube::{Api, Client, Resource};
+use kube::core::error_boundary::InvalidObject;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use okt_wire::object::LifecycleObject;
 use okt_wire::pruned::{Pruned, decode};
+use okt_wire::resource_like;
 
 /// An object that may not decode, so that one bad object does not stop the others.
 ///
@@ -44,48 +43,14 @@ impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
     }
 }
 
-impl<K: LifecycleObject> Resource for Guarded<K> {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
+resource_like!(
+    [K: LifecycleObject] Guarded<K>, K, false,
+    |it| match &it.0 {
+        Ok(object) => object.meta(),
+        Err(invalid) => &invalid.metadata,
+    },
+    match &mut it.0 {
+        Ok(object) => Arc::make_mut(object).meta_mut(),
+        Err(invalid) => &mut invalid.metadata,
     }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        match &self.0 {
-            Ok(object) => object.meta(),
-            Err(invalid) => &invalid.metadata,
-        }
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        match &mut self.0 {
-            Ok(object) => Arc::make_mut(object).meta_mut(),
-            Err(invalid) => &mut invalid.metadata,
-        }
-    }
-}
-
-/// Returns the API of a kind: in one namespace, or cluster-wide if there is none.
-pub(crate) fn api<T>(client: &Client, namespace: Option<&str>) -> Api<T>
-where
-    T: Resource<DynamicType = (), Scope = DynamicResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &()),
-        None => Api::all_with(client.clone(), &()),
-    }
-}
+);

@@ -9,12 +9,12 @@ use std::time::Duration;
 use kube::api::ListParams;
 use okt_wire::api_timeout::{answer, retry_after};
 use okt_wire::object::LifecycleObject;
+use okt_wire::scope::api;
 use okt_wire::texts::chain;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::cache::cached::Cached;
-use crate::cache::guarded::api;
 
 /// How often the history is checked although nothing seems wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);
@@ -62,7 +62,7 @@ impl History {
         client: &kube::Client,
         namespace: Option<&str>,
     ) {
-        let api = api::<Cached<K>>(client, namespace);
+        let api = api::<Cached<K>>(client, namespace, &());
         loop {
             tokio::select! {
                 () = sleep(ROUTINE) => {}

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -107,7 +107,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
 
     /// Enqueues an object; one that is already due keeps the better of its ranks.
     pub(crate) fn push(&self, object: N, urgency: Urgency) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         if line.closed {
             return;
         }
@@ -129,7 +129,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
 
     /// Forgets the objects that are due, and accepts no more. Running reconciliations continue.
     pub(crate) fn close(&self) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         line.closed = true;
         line.due.clear();
         line.due_by_urgency = [0; 4];
@@ -152,7 +152,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
 
     fn serve(self: &Arc<Self>) -> Option<(N, QueuePlace<N>)> {
         loop {
-            let mut line = self.line();
+            let mut line = self.line.lock();
             if line.free == 0 {
                 return None;
             }
@@ -189,7 +189,7 @@ impl<N: Clone + Eq + Hash> Queue<N> {
     /// Enqueues a reconciliation that gave its place back and needs one again.
     fn wait(&self) -> oneshot::Receiver<Granted<N>> {
         let (given, waits) = oneshot::channel();
-        let mut line = self.line();
+        let mut line = self.line.lock();
         let rank = line.rank(Urgency::Continuation);
         line.put(rank, Waiting::Reconciliation(given));
         drop(line);
@@ -198,14 +198,10 @@ impl<N: Clone + Eq + Hash> Queue<N> {
     }
 
     fn leave(&self) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         line.free = line.free.saturating_add(1);
         drop(line);
         self.moved.notify_one();
-    }
-
-    fn line(&self) -> MutexGuard<'_, QueueInner<N>> {
-        self.line.lock()
     }
 }
 
@@ -237,7 +233,7 @@ impl<N: Clone + Eq + Hash> QueueInner<N> {
 impl<N: Clone + Eq + Hash> Queue<N> {
     /// Returns its state, for monitoring.
     pub(crate) fn state(&self) -> QueueState {
-        let line = self.line();
+        let line = self.line.lock();
         let now = Instant::now();
         let times = line.running.values().map(|it| now.duration_since(it.began));
         QueueState {
@@ -287,7 +283,7 @@ impl<N: Clone + Eq + Hash> Drop for QueuePlace<N> {
         if self.held.load(Ordering::Acquire) {
             self.queue.leave();
         }
-        let running = self.queue.line().running.remove(&self.object);
+        let running = self.queue.line.lock().running.remove(&self.object);
         if let Some(urgency) = running.and_then(|running| running.again) {
             self.queue.push(self.object.clone(), urgency);
         }

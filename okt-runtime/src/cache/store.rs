@@ -12,6 +12,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use okt_sharding::ranges::Ranges;
 use okt_wire::object::LifecycleObject;
+use okt_wire::watch::change_objects;
 use serde::de::Error as _;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -233,7 +234,7 @@ impl<K: LifecycleObject> StoreReader<K> {
         }
         loop {
             if let Some(event) = self.pending.pop_front() {
-                return Some(decoded(event));
+                return Some(change_objects(event, |cached| decoded(&cached)));
             }
             let change = tokio::select! {
                 biased;
@@ -283,21 +284,10 @@ fn read<K: LifecycleObject>(cached: &Cached<K>) -> Result<Arc<K>, Box<InvalidObj
     })
 }
 
-fn decoded<K: LifecycleObject>(
-    event: watcher::Event<Cached<K>>,
-) -> watcher::Result<watcher::Event<K>> {
-    let object = |cached: &Cached<K>| {
-        let decoded = cached.read().map(|object| K::clone(&object));
-        decoded.map_err(|error| {
-            let error = format!("{}: {error}", cached.reference());
-            watcher::Error::WatchFailed(kube::Error::SerdeError(serde_json::Error::custom(error)))
-        })
-    };
-    Ok(match event {
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitDone => watcher::Event::InitDone,
-        watcher::Event::InitApply(cached) => watcher::Event::InitApply(object(&cached)?),
-        watcher::Event::Apply(cached) => watcher::Event::Apply(object(&cached)?),
-        watcher::Event::Delete(cached) => watcher::Event::Delete(object(&cached)?),
+fn decoded<K: LifecycleObject>(cached: &Cached<K>) -> watcher::Result<K> {
+    let decoded = cached.read().map(|object| K::clone(&object));
+    decoded.map_err(|error| {
+        let error = format!("{}: {error}", cached.reference());
+        watcher::Error::WatchFailed(kube::Error::SerdeError(serde_json::Error::custom(error)))
     })
 }

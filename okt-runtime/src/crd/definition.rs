@@ -1,15 +1,15 @@
 //! Builds the custom resource definition of an operator: the one that kube derives, with additions for the lifecycle.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, JSON, JSONSchemaProps,
+    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionVersion,
+    JSON, JSONSchemaProps,
 };
 use okt_core::{Graph, Lifecycle};
+use okt_wire::desired::Desired;
 use okt_wire::keys::GRAPH_ANNOTATION;
+use okt_wire::object::{LifecycleObject, has_lifecycle};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
-
-use okt_wire::desired::Desired;
-use okt_wire::object::{LifecycleObject, has_lifecycle};
 
 /// The error of building a CRD.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -157,17 +157,9 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
         categories.push(CATEGORY.to_owned());
     }
     for version in &mut crd.spec.versions {
-        let mut properties = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-            .and_then(|schema| schema.properties.as_mut());
-        let status = properties
-            .as_mut()
-            .and_then(|properties| properties.get_mut("status"))
-            .ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?;
-        complete(status);
-        if let Some(spec) = properties.and_then(|properties| properties.get_mut("spec")) {
+        let status = schema_mut(version, "status");
+        complete(status.ok_or_else(|| CrdError::NoStatus { kind: kind.clone() })?);
+        if let Some(spec) = schema_mut(version, "spec") {
             leave_lifecycle_unset::<K>(spec);
         }
         let columns = version.additional_printer_columns.get_or_insert_default();
@@ -192,11 +184,8 @@ pub(crate) fn check_size(crd: &CustomResourceDefinition) -> Result<(), CrdError>
         return Err(CrdError::AnnotationsTooLarge { name: name(), size });
     }
     let versions = crd.spec.versions.iter();
-    let lifecycles = versions.filter_map(|version| {
-        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-        let status = schema.properties.as_ref()?.get("status")?;
-        status.properties.as_ref()?.get("lifecycle")
-    });
+    let statuses = versions.filter_map(|version| schema_of(version, "status"));
+    let lifecycles = statuses.filter_map(|it| it.properties.as_ref()?.get("lifecycle"));
     let rules =
         lifecycles.flat_map(|lifecycle| lifecycle.x_kubernetes_validations.iter().flatten());
     let longest = rules.map(|rule| rule.rule.chars().count()).max();
@@ -206,7 +195,31 @@ pub(crate) fn check_size(crd: &CustomResourceDefinition) -> Result<(), CrdError>
     }
 }
 
-/// Gives a new object a status that says that it was not reconciled yet.
+/// Returns the schema of `spec` or `status`.
+pub(crate) fn schema_of<'a>(
+    version: &'a CustomResourceDefinitionVersion,
+    field: &str,
+) -> Option<&'a JSONSchemaProps> {
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    schema.properties.as_ref()?.get(field)
+}
+
+/// Returns the schema of `spec` or `status`, to change it.
+pub(crate) fn schema_mut<'a>(
+    version: &'a mut CustomResourceDefinitionVersion,
+    field: &str,
+) -> Option<&'a mut JSONSchemaProps> {
+    let schema = version.schema.as_mut()?.open_api_v3_schema.as_mut()?;
+    schema.properties.as_mut()?.get_mut(field)
+}
+
+/// Returns the annotation that holds the graph of a CRD.
+pub(crate) fn graph_text(crd: &CustomResourceDefinition) -> Option<&str> {
+    let annotations = crd.metadata.annotations.as_ref()?;
+    annotations.get(GRAPH_ANNOTATION).map(String::as_str)
+}
+
+/// Gives a new object a status of an object that was not reconciled yet.
 ///
 /// kstatus would take an object without a status for complete.
 fn complete(status: &mut JSONSchemaProps) {
@@ -222,7 +235,10 @@ fn complete(status: &mut JSONSchemaProps) {
 fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     let fields = serde_json::to_value(&*spec).map(|spec| lifecycle_fields::<K>(&spec));
     for name in fields.unwrap_or_default() {
-        let field = (spec.properties.as_mut()).and_then(|properties| properties.get_mut(&name));
+        let field = spec
+            .properties
+            .as_mut()
+            .and_then(|properties| properties.get_mut(&name));
         if let Some(field) = field {
             field.default = None;
         }
@@ -233,7 +249,9 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
 pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
     let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();
     let fields = spec.get("properties").and_then(Value::as_object);
-    (fields.into_iter().flatten())
+    fields
+        .into_iter()
+        .flatten()
         .filter(|(_, field)| field.get("properties") == desired.get("properties"))
         .map(|(name, _)| name.clone())
         .collect()
@@ -261,38 +279,37 @@ fn columns(
     Vec<CustomResourceColumnDefinition>,
     CustomResourceColumnDefinition,
 ) {
-    let column = |name: &str, type_: &str, path: &str, wide: bool| CustomResourceColumnDefinition {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        json_path: path.to_owned(),
-        priority: wide.then_some(1),
-        ..CustomResourceColumnDefinition::default()
-    };
-    let ready = |field: &str| format!(".status.conditions[?(@.type==\"Ready\")].{field}");
-    let of_position =
-        |column: &CustomResourceColumnDefinition| column.json_path.starts_with(".status.lifecycle");
-    let mut all = vec![
-        column("State", "string", ".status.lifecycle.state", false),
-        column("Since", "date", ".status.lifecycle.since", false),
-        column(
+    let column =
+        |(name, type_, path, wide): (&str, &str, &str, bool)| CustomResourceColumnDefinition {
+            name: name.to_owned(),
+            type_: type_.to_owned(),
+            json_path: path.to_owned(),
+            priority: wide.then_some(1),
+            ..CustomResourceColumnDefinition::default()
+        };
+    let ready = r#".status.conditions[?(@.type=="Ready")].status"#;
+    let reason = r#".status.conditions[?(@.type=="Ready")].reason"#;
+    let all = [
+        ("State", "string", ".status.lifecycle.state", false),
+        ("Since", "date", ".status.lifecycle.since", false),
+        (
             "Desired",
             "string",
             ".status.lifecycle.desired.state",
             false,
         ),
-        column("Ready", "string", &ready("status"), false),
-        column("Reason", "string", &ready("reason"), false),
-        column("Visit", "string", ".status.lifecycle.visit.outcome", true),
-        column(
+        ("Ready", "string", ready, false),
+        ("Reason", "string", reason, false),
+        ("Visit", "string", ".status.lifecycle.visit.outcome", true),
+        (
             "Transition",
             "integer",
             ".status.lifecycle.transition",
             true,
         ),
     ];
-    all.retain(|column| has_lifecycle || !of_position(column));
-    (
-        all,
-        column("Age", "date", ".metadata.creationTimestamp", false),
-    )
+    let is_shown = |path: &str| has_lifecycle || !path.starts_with(".status.lifecycle");
+    let shown = all.into_iter().filter(|(_, _, path, _)| is_shown(path));
+    let age = column(("Age", "date", ".metadata.creationTimestamp", false));
+    (shown.map(column).collect(), age)
 }

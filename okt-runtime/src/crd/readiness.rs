@@ -1,6 +1,5 @@
 //! Watches the CRD in the cluster and decides whether this operator may act.
 
-use okt_wire::keys::GRAPH_ANNOTATION;
 use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
@@ -9,13 +8,15 @@ use kube::Api;
 use kube::runtime::watcher;
 use okt_core::stored::{StoredGraph, Unread};
 use okt_core::{Graph, Lifecycle};
+use okt_wire::keys::GRAPH_ANNOTATION;
 use okt_wire::object::LifecycleObject;
 use okt_wire::texts::chain;
 use okt_wire::watch::{Connection, retried};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::crd::definition::crd;
+use crate::crd::definition::{crd, graph_text};
+use crate::crd::union::value_of;
 
 /// Whether the CRD in the cluster fits this operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +46,7 @@ impl Readiness {
     }
 }
 
-/// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` says that the operator is
+/// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` is whether the operator is
 /// limited to namespaces: one that may not read CRDs, which have none, goes on without comparing.
 pub(crate) async fn watch_crd<K: LifecycleObject>(
     connection: Connection,
@@ -125,12 +126,7 @@ fn names_of(graph: &Graph<'_>) -> BTreeSet<String> {
 
 /// Compares the CRD in the cluster with the fields and edges that this operator writes.
 fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
-    let annotation = stored
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(GRAPH_ANNOTATION));
-    let graph = match annotation.map(|text| StoredGraph::read(text)) {
+    let graph = match graph_text(stored).map(StoredGraph::read) {
         Some(Ok(graph)) => graph,
         Some(Err(Unread::Format(format))) => {
             return Readiness::Unfit(format!(
@@ -157,7 +153,9 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
             "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
         )),
         None => Readiness::Fit {
-            states: (graph.states.into_iter())
+            states: graph
+                .states
+                .into_iter()
                 .flat_map(|state| std::iter::once(state.name).chain(state.was))
                 .collect(),
         },
@@ -172,7 +170,8 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
             return Some(format!("the state {}", state.name));
         };
         let leads = |to: &str| stored.named(to).is_some_and(|to| targets.contains(to));
-        let missing = (state.targets())
+        let missing = state
+            .targets()
             .map(|to| graph.name_of(to))
             .find(|to| !leads(to))?;
         Some(format!("the edge from {} to {missing}", state.name))
@@ -182,14 +181,16 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
 /// Returns the status subresource if the CRD lacks it: every write of a status would be a 404.
 fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
     let version = K::version(&());
-    let served = (stored.spec.versions.iter()).find(|stored| stored.name == version)?;
-    let status = served
+    let served = stored
+        .spec
+        .versions
+        .iter()
+        .find(|stored| stored.name == version)?;
+    let has_status = served
         .subresources
         .as_ref()
-        .and_then(|all| all.status.as_ref());
-    status
-        .is_none()
-        .then(|| format!("the status subresource in version {version}"))
+        .is_some_and(|all| all.status.is_some());
+    (!has_status).then(|| format!("the status subresource in version {version}"))
 }
 
 /// Returns the first field of the status that this operator writes and the CRD does not declare.
@@ -207,8 +208,7 @@ fn missing_field<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Optio
 
 fn status_of(crd: &CustomResourceDefinition, version: &str) -> Option<Value> {
     let version = crd.spec.versions.iter().find(|v| v.name == version)?;
-    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-    serde_json::to_value(schema.properties.as_ref()?.get("status")?).ok()
+    value_of(version, "status")
 }
 
 fn missing_property(own: &Value, stored: &Value, path: &str) -> Option<String> {

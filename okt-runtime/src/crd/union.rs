@@ -1,7 +1,7 @@
 //! The CRD for one release of an upgrade: it accepts what the previous operator writes and what this one writes.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 use okt_core::Lifecycle;
 use okt_core::stored::{StoredGraph, Unread};
@@ -10,7 +10,9 @@ use okt_wire::object::LifecycleObject;
 use okt_wire::schema::rules;
 use serde_json::Value;
 
-use crate::crd::definition::{CrdError, check_size, crd, lifecycle_fields};
+use crate::crd::definition::{
+    CrdError, check_size, crd, graph_text, lifecycle_fields, schema_mut, schema_of,
+};
 use crate::crd::widen::{keep_fields, widen};
 
 /// Returns the CRD of a resource, widened by the CRD in use, so that this operator and the previous one can write.
@@ -109,44 +111,41 @@ pub fn crd_union<K: LifecycleObject>(
 
 /// Returns whether objects may still be stored in this version.
 fn is_stored(crd: &CustomResourceDefinition, version: &str) -> bool {
-    let stored = crd
-        .status
-        .as_ref()
-        .and_then(|status| status.stored_versions.as_ref());
-    stored.is_some_and(|stored| stored.iter().any(|stored| stored == version))
+    let status = crd.status.as_ref();
+    let mut stored = status
+        .iter()
+        .flat_map(|it| it.stored_versions.iter().flatten());
+    stored.any(|stored| stored == version)
 }
 
 /// Returns whether a CRD is that of a controller without OKT: it has neither a graph nor a position.
 fn has_no_lifecycle(crd: &CustomResourceDefinition) -> bool {
-    let annotations = crd.metadata.annotations.as_ref();
-    let has_graph = annotations.is_some_and(|all| all.contains_key(GRAPH_ANNOTATION));
     let has_position = |version: &CustomResourceDefinitionVersion| {
-        schema_of(version, "status").is_some_and(|it| !it["properties"]["lifecycle"].is_null())
+        let properties = schema_of(version, "status").and_then(|it| it.properties.as_ref());
+        properties.is_some_and(|it| it.contains_key("lifecycle"))
     };
-    !has_graph && !crd.spec.versions.iter().any(has_position)
+    graph_text(crd).is_none() && !crd.spec.versions.iter().any(has_position)
 }
 
 /// Adds the fields that only the same version in use has.
 fn keep(new: &mut CustomResourceDefinitionVersion, old: &CustomResourceDefinitionVersion) {
     for field in ["spec", "status"] {
-        if let (Some(mut own), Some(old)) = (schema_of(new, field), schema_of(old, field)) {
+        if let (Some(mut own), Some(old)) = (value_of(new, field), value_of(old, field)) {
             keep_fields(&mut own, &old);
             put(new, field, own);
         }
     }
 }
 
-/// Returns the schema of `spec` or `status`.
-fn schema_of(version: &CustomResourceDefinitionVersion, field: &str) -> Option<Value> {
-    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-    serde_json::to_value(schema.properties.as_ref()?.get(field)?).ok()
+/// Returns the schema of `spec` or `status` as JSON.
+pub(crate) fn value_of(version: &CustomResourceDefinitionVersion, field: &str) -> Option<Value> {
+    serde_json::to_value(schema_of(version, field)?).ok()
 }
 
 /// Reads the graph of a CRD.
 fn graph_of(crd: &CustomResourceDefinition) -> Result<StoredGraph, CrdError> {
     let name = crd.metadata.name.clone().unwrap_or_default();
-    let annotations = crd.metadata.annotations.as_ref();
-    let Some(text) = annotations.and_then(|all| all.get(GRAPH_ANNOTATION)) else {
+    let Some(text) = graph_text(crd) else {
         return Err(CrdError::NoGraph { name });
     };
     match StoredGraph::read(text) {
@@ -163,12 +162,12 @@ fn join<K: LifecycleObject>(
     graph: &StoredGraph,
 ) -> Result<(), CrdError> {
     let differs = |path: String| CrdError::FieldDiffers { path };
-    if let (Some(mut status), Some(old)) = (schema_of(new, "status"), schema_of(old, "status")) {
+    if let (Some(mut status), Some(old)) = (value_of(new, "status"), value_of(old, "status")) {
         widen(&mut status, &old, "status").map_err(differs)?;
         status["properties"]["lifecycle"]["x-kubernetes-validations"] = rules(graph);
         put(new, "status", status);
     }
-    if let (Some(mut spec), Some(old)) = (schema_of(new, "spec"), schema_of(old, "spec")) {
+    if let (Some(mut spec), Some(old)) = (value_of(new, "spec"), value_of(old, "spec")) {
         for field in lifecycle_fields::<K>(&spec) {
             let path = format!("spec.{field}");
             let (own, old) = (&mut spec["properties"][&field], &old["properties"][&field]);
@@ -190,13 +189,8 @@ fn join<K: LifecycleObject>(
 }
 
 fn put(version: &mut CustomResourceDefinitionVersion, field: &str, schema: Value) {
-    let schema: Option<JSONSchemaProps> = serde_json::from_value(schema).ok();
-    let properties = version
-        .schema
-        .as_mut()
-        .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        .and_then(|schema| schema.properties.as_mut());
-    if let (Some(schema), Some(properties)) = (schema, properties) {
-        properties.insert(field.to_owned(), schema);
+    if let (Ok(schema), Some(place)) = (serde_json::from_value(schema), schema_mut(version, field))
+    {
+        *place = schema;
     }
 }

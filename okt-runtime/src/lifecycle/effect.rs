@@ -9,10 +9,10 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
+use okt_wire::scope::merge_by;
 use okt_wire::status::Status;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::reconcile::report::StatusPatch;
@@ -90,17 +90,17 @@ impl<K: LifecycleObject> Write<K> {
     /// transition, and 500 if it lacks a field of the status: then apply the CRD that [`crd`](crate::crd()) returns. The
     /// request is not sent if your extra fields are no struct.
     pub async fn send(&self, api: &Api<K>, field_manager: &str) -> kube::Result<K> {
-        let merge = PatchParams {
-            field_manager: Some(field_manager.to_owned()),
-            ..PatchParams::default()
-        };
-        let (name, body) = (&*self.name, Body(self));
-        match self.content {
-            WriteContent::Finalizers(_) => api.patch(name, &merge, &Patch::Merge(body)).await,
-            WriteContent::Removal(_) => api.patch_status(name, &merge, &Patch::Merge(body)).await,
-            WriteContent::Status { .. } => {
+        let merge = merge_by(field_manager);
+        let name = &*self.name;
+        match &self.content {
+            WriteContent::Finalizers(patch) => api.patch(name, &merge, &Patch::Merge(patch)).await,
+            WriteContent::Removal(patch) => {
+                api.patch_status(name, &merge, &Patch::Merge(patch)).await
+            }
+            WriteContent::Status { status, .. } => {
                 let apply = PatchParams::apply(field_manager).force();
-                api.patch_status(name, &apply, &Patch::Apply(body)).await
+                let patch = StatusPatch::of::<K>(self.version.as_deref(), &**status);
+                api.patch_status(name, &apply, &Patch::Apply(patch)).await
             }
         }
     }
@@ -127,24 +127,6 @@ impl<K: LifecycleObject> Write<K> {
         match &self.content {
             WriteContent::Status { record, .. } => Some(record),
             WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,
-        }
-    }
-}
-
-/// The body of a patch.
-#[derive(Debug)]
-struct Body<'a, K: LifecycleObject>(&'a Write<K>);
-
-impl<K: LifecycleObject> Serialize for Body<'_, K> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0.content {
-            WriteContent::Status { status, .. } => {
-                let version = self.0.version.as_deref();
-                StatusPatch::of::<K>(version, &**status).serialize(serializer)
-            }
-            WriteContent::Finalizers(patch) | WriteContent::Removal(patch) => {
-                patch.serialize(serializer)
-            }
         }
     }
 }
@@ -193,7 +175,7 @@ impl<K: LifecycleObject> Work<K> {
 
     /// Returns the cause of the move into this state; none if another writer wrote the history.
     pub fn cause(&self) -> Option<Why> {
-        read::cause(self.object.status_of()?.lifecycle.as_ref()?)
+        read::cause(position_of(&*self.object)?)
     }
 
     /// Returns whether the object is being deleted.

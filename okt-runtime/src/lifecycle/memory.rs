@@ -11,7 +11,7 @@ use okt_core::backoff::Backoff;
 use okt_wire::clock::Clock;
 use okt_wire::object::LifecycleObject;
 use okt_wire::read;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::reconcile::memory::Remembered;
@@ -121,18 +121,13 @@ impl<K: LifecycleObject> Memory<K> {
 
     /// Takes the memory of an object, until the returned value is dropped.
     pub(super) fn take(&self, uid: &str) -> Taken {
-        let mut objects = locked(&self.objects);
-        let object = objects.all.remove(uid);
+        let object = self.objects.lock().all.remove(uid);
         Taken {
             objects: Arc::clone(&self.objects),
             uid: uid.to_owned(),
             remembered: object.map(|it| it.remembered).unwrap_or_default(),
         }
     }
-}
-
-fn locked(objects: &Mutex<Objects>) -> MutexGuard<'_, Objects> {
-    objects.lock()
 }
 
 /// The memory of one object, during a reconciliation.
@@ -151,9 +146,11 @@ impl Drop for Taken {
             return;
         }
         let now = Instant::now();
-        let mut objects = locked(&self.objects);
+        let mut objects = self.objects.lock();
         if objects.all.len() >= objects.full {
-            (objects.all).retain(|_, object| now.duration_since(object.used) < KEPT);
+            objects
+                .all
+                .retain(|_, object| now.duration_since(object.used) < KEPT);
             objects.full = MANY.max(objects.all.len().saturating_mul(2));
         }
         let object = KnownObject {

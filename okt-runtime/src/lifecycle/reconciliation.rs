@@ -12,7 +12,7 @@ use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
 use okt_reach::Failure;
 use okt_wire::clock::moment;
-use okt_wire::object::{LifecycleObject, lifecycle_of};
+use okt_wire::object::{LifecycleObject, lifecycle_of, position_of};
 use okt_wire::read;
 use okt_wire::revision::{Referred, Revision};
 use okt_wire::status::Status;
@@ -110,8 +110,10 @@ impl<K: LifecycleObject> Reconciliation<K> {
     }
 
     fn translated(&mut self, object: &K) -> core::Object {
-        let revision = (self.revision).counted(object, Referred::None, &mut self.memory.revision);
-        let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
+        let revision = self
+            .revision
+            .counted(object, Referred::None, &mut self.memory.revision);
+        let position = position_of(object);
         let begun = self.memory.acts_since(position, self.settings.clock.now());
         core::Object {
             observe_every: self.settings.observe_every,
@@ -193,7 +195,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         for _ in 0..=MAX_EFFECTS {
             let asked = match self.asked.take() {
                 Some(asked) => asked,
-                None => match (self.memory.machine).decide(&self.setup, ACTS, moment()) {
+                None => match self.memory.machine.decide(&self.setup, ACTS, moment()) {
                     Decision::Do(asked) => asked,
                     Decision::Rest(requeue) => return Effect::Rest(rest(requeue)),
                 },
@@ -255,7 +257,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
                         machine.cleared(clear, ClearResult::Cleared, now);
                     }
                     // They are about passes, failed writes and objects that do not decode, of which the machine is
-                    // told nothing here.
+                    // published nothing here.
                     other => self.asked = Some(other),
                 }
                 return None;
@@ -383,7 +385,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             referred: None,
             of_pass: &[],
             extra: extra.unwrap_or_default(),
-            delivered: (stored.and_then(|it| it.lifecycle.as_ref())).and_then(|it| it.delivered),
+            delivered: position_of(&*self.object).and_then(|it| it.delivered),
             graph: &self.settings.graph,
         };
         report.status()
@@ -396,7 +398,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// Returns the work on record.
     fn work(&mut self, start: &Start) -> Option<Work<K>> {
         let state = self.state()?;
-        let position = self.object.status_of()?.lifecycle.as_ref();
+        let position = position_of(&*self.object);
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
         let (transition, number) = (start.work.transition, start.work.run);
         let id = || read::action_id(position, uid, transition, number);

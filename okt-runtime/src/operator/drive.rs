@@ -59,41 +59,7 @@ pub(crate) async fn drive<A: Application>(
         part
     });
     let requeues = Arc::new(Requeues::default());
-    let wakes = Wakes::new({
-        let requests = shared.queue.clone();
-        move |(namespace, name): Name| {
-            let object = reference(&name, namespace.as_deref());
-            // A closed queue belongs to an operator that is stopping.
-            let _ = requests.send(QueueRequest::External(object));
-        }
-    });
-    let mut readiness = shared.readiness.clone();
-    let watched = async {
-        // Without its CRD there is nothing to watch, and each attempt would be an error. The sender is never gone.
-        let _ = readiness.wait_for(Readiness::is_fit).await;
-        loop {
-            let mut watching = Watching::new(&shared, &objects, &queue, &requeues, &settings);
-            let others = async {
-                let wake = |name| wakes.wake(name);
-                (shared.cluster.watch(&shared.connection, &shared.gate, wake)).await;
-                // It ends at once where there are no other kinds.
-                std::future::pending::<()>().await;
-            };
-            let namespace = settings.namespace.as_deref();
-            let went_back =
-                (shared.history).went_back::<A::Resource>(&shared.connection.client, namespace);
-            tokio::select! {
-                () = went_back => {
-                    shared.memory.rewind();
-                    shared.cluster.rewind();
-                    let known = objects.in_ranges(Ranges::ALL).into_iter();
-                    (shared.telemetry).rewind(known.filter_map(|it| it.meta().uid.clone()));
-                }
-                refused = watching.run() => return refused,
-                () = others => {}
-            }
-        }
-    };
+    let watched = watched(&shared, &objects, &queue, &requeues, &settings);
     let requested = async {
         let mut requests = requests;
         while let Some(request) = requests.recv().await {
@@ -114,18 +80,64 @@ pub(crate) async fn drive<A: Application>(
         futures::join!(requested, routine, opened);
         std::future::pending::<()>().await;
     };
+    let stopping = &settings.stopping;
     let empty = reconcile_all(
         &shared,
         &objects,
         &queue,
         &requeues,
         controller.as_deref(),
-        &settings.stopping,
+        stopping,
     );
     tokio::select! {
         () = empty => Ok(()),
         () = others => Ok(()),
         refused = watched => Err(refused),
+    }
+}
+
+/// Watches the objects and the other kinds, again whenever the history of the API server went back; returns the error of
+/// a watch that is refused.
+async fn watched<A: Application>(
+    shared: &Arc<Shared<A>>,
+    objects: &Arc<Objects<A::Resource>>,
+    queue: &Arc<QueueOf<A>>,
+    requeues: &Arc<Requeues<A::Resource>>,
+    settings: &OperatorSettings<A::Resource>,
+) -> OperatorError {
+    let requests = shared.queue.clone();
+    let wakes = Wakes::new(move |(namespace, name): Name| {
+        let object = reference(&name, namespace.as_deref());
+        // A closed queue belongs to an operator that is stopping.
+        let _ = requests.send(QueueRequest::External(object));
+    });
+    // Without its CRD there is nothing to watch, and each attempt would be an error. The sender is never gone.
+    let _ = shared.readiness.clone().wait_for(Readiness::is_fit).await;
+    loop {
+        let mut watching = Watching::new(shared, objects, queue, requeues, settings);
+        let others = async {
+            let wake = |name| wakes.wake(name);
+            shared
+                .cluster
+                .watch(&shared.connection, &shared.gate, wake)
+                .await;
+            // It ends at once where there are no other kinds.
+            std::future::pending::<()>().await;
+        };
+        let namespace = settings.namespace.as_deref();
+        let went_back = shared
+            .history
+            .went_back::<A::Resource>(&shared.connection.client, namespace);
+        tokio::select! {
+            () = went_back => {
+                shared.memory.rewind();
+                shared.cluster.rewind();
+                let known = objects.in_ranges(Ranges::ALL).into_iter();
+                shared.telemetry.rewind(known.filter_map(|it| it.meta().uid.clone()));
+            }
+            refused = watching.run() => return refused,
+            () = others => {}
+        }
     }
 }
 
@@ -226,7 +238,7 @@ fn openings<A: Application>(
     let all = readiness.map(|()| Ranges::ALL);
     let all = stream::select(all, shared.cluster.becoming_known());
     let left = Arc::clone(shared);
-    let held = (shared.gate.changes()).map(move |change| {
+    let held = shared.gate.changes().map(move |change| {
         left.abandon(change.lost);
         change.opened
     });

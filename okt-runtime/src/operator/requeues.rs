@@ -11,7 +11,7 @@ use kube::runtime::reflector::ObjectRef;
 use okt_core::machine::Requeue;
 use okt_wire::clock::after;
 use okt_wire::object::LifecycleObject;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -72,7 +72,7 @@ impl<K: LifecycleObject> Requeues<K> {
         let Some(due) = due else {
             return;
         };
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         if entries.heap.len() >= entries.full {
             entries.heap.retain(|Reverse(entry)| entry.is_wanted());
             entries.full = FEW.max(2 * entries.heap.len());
@@ -95,10 +95,15 @@ impl<K: LifecycleObject> Requeues<K> {
 
     async fn next(&self) -> ObjectRef<Cached<K>> {
         loop {
-            let first = self.entries().heap.peek().map(|Reverse(entry)| entry.due);
+            let first = self
+                .entries
+                .lock()
+                .heap
+                .peek()
+                .map(|Reverse(entry)| entry.due);
             match first {
                 Some(due) if due <= Instant::now() => {
-                    if let Some(object) = self.entries().take() {
+                    if let Some(object) = self.entries.lock().take() {
                         return object;
                     }
                 }
@@ -110,10 +115,6 @@ impl<K: LifecycleObject> Requeues<K> {
                 None => self.sooner.notified().await,
             }
         }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries<K>> {
-        self.entries.lock()
     }
 }
 

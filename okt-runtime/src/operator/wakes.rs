@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use okt_wire::clock::after;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::resources::Name;
@@ -45,7 +45,7 @@ impl<W: Fn(Name) + Send + Sync + 'static> Wakes<W> {
     /// Wakes an object, at once or later, because an event concerns it.
     pub(crate) fn wake(self: &Arc<Self>, name: Name) {
         let now = Instant::now();
-        let mut objects = self.objects();
+        let mut objects = self.objects.lock();
         if objects.len() >= MANY {
             objects.retain(|_, it| it.waits || it.paid > now);
         }
@@ -68,15 +68,11 @@ impl<W: Fn(Name) + Send + Sync + 'static> Wakes<W> {
         let wakes = Arc::clone(self);
         tokio::spawn(async move {
             sleep_until(due).await;
-            if let Some(paced) = wakes.objects().get_mut(&name) {
+            if let Some(paced) = wakes.objects.lock().get_mut(&name) {
                 paced.waits = false;
             }
             (wakes.wake)(name);
         });
-    }
-
-    fn objects(&self) -> MutexGuard<'_, HashMap<Name, Paced>> {
-        self.objects.lock()
     }
 }
 
@@ -106,8 +102,8 @@ mod tests {
             "an object is woken for the last event"
         );
         // Another object does not wait.
-        let before = wakes.objects().len();
+        let before = wakes.objects.lock().len();
         wakes.wake((None, "b".to_owned()));
-        assert_eq!(wakes.objects().len(), before + 1);
+        assert_eq!(wakes.objects.lock().len(), before + 1);
     }
 }

@@ -18,13 +18,13 @@ use okt_sharding::gate::GateMember;
 use okt_sharding::ranges::{Range, Ranges};
 use okt_sharding::selector::only;
 use okt_wire::clock::{after, until};
+use okt_wire::scope::api;
 use okt_wire::texts::LastError;
 use okt_wire::watch::retried;
 use tokio::time::Instant;
 
 use crate::author::application::Application;
 use crate::cache::cached::{Cached, decode_only};
-use crate::cache::guarded::api;
 use crate::cache::objects::{Objects, range_of};
 use crate::cache::queue::{Queue, Urgency};
 use crate::operator::error::OperatorError;
@@ -185,7 +185,7 @@ impl<A: Application> Watching<A> {
         } else {
             client
         };
-        let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref());
+        let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref(), &());
         let events = retried(watcher(api, self.config.clone()));
         WatchedPart {
             ranges,
@@ -331,13 +331,15 @@ impl<A: Application> Watching<A> {
     /// Takes a complete list of the objects in these ranges.
     fn listed(&self, ranges: Ranges, list: Vec<Cached<A::Resource>>) {
         // The ranges may have become fewer since the list began.
-        let list: Vec<_> = (list.into_iter())
+        let list: Vec<_> = list
+            .into_iter()
             .filter(|object| ranges.contains(range_of(object)))
             .collect();
         let shared = &self.shared;
         let known: Vec<Cached<A::Resource>> = self.objects.in_ranges(ranges);
         self.objects.replace(ranges, list.clone());
-        let alive: HashSet<&str> = (list.iter())
+        let alive: HashSet<&str> = list
+            .iter()
             .filter_map(|object| object.meta().uid.as_deref())
             .collect();
         let is_gone = |uid: &str| ranges.contains(Range::of(uid)) && !alive.contains(uid);

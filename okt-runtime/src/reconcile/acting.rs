@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use okt_core::{Cause, Lifecycle, State};
-
 use okt_wire::status::{ActingTime, Position};
 
 /// How long a process that begins to act looks at what is there before a deadline comes.
@@ -24,20 +23,19 @@ pub(crate) struct Elapsed {
 
 /// The first deadlines of a state: by a time in the state, and over several states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct DeadlineLimits {
+pub(crate) struct DeadlineLimits {
     in_state: Option<Duration>,
     in_deadline: Option<Duration>,
 }
 
 impl DeadlineLimits {
-    fn of(state: &State<'_>) -> Option<Self> {
-        let after = state
-            .triggers
-            .iter()
-            .filter_map(|trigger| match trigger.cause {
-                Cause::After(time) => Some(time),
-                _ => None,
-            });
+    /// Returns those of a state; none if it has no deadline.
+    pub(crate) fn of(state: &State<'_>) -> Option<Self> {
+        let triggers = state.triggers.iter();
+        let after = triggers.filter_map(|trigger| match trigger.cause {
+            Cause::After(time) => Some(time),
+            _ => None,
+        });
         let limits = Self {
             in_state: after.min(),
             in_deadline: state.deadline().map(|(_, time)| time),
@@ -45,7 +43,8 @@ impl DeadlineLimits {
         (limits != Self::default()).then_some(limits)
     }
 
-    fn at<S: Lifecycle>(position: &Position<S>) -> Option<Self> {
+    /// Returns those of the state on record; none if it has no deadline, or is not in the graph.
+    pub(crate) fn at<S: Lifecycle>(position: &Position<S>) -> Option<Self> {
         let state = S::from_name(position.state.as_str())?;
         Self::of(S::GRAPH.get(state.id())?)
     }
@@ -57,13 +56,8 @@ impl DeadlineLimits {
     }
 }
 
-/// Returns whether a state has a deadline.
-pub(crate) fn has_deadline(state: &State<'_>) -> bool {
-    DeadlineLimits::of(state).is_some()
-}
-
 /// Returns the time that deadlines count. `begun` is when this process began to act on the object, if that time counts and
-/// not the wall time; `is_paused` says whether the status reports a pause.
+/// not the wall time; `is_paused` is whether the status reports a pause.
 pub(crate) fn elapsed<S: Lifecycle>(
     position: &Position<S>,
     is_paused: bool,
@@ -72,7 +66,9 @@ pub(crate) fn elapsed<S: Lifecycle>(
 ) -> Elapsed {
     let wall = |now: Timestamp| Elapsed {
         in_state: position.since.map_or(Duration::ZERO, |it| since(it, now)),
-        in_deadline: (position.deadline_since).map_or(Duration::ZERO, |it| since(it, now)),
+        in_deadline: position
+            .deadline_since
+            .map_or(Duration::ZERO, |it| since(it, now)),
     };
     let (Some(begun), Some(limits)) = (begun, DeadlineLimits::at(position)) else {
         return wall(now);

@@ -44,7 +44,7 @@ pub(crate) fn start<A: Application>(
     let is_elsewhere = Arc::clone(&action.is_elsewhere);
     let over = CancellationToken::new();
     let guard = over.clone().drop_guard();
-    (shared.tasks).note(name_of(action.object()), over.clone());
+    shared.tasks.note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
     let meta = action.object().meta();
     // At this level, so that errors have it whatever is logged.
@@ -63,11 +63,11 @@ pub(crate) fn start<A: Application>(
     let counted = shared.telemetry.running(state.name());
     let work = async move {
         let attempt = attempt(&*application, &sharing.test_hooks, state, &action, limit);
-        let said = tokio::select! {
-            said = attempt => said,
+        let answer = tokio::select! {
+            answer = attempt => answer,
             () = dropped.cancelled() => None,
         };
-        if said.is_none() && action.cancellation.is_cancelled() {
+        if answer.is_none() && action.cancellation.is_cancelled() {
             sharing.telemetry.record::<A::Resource>(
                 action.object().meta(),
                 Occurrence::AttemptEnded {
@@ -77,7 +77,7 @@ pub(crate) fn start<A: Application>(
                 },
             );
         }
-        *slot.lock() = said;
+        *slot.lock() = answer;
         drop((guard, permit, counted));
         ended();
     };
@@ -109,13 +109,18 @@ async fn attempt<A: Application>(
         continues: action.continues,
     });
     // The conversion of its error to a failure is the application's code too.
-    let work = || async { (state.dispatch(application, action).await).map_err(Into::into) };
+    let work = || async {
+        state
+            .dispatch(application, action)
+            .await
+            .map_err(Into::into)
+    };
     let work = AssertUnwindSafe(spoiled(fault, work)).catch_unwind();
     let overdue = async {
         action.cancellation.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    let said = tokio::select! {
+    let answer = tokio::select! {
         biased;
         done = work => match done {
             Ok(done) => done,
@@ -127,7 +132,7 @@ async fn attempt<A: Application>(
             format!("the work of {} took longer than {}", state.name(), seconds(limit)),
         )),
     };
-    (!action.cancellation.is_cancelled()).then_some(said)
+    (!action.cancellation.is_cancelled()).then_some(answer)
 }
 
 /// Runs the handler with this fault; only tests set another than `Runs`.

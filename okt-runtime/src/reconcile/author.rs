@@ -20,7 +20,10 @@ impl<A: Application> Reconciliation<'_, A> {
         // The work may have ended meanwhile.
         self.known.catch_up(self.memory);
         let (result, events) = (seen.result, seen.events.clone());
-        let counts_as = (self.memory.machine).observed(effect, result, events, moment());
+        let counts_as = self
+            .memory
+            .machine
+            .observed(effect, result, events, moment());
         self.observed = seen.into_words(counts_as);
     }
 
@@ -34,7 +37,9 @@ impl<A: Application> Reconciliation<'_, A> {
             let state = graph.get(here);
             *to == here || state.is_some_and(|state| state.targets().any(|target| target == *to))
         };
-        let refused: Vec<StateId> = (events.iter().copied())
+        let refused: Vec<StateId> = events
+            .iter()
+            .copied()
             .filter(|event| !leads(event))
             .collect();
         if refused == self.memory.refused_events {
@@ -56,7 +61,10 @@ impl<A: Application> Reconciliation<'_, A> {
         let Some(pass) = &shared.pass else {
             // Only an application with a pass is asked to run one.
             let nothing = PassReport::of(&okt_core::pass::PassOutcome::Complete);
-            return (self.memory.machine).pass_ran(effect, &nothing, &self.setup, moment());
+            return self
+                .memory
+                .machine
+                .pass_ran(effect, &nothing, &self.setup, moment());
         };
         let (leaving, is_alone) = (effect.leaving, !has_lifecycle::<A::Resource>());
         let hands = Hands {
@@ -76,7 +84,7 @@ impl<A: Application> Reconciliation<'_, A> {
             application: &*shared.application,
         };
         let asker = self.asker();
-        let (run, memory) = run(&steps, &asker, &self.cx, hands, leaving, is_alone).await;
+        let (run, memory) = run(&steps, &asker, &self.cx, hands, is_alone).await;
         self.memory.owned = memory;
         let report = PassReport {
             is_in_the_way: run.in_the_way().is_some(),
@@ -89,6 +97,8 @@ impl<A: Application> Reconciliation<'_, A> {
             .flatten()
             .map(|why| (why, conditions::of_pass(pass.graph(), Way::Ran(&run.run))));
         self.run = Some(run);
-        (self.memory.machine).pass_ran(effect, &report, &self.setup, moment());
+        self.memory
+            .machine
+            .pass_ran(effect, &report, &self.setup, moment());
     }
 }

@@ -25,7 +25,8 @@ pub(crate) fn change<K: LifecycleObject>(
         return StatusDiff::Main;
     };
     let progress = |position: &Option<Position<K::State>>| {
-        (position.as_ref())
+        position
+            .as_ref()
             .and_then(|position| position.action.as_ref())
             .map_or_else(String::new, |action| action.message.clone())
     };
@@ -56,10 +57,13 @@ pub(crate) fn change<K: LifecycleObject>(
     } else if old.extra != next.extra
         || recorded == StatusDiff::Side
         || absent(&old.lifecycle) != absent(&next.lifecycle)
-        || (old.lifecycle.as_ref().zip(next.lifecycle.as_ref()))
+        || old
+            .lifecycle
+            .as_ref()
+            .zip(next.lifecycle.as_ref())
             .is_some_and(|(old, next)| acting::is_due(old, next))
         || progress(&old.lifecycle) != progress(&next.lifecycle)
-        || says_other(&old.conditions, &next.conditions, pass)
+        || differ(&old.conditions, &next.conditions, pass)
     {
         StatusDiff::Side
     } else {
@@ -94,14 +98,14 @@ pub(crate) fn is_about_resources(reason: &str) -> bool {
 }
 
 /// Returns whether other owned resources are in the way now, or a step of the pass reports something else.
-fn says_other(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
-    let tells = |next: &Condition| {
+fn differ(old: &[Condition], next: &[Condition], pass: PassOf) -> bool {
+    let counts = |next: &Condition| {
         is_about_resources(&next.reason)
             || is_of_pass(&next.type_, pass)
             || (pass.is_some() && SUMMARY.contains(&next.type_.as_str()))
     };
     next.iter().any(|next| {
-        tells(next)
+        counts(next)
             && old
                 .iter()
                 .any(|old| old.type_ == next.type_ && old.message != next.message)

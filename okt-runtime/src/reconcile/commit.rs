@@ -53,8 +53,10 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         self.memory.unanswered = None;
         let pass = self.shared.pass_graph();
-        self.leftovers =
-            (written.get().ok()).and_then(|stored| removal::<A::Resource>(stored, &status, pass));
+        self.leftovers = written
+            .get()
+            .ok()
+            .and_then(|stored| removal::<A::Resource>(stored, &status, pass));
         let (stored, leftovers) = (self.became(written), self.leftovers.is_some());
         let (machine, hash) = (&mut self.memory.machine, || read::revision(&status));
         match machine.committed(effect, &stored, leftovers, hash, &self.setup, moment()) {
@@ -71,13 +73,15 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    /// Changes the work as a draft says whose status need not be written.
+    /// Changes the work according to a draft whose status need not be written.
     pub(super) fn change_work(&mut self, effect: ChangeWork) {
         let draft = effect.draft;
         for occurrence in self.occurrences(&draft, None) {
             self.happened(occurrence);
         }
-        (self.memory.machine).work_changed(effect, &self.setup, moment());
+        self.memory
+            .machine
+            .work_changed(effect, &self.setup, moment());
         self.took_effect(&draft);
     }
 
@@ -187,7 +191,9 @@ impl<A: Application> Reconciliation<'_, A> {
             let why = chain(error);
             tracing::warn!("cannot remove what others left in the status: {why}");
         });
-        (self.memory.machine).leftovers_removed(effect, stored.ok().as_ref(), moment());
+        self.memory
+            .machine
+            .leftovers_removed(effect, stored.ok().as_ref(), moment());
     }
 
     /// Adds the finalizer.
@@ -203,7 +209,9 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(written) => {
                 self.shared.telemetry.wrote(Written::Finalizer);
                 let stored = self.became(written);
-                (self.memory.machine).finalizer_added(effect, &stored, moment());
+                self.memory
+                    .machine
+                    .finalizer_added(effect, &stored, moment());
                 self.note_object();
             }
             Err(error) => self.memory.write_failed(&self.setup, effect, &error),

@@ -14,7 +14,7 @@ use okt_wire::api_timeout::retry_after;
 use okt_wire::clock::moment;
 use okt_wire::object::LifecycleObject;
 use okt_wire::refusal::Refusal;
-use okt_wire::texts::said_by_api;
+use okt_wire::texts::api_message;
 
 use super::occurrences::troubles;
 use super::reconciliation::Reconciliation;
@@ -38,36 +38,36 @@ impl Remembered {
             error if remedy(error).is_some() => WriteError::Refused,
             error => retry_after(error).map_or(WriteError::Failed, WriteError::Busy),
         };
-        let retry = (self.machine).write_failed(write, kind, setup, moment());
+        let retry = self.machine.write_failed(write, kind, setup, moment());
         self.note_failure(retry, error);
     }
 
     /// Logs a failed write of which the machine knows, and notes what is to be reported of it.
     pub(super) fn note_failure(&mut self, retry: Retry, error: &kube::Error) {
         let (remedy, wait) = (remedy(error), retry.wait);
-        let said = said_by_api(error);
+        let text = api_message(error);
         if remedy.is_some() {
-            tracing::error!(?wait, "cannot write: {said}");
+            tracing::error!(?wait, "cannot write: {text}");
         } else if matches!(error, kube::Error::Api(status) if status.is_conflict()) {
-            tracing::debug!(?wait, "cannot write: {said}");
+            tracing::debug!(?wait, "cannot write: {text}");
         } else {
-            tracing::warn!(?wait, "cannot write: {said}");
+            tracing::warn!(?wait, "cannot write: {text}");
         }
         self.failure = retry
             .is_reported
-            .then(|| Box::new(reason_and_message(error, remedy, &said)));
+            .then(|| Box::new(reason_and_message(error, remedy, &text)));
     }
 }
 
 fn reason_and_message(
     error: &kube::Error,
     remedy: Option<(&'static str, &'static str)>,
-    said: &str,
+    text: &str,
 ) -> (&'static str, String) {
     match (remedy, error) {
         (Some((reason, advice)), _) => (
             reason,
-            format!("the API server refuses what the operator would write: {said}; {advice}"),
+            format!("the API server refuses what the operator would write: {text}; {advice}"),
         ),
         (None, kube::Error::Service(error)) if error.is::<NotRecorded>() => (
             reasons::WRITE_FAILED,
@@ -78,7 +78,7 @@ fn reason_and_message(
         (None, _) => (
             reasons::WRITE_FAILED,
             format!(
-                "the API server does not carry out what the operator writes: {said}; the write is retried; see the log of the API server"
+                "the API server does not carry out what the operator writes: {text}; the write is retried; see the log of the API server"
             ),
         ),
     }
@@ -115,7 +115,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Err(error) => {
                 tracing::warn!(
                     "cannot report why the object is stalled: {}",
-                    said_by_api(error)
+                    api_message(error)
                 );
                 ShowResult::Failed
             }
@@ -164,7 +164,8 @@ pub(crate) fn stalled<S: Lifecycle>(
         reason: reason.to_owned(),
         message: message.to_owned(),
         observed_generation: meta.generation,
-        last_transition_time: (before.iter())
+        last_transition_time: before
+            .iter()
             .find(|c| c.type_ == name && c.status == status)
             .map_or(Time(now), |c| c.last_transition_time.clone()),
     };

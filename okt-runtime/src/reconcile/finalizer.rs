@@ -8,10 +8,11 @@ use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::keys::FINALIZER;
 use okt_wire::object::LifecycleObject;
+use okt_wire::scope::api_of;
 use serde_json::{Value, json};
 
 use crate::author::application::Application;
-use crate::cache::guarded::{Guarded, api};
+use crate::cache::guarded::Guarded;
 use crate::reconcile::shared::Shared;
 
 /// Returns whether the object has the finalizer.
@@ -34,7 +35,9 @@ pub(crate) async fn release<A: Application>(
     shared.telemetry.wrote(Written::Finalizer);
     tracing::info!(state, abandoned, "released");
     if abandoned {
-        (shared.telemetry).record::<A::Resource>(meta, Occurrence::Abandoned { state });
+        shared
+            .telemetry
+            .record::<A::Resource>(meta, Occurrence::Abandoned { state });
     }
     Ok(())
 }
@@ -79,7 +82,6 @@ pub(crate) async fn set<K: LifecycleObject>(
     meta: &ObjectMeta,
     patch: &Value,
 ) -> Result<Guarded<K>, kube::Error> {
-    let name = meta.name.as_deref().unwrap_or_default();
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
+    let (api, name) = api_of::<Guarded<K>>(client, meta);
     answer(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await
 }

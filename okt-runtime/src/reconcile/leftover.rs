@@ -18,37 +18,37 @@ use crate::reconcile::change::{PassOf, change, is_own};
 /// The fields that an application adds to the status stay: others may write there too.
 pub(crate) fn removal<K: LifecycleObject>(
     stored: &K,
-    said: &Status<K::State, K::Extra>,
+    next: &Status<K::State, K::Extra>,
     pass: PassOf,
 ) -> Option<Value> {
-    if change(stored, said, pass) == StatusDiff::None {
+    if change(stored, next, pass) == StatusDiff::None {
         return None;
     }
     let status = stored.status_of()?;
     let mut patch = Map::new();
-    if let (Value::Object(stored), Value::Object(said)) = (
+    if let (Value::Object(stored), Value::Object(next)) = (
         serde_json::to_value(&status.lifecycle).ok()?,
-        serde_json::to_value(&said.lifecycle).ok()?,
+        serde_json::to_value(&next.lifecycle).ok()?,
     ) {
-        let position = beyond(&stored, &said);
+        let position = beyond(&stored, &next);
         if !position.is_empty() {
             patch.insert("lifecycle".to_owned(), position.into());
         }
     }
-    let is_left = |recorded: &String| !said.recorded_resources.contains(recorded);
+    let is_left = |recorded: &String| !next.recorded_resources.contains(recorded);
     if status.recorded_resources.iter().any(is_left) {
-        let said = &said.recorded_resources;
-        let recorded = if said.is_empty() {
+        let next = &next.recorded_resources;
+        let recorded = if next.is_empty() {
             Value::Null
         } else {
-            json!(said)
+            json!(next)
         };
         patch.insert("recordedResources".to_owned(), recorded);
     }
     // Conditions of other types belong to other writers and stay.
     let stays = |condition: &&Condition| {
         !is_own::<K::State>(&condition.type_, pass)
-            || said.conditions.iter().any(|c| c.type_ == condition.type_)
+            || next.conditions.iter().any(|c| c.type_ == condition.type_)
     };
     let kept: Vec<&Condition> = status.conditions.iter().filter(stays).collect();
     if kept.len() < status.conditions.len() {
@@ -102,7 +102,9 @@ pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> 
     let conditions = &object.status_of()?.conditions;
     let stays = |condition: &&Condition| !AT_TIMES.contains(&condition.type_.as_str());
     let kept: Vec<&Condition> = conditions.iter().filter(stays).collect();
-    let is_own = (ALWAYS.iter()).all(|name| conditions.iter().any(|it| it.type_ == *name));
+    let is_own = ALWAYS
+        .iter()
+        .all(|name| conditions.iter().any(|it| it.type_ == *name));
     let is_inherited = !is_own && kept.len() < conditions.len();
     is_inherited.then(|| {
         json!({
@@ -113,15 +115,15 @@ pub(crate) fn inherited<K: LifecycleObject>(object: &K, recorded: &Recorded) -> 
 }
 
 /// Returns a null for every field that only the stored object has.
-fn beyond(stored: &Map<String, Value>, said: &Map<String, Value>) -> Map<String, Value> {
+fn beyond(stored: &Map<String, Value>, next: &Map<String, Value>) -> Map<String, Value> {
     let mut patch = Map::new();
     for (name, stored) in stored {
-        match (stored, said.get(name)) {
+        match (stored, next.get(name)) {
             (_, None) => {
                 patch.insert(name.clone(), Value::Null);
             }
-            (Value::Object(stored), Some(Value::Object(said))) => {
-                let inner = beyond(stored, said);
+            (Value::Object(stored), Some(Value::Object(next))) => {
+                let inner = beyond(stored, next);
                 if !inner.is_empty() {
                     patch.insert(name.clone(), inner.into());
                 }

@@ -18,10 +18,10 @@ use okt_telemetry::event::{Attempt, Occurrence};
 use okt_wire::clock::moment;
 use okt_wire::read;
 use okt_wire::status::Position;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::reconcile::acting::has_deadline;
+use crate::reconcile::acting::DeadlineLimits;
 use crate::reconcile::work::{ActionRun, ObjectWork};
 use crate::resources::OwnedMemory;
 
@@ -77,7 +77,7 @@ impl MemoryEntry {
 impl ObjectMemory {
     /// Returns what is known of an object.
     pub(crate) fn of(&self, uid: &str) -> Arc<Known> {
-        let mut objects = self.objects();
+        let mut objects = self.0.lock();
         let seen = match objects.get_mut(uid) {
             Some(MemoryEntry::Known(known)) => return Arc::clone(known),
             Some(MemoryEntry::Settled(seen)) => std::mem::take(seen),
@@ -92,7 +92,7 @@ impl ObjectMemory {
     /// during a reconciliation.
     pub(crate) fn is_own(&self, meta: &ObjectMeta) -> bool {
         let version = read::version(meta);
-        match self.objects().get(meta.uid.as_deref().unwrap_or_default()) {
+        match self.0.lock().get(meta.uid.as_deref().unwrap_or_default()) {
             None => false,
             Some(MemoryEntry::Settled(seen)) => seen.is_at_least(version),
             Some(MemoryEntry::Known(known)) => {
@@ -104,10 +104,11 @@ impl ObjectMemory {
 
     /// Ends the reconciliation of an object: forgets what is no longer needed.
     pub(crate) fn end_reconciliation(&self, uid: &str, known: &Arc<Known>) {
-        let mut objects = self.objects();
+        let mut objects = self.0.lock();
         // Another thread may hold it too, and be about to set a flag.
         let ours = |entry: &MemoryEntry| {
-            (entry.known())
+            entry
+                .known()
                 .is_some_and(|own| Arc::ptr_eq(own, known) && Arc::strong_count(own) == 2)
         };
         if !objects.get(uid).is_some_and(ours) {
@@ -125,20 +126,16 @@ impl ObjectMemory {
         };
     }
 
-    fn objects(&self) -> MutexGuard<'_, HashMap<String, MemoryEntry>> {
-        self.0.lock()
-    }
-
     /// Forgets an object that has disappeared, and ends its work.
     pub(crate) fn forget(&self, uid: &str, disappeared: Disappeared) {
-        if let Some(entry) = self.objects().remove(uid) {
+        if let Some(entry) = self.0.lock().remove(uid) {
             entry.end(disappeared);
         }
     }
 
     /// Notes that every object in these ranges may be written again.
     pub(crate) fn reopen(&self, ranges: Ranges) {
-        let mut objects = self.objects();
+        let mut objects = self.0.lock();
         let opened = objects
             .iter_mut()
             .filter(|(uid, _)| ranges.contains(Range::of(uid)));
@@ -152,7 +149,7 @@ impl ObjectMemory {
 
     /// Forgets the remembered versions and writes, because the history of the API server went back.
     pub(crate) fn rewind(&self) {
-        for entry in self.objects().values_mut() {
+        for entry in self.0.lock().values_mut() {
             match entry {
                 MemoryEntry::Settled(seen) => *seen = LastWrite::default(),
                 MemoryEntry::Known(known) => known.rewound.store(true, Ordering::Release),
@@ -162,7 +159,7 @@ impl ObjectMemory {
 
     /// Returns how many objects have work under way: running, cleaning up, or ended and not recorded yet.
     pub(crate) fn under_way(&self) -> usize {
-        let objects = self.objects();
+        let objects = self.0.lock();
         let under_way = objects
             .values()
             .filter(|entry| entry.is(Remembered::is_under_way));
@@ -171,7 +168,7 @@ impl ObjectMemory {
 
     /// Returns the ranges with objects that are being reconciled, or have work that another replica must wait for.
     pub(crate) fn busy(&self) -> Ranges {
-        let objects = self.objects();
+        let objects = self.0.lock();
         let busy = objects
             .iter()
             .filter(|(_, entry)| entry.is(Remembered::is_busy));
@@ -190,7 +187,7 @@ impl ObjectMemory {
         alive: impl Fn(&str) -> bool,
         disappeared: Disappeared,
     ) -> Vec<String> {
-        let mut objects = self.objects();
+        let mut objects = self.0.lock();
         let gone = objects.extract_if(|uid, _| !alive(uid));
         gone.map(|(uid, entry)| {
             entry.end(disappeared);
@@ -286,9 +283,8 @@ impl Remembered {
         position: Option<&Position<S>>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let state = position.and_then(|position| S::from_name(position.state.as_str()));
-        let state = state.and_then(|state| S::GRAPH.get(state.id()));
-        self.acting = (state.is_some_and(has_deadline)).then(|| self.acting.unwrap_or(now));
+        let limits = position.and_then(DeadlineLimits::at);
+        self.acting = limits.map(|_| self.acting.unwrap_or(now));
         self.acting
     }
 
@@ -356,7 +352,7 @@ impl Known {
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// Tells the machine what has happened since the last decision: to all objects, and to the tasks of this one.
+    /// Passes to the machine what has happened since the last decision: to all objects, and to the tasks of this one.
     pub(crate) fn catch_up(&self, remembered: &mut Remembered) {
         if self.rewound.swap(false, Ordering::AcqRel) {
             remembered.machine.rewind();
@@ -392,7 +388,7 @@ mod tests {
     }
 
     fn is_slim(memory: &ObjectMemory) -> bool {
-        let objects = memory.objects();
+        let objects = memory.0.lock();
         objects.get("uid").and_then(MemoryEntry::known).is_none()
     }
 
@@ -415,7 +411,7 @@ mod tests {
     fn only_the_last_write_is_kept_for_an_object_at_rest() {
         let memory = ObjectMemory::default();
         reconcile(&memory, |_| {});
-        assert!(memory.objects().is_empty());
+        assert!(memory.0.lock().is_empty());
         reconcile(&memory, wrote(7));
         assert!(is_slim(&memory));
         reconcile(&memory, is_newer(6, true));
@@ -463,11 +459,11 @@ mod tests {
         reconcile(&memory, |it| it.machine.name());
         let known = memory.of("uid");
         memory.forget("uid", Disappeared::Gone);
-        assert!(memory.objects().is_empty());
+        assert!(memory.0.lock().is_empty());
         assert!(known.gone.is_cancelled(), "its work is no longer wanted");
         reconcile(&memory, wrote(7));
         assert_eq!(memory.keep_only(|_| false, Disappeared::Gone), ["uid"]);
-        assert!(memory.objects().is_empty());
+        assert!(memory.0.lock().is_empty());
     }
 
     #[test]

@@ -69,12 +69,10 @@ impl<A: Application> Reconciliation<'_, A> {
         if !calls {
             return timed_out(ObservationResult::Silent);
         }
-        let answer = (self.asker())
-            .ask(limit, application.observe(&self.cx))
-            .await;
+        let answer = self.asker().ask(limit, application.observe(&self.cx)).await;
         let outcome = match answer {
             Ok(outcome) => outcome,
-            Err(Unanswered::Panicked(said)) => Err(Failure::retry(reasons::PANICKED, said)),
+            Err(Unanswered::Panicked(text)) => Err(Failure::retry(reasons::PANICKED, text)),
             Err(Unanswered::TimedOut(_)) => {
                 tracing::warn!("cannot observe: no answer within {}", seconds(limit));
                 return timed_out(ObservationResult::TimedOut);
@@ -99,9 +97,7 @@ impl<A: Application> Reconciliation<'_, A> {
         }
         let application = &*self.shared.application;
         let question = application.extra(&self.cx);
-        let answer = (self.asker())
-            .ask(application.answer_limit(), question)
-            .await;
+        let answer = self.asker().ask(application.answer_limit(), question).await;
         let (why, result) = match answer {
             Ok(Ok(extra)) => {
                 self.extra = Some(extra);

@@ -36,12 +36,12 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
         was.is_none_or(|was| was.reason != failure.reason)
     });
     let conditions = new.conditions.iter().filter(is_trouble).filter(is_news);
-    let said = conditions
+    let found = conditions
         .map(|condition| (&condition.reason, &condition.message))
         .chain(failed.map(|failure| (&failure.reason, &failure.message)));
     let mut reasons = Vec::new();
     let mut troubles = Vec::new();
-    for (reason, message) in said {
+    for (reason, message) in found {
         if !reasons.contains(&reason) {
             reasons.push(reason);
             troubles.push(Occurrence::Trouble {
@@ -92,7 +92,7 @@ fn transition<S: Lifecycle>(
     let since = before.and_then(|it| it.since);
     let time_in_state = since
         .zip(transition.at)
-        .and_then(|(since, at)| (at.duration_since(since)).try_into().ok());
+        .and_then(|(since, at)| at.duration_since(since).try_into().ok());
     Some(Occurrence::Transition {
         transition,
         edge: go.by,
@@ -170,7 +170,9 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) fn happened(&self, occurrence: Occurrence) {
         log(&occurrence, self.position());
         let meta = self.object.meta();
-        (self.shared.telemetry).record::<A::Resource>(meta, occurrence);
+        self.shared
+            .telemetry
+            .record::<A::Resource>(meta, occurrence);
     }
 }
 

@@ -159,9 +159,7 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn declared(&self, state: StateOf<A>) -> Result<Resources, Failure> {
         let application = &*self.shared.application;
         let question = application.resources(&self.cx, state);
-        let answer = (self.asker())
-            .ask(application.answer_limit(), question)
-            .await;
+        let answer = self.asker().ask(application.answer_limit(), question).await;
         answer.unwrap_or_else(|unanswered| {
             let name = state.name();
             Err(unanswered.failure(&format!("what should exist in {name} was not said")))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use okt_wire::clock::after;
@@ -81,7 +81,7 @@ impl Permits {
         purpose: Purpose,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<Permit, Option<Duration>> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if let Some(permit) = state.granted.remove(uid) {
             state.slots.remove(uid);
             return Ok(permit);
@@ -125,7 +125,7 @@ impl Permits {
     /// Withdraws the object of this uid; a permit that was granted to it is free again.
     pub(crate) fn leave(&self, uid: &str) {
         let permit = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             state.forget(uid);
             state.slots.remove(uid);
             state.granted.remove(uid)
@@ -134,14 +134,10 @@ impl Permits {
         drop(permit);
     }
 
-    fn state(&self) -> MutexGuard<'_, PermitState> {
-        self.0.lock()
-    }
-
     /// Grants free permits to the objects that wait.
     fn grant(self: &Arc<Self>) {
         loop {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             let Some((&rank, _)) = state.waiting.first_key_value() else {
                 return;
             };
@@ -194,7 +190,7 @@ impl PermitState {
 impl Drop for Permit {
     fn drop(&mut self) {
         let permits = &self.0;
-        let mut state = permits.state();
+        let mut state = permits.0.lock();
         state.running = state.running.saturating_sub(1);
         drop(state);
         permits.grant();

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::machine::{Object, WorkId};
 use okt_wire::annotations;
 use okt_wire::clock::Clock;
-use okt_wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of};
+use okt_wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of, position_of};
 use okt_wire::read;
 
 use super::acting;
@@ -21,12 +21,12 @@ pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {
         abandoned: annotations::is_abandoned(meta),
         paused: annotations::is_paused(meta),
         finalizer: finalizer::is_set(meta),
-        seed: read::seed(meta.uid.as_deref().unwrap_or_default()),
+        seed: read::hash(meta.uid.as_deref().unwrap_or_default()),
         ..Object::default()
     }
 }
 
-/// Reads an object, but for what it does not say of itself. `revision` is a hash of the data that handlers act upon, and
+/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, and
 /// `begun` is when this process began to act on it, if deadlines count that.
 pub(crate) fn read<K: LifecycleObject>(
     object: &K,
@@ -34,7 +34,7 @@ pub(crate) fn read<K: LifecycleObject>(
     begun: Option<Timestamp>,
     clock: &Clock,
 ) -> Object {
-    let position = object.status_of().and_then(|it| it.lifecycle.as_ref());
+    let position = position_of(object);
     let conditions = object.status_of().map_or(&[][..], |it| &it.conditions);
     let reports = |name: &str| {
         let condition = conditions.iter().find(|it| it.type_ == name);

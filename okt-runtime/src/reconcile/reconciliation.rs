@@ -8,7 +8,7 @@ use okt_core::Lifecycle;
 use okt_core::machine::{Object, Setup, Stored};
 use okt_core::record::Recorded;
 use okt_wire::clock::moment;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::position_of;
 use okt_wire::read;
 use okt_wire::status::{Position, Status};
 use serde_json::Value;
@@ -131,7 +131,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
     }
 
     pub(super) fn position(&self) -> Option<&Position<StateOf<A>>> {
-        position_of::<A>(&self.object)
+        position_of(&*self.object)
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -147,7 +147,7 @@ fn revision_with<A: Application>(
 ) -> (u64, Option<u64>) {
     let referred = shared.cluster.referred_revision(object);
     let revision = revision_of::<A>(object).counted(object, referred, &mut memory.revision);
-    let recorded = position_of::<A>(object).and_then(read::recorded_referred);
+    let recorded = position_of(object).and_then(read::recorded_referred);
     (revision, referred.counted(recorded))
 }
 
@@ -162,7 +162,7 @@ fn read_with<A: Application>(
     revision: u64,
     memory: &mut Remembered,
 ) -> Object {
-    let position = position_of::<A>(object);
+    let position = position_of(object);
     let state = position.and_then(|it| it.state.known());
     // The CRD has the state on record, and this operator does not.
     let is_newer = |position: &Position<StateOf<A>>| {
@@ -178,8 +178,4 @@ fn read_with<A: Application>(
         }),
         ..reading::read(object, revision, begun, &shared.clock)
     }
-}
-
-fn position_of<A: Application>(object: &A::Resource) -> Option<&Position<StateOf<A>>> {
-    object.status_of()?.lifecycle.as_ref()
 }

@@ -70,7 +70,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
         let operator = self.shared.operator(self.uid());
-        let facts = (self.memory.machine).facts(&self.setup, operator, moment());
+        let facts = self.memory.machine.facts(&self.setup, operator, moment());
         let report = StatusReport {
             object: &*self.object,
             now: self.shared.clock.now(),
@@ -130,7 +130,9 @@ impl<A: Application> Reconciliation<'_, A> {
             conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, false, true);
         let fresh = self.dated(fresh);
         let mut status = self.object.status_of().cloned().unwrap_or_default();
-        (status.conditions).retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
+        status
+            .conditions
+            .retain(|it| is_own::<StateOf<A>>(&it.type_, Some(graph)));
         if status.conditions.is_empty() {
             status.conditions = fresh;
             status.observed_generation = self.object.meta().generation;
@@ -186,19 +188,21 @@ impl<A: Application> Reconciliation<'_, A> {
         let held = self.memory.held.as_ref();
         match (&self.run, held) {
             (Some(run), _) => conditions::of_pass(graph, Way::Ran(&run.run)),
-            (None, Some((_, said))) if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) => {
-                said.clone()
+            (None, Some((_, conditions)))
+                if draft.not_ready == NotReadyReason::Pass(RunEnd::Held) =>
+            {
+                conditions.clone()
             }
             (None, _) if *self.recorded() == Recorded::Nothing => {
                 conditions::of_pass(graph, Way::Ran(&PassRun::begin(graph, false)))
             }
             (None, _) if self.read().deleting => conditions::of_pass(graph, Way::Leaving),
-            (None, _) => self.said_before(graph),
+            (None, _) => self.conditions_before(graph),
         }
     }
 
     /// Returns the stored conditions of a pass that does not run now.
-    fn said_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
+    fn conditions_before(&self, graph: &'static Graph<'static>) -> Vec<Condition> {
         let status = self.object.status_of();
         let stored = status.map_or(&[][..], |status| &status.conditions);
         let mut all = conditions::of_pass(graph, Way::Paused);
@@ -238,7 +242,9 @@ impl<A: Application> Reconciliation<'_, A> {
     fn progress(&self, draft: &Draft) -> String {
         match draft.work {
             WorkChange::New | WorkChange::None => String::new(),
-            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => (self.memory.run())
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => self
+                .memory
+                .run()
                 .and_then(|run| run.progress.as_ref())
                 .map_or_else(String::new, Progress::text),
         }
@@ -266,7 +272,7 @@ pub(crate) fn failed<S: Lifecycle>(step: &Verdict, memory: &Remembered) -> Optio
         .then(|| RecordedFailure::new(failure.reason(), failure.message()))
 }
 
-/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than what the lifecycle says, for
+/// Keeps the stored `Ready`, `Reconciling` and `Stalled` if the stored `Ready` is worse than that of the lifecycle, for
 /// a reason of owned resources, of the pass or of your code.
 ///
 /// These are not checked while the object is paused, and an operator that has just started does not know them.

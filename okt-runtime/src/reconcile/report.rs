@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::Client;
+use kube::api::{Patch, PatchParams};
 use kube::core::Request;
-use kube::{Client, ResourceExt};
 use okt_core::conditions::{self, Words};
 use okt_core::decide::{Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
@@ -20,8 +20,9 @@ use okt_wire::api_timeout::answer;
 use okt_wire::cause;
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::limits::HISTORY_LIMIT;
-use okt_wire::object::{LifecycleObject, LifecycleSpec};
+use okt_wire::object::{LifecycleObject, LifecycleSpec, position_of};
 use okt_wire::read;
+use okt_wire::scope::{api_of, merge_by, with_name};
 use okt_wire::status::{
     ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
     Transition,
@@ -29,9 +30,9 @@ use okt_wire::status::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::acting::{self, Elapsed};
+use super::acting::{DeadlineLimits, Elapsed};
 use super::leftover::unclaimed;
-use crate::cache::guarded::{Guarded, api};
+use crate::cache::guarded::Guarded;
 use crate::resources::OwnedStatus;
 
 /// The field manager of everything that OKT writes to a status.
@@ -71,7 +72,7 @@ pub(crate) struct StatusReport<'a, K: LifecycleObject> {
 
 impl<K: LifecycleObject> StatusReport<'_, K> {
     fn old(&self) -> Option<&Position<K::State>> {
-        self.object.status_of()?.lifecycle.as_ref()
+        position_of(self.object)
     }
 
     /// Renders the whole status that OKT owns.
@@ -180,10 +181,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         if self.counts_wall_time {
             return None;
         }
-        let state = K::State::GRAPH.get(record.state)?;
-        if !acting::has_deadline(state) {
-            return None;
-        }
+        DeadlineLimits::of(K::State::GRAPH.get(record.state)?)?;
         let elapsed = Elapsed {
             in_state: if went.is_some() {
                 Duration::ZERO
@@ -203,7 +201,9 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         let action = record.action?;
         let uid = self.object.meta().uid.as_deref().unwrap_or_default();
         let before = read::action_id(kept, uid, record.transition, action.run);
-        let same = (kept.and_then(|old| old.action.as_ref())).filter(|old| old.id == before);
+        let same = kept
+            .and_then(|old| old.action.as_ref())
+            .filter(|old| old.id == before);
         let id = match same {
             Some(_) => before,
             None => read::mint(uid, record.transition, action.run, self.now),
@@ -442,10 +442,9 @@ pub(crate) async fn write<K: LifecycleObject>(
 ) -> Result<Guarded<K>, kube::Error> {
     let version = object.meta().resource_version.as_deref();
     let body = StatusPatch::of::<K>(version, status);
-    let api = api::<Guarded<K>>(client, object.namespace().as_deref());
-    let name = object.name_any();
+    let (api, name) = api_of::<Guarded<K>>(client, object.meta());
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let written = answer(api.patch_status(&name, &params, &Patch::Apply(body))).await?;
+    let written = answer(api.patch_status(name, &params, &Patch::Apply(body))).await?;
     let confirmed = match written.get() {
         Ok(stored) => confirm(&**stored, status),
         Err(invalid) => Err(NotRecorded(format!("does not decode: {}", invalid.error))),
@@ -482,7 +481,7 @@ pub(crate) fn confirm<K: LifecycleObject>(
     let Some(sent) = &sent.lifecycle else {
         return Ok(());
     };
-    let stored = answer.status_of().and_then(|it| it.lifecycle.as_ref());
+    let stored = position_of(answer);
     let Some(stored) = stored else {
         return Err(NotRecorded("has no `lifecycle`".to_owned()));
     };
@@ -509,11 +508,8 @@ pub(crate) async fn take_claims<K: LifecycleObject>(
     client: &Client,
     meta: &ObjectMeta,
 ) -> Result<Option<Guarded<K>>, kube::Error> {
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
-    let name = meta.name.as_deref().unwrap_or_default();
-    // The roles of an operator have no `get`.
-    let named = ListParams::default().fields(&format!("metadata.name={name}"));
-    let request = Request::new(api.resource_url()).list(&named);
+    let (api, name) = api_of::<Guarded<K>>(client, meta);
+    let request = Request::new(api.resource_url()).list(&with_name(name));
     let request = request.map_err(kube::Error::BuildRequest)?;
     let found: Value = answer(client.request(request)).await?;
     let object = &found["items"][0];
@@ -525,10 +521,7 @@ pub(crate) async fn take_claims<K: LifecycleObject>(
         return Ok(None);
     }
     let patch = json!({ "metadata": { "managedFields": managers, "resourceVersion": version } });
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let params = merge_by(FIELD_MANAGER);
     let taken = answer(api.patch(name, &params, &Patch::Merge(patch))).await?;
     Ok(Some(taken))
 }
@@ -544,11 +537,7 @@ pub(crate) async fn take_away<K: LifecycleObject>(
     meta: &ObjectMeta,
     removal: &Value,
 ) -> Result<Guarded<K>, kube::Error> {
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let api = api::<Guarded<K>>(client, meta.namespace.as_deref());
-    let name = meta.name.as_deref().unwrap_or_default();
+    let (api, name) = api_of::<Guarded<K>>(client, meta);
+    let params = merge_by(FIELD_MANAGER);
     answer(api.patch_status(name, &params, &Patch::Merge(removal))).await
 }

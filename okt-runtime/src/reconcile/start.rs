@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use kube::Resource;
-use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::read;
+use okt_wire::scope::{api_of, with_name};
 use okt_wire::texts::chain;
 
 use super::reconciliation::Reconciliation;
@@ -17,7 +17,6 @@ use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
 use crate::cache::cached::{Cached, named};
-use crate::cache::guarded::api;
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose};
 use crate::resources::name_of;
@@ -50,7 +49,7 @@ impl<A: Application> Reconciliation<'_, A> {
             (false, true) => Purpose::Resuming,
             (false, false) => Purpose::Working,
         };
-        let permit = (self.shared.permits).take(self.uid(), purpose, self.wake());
+        let permit = self.shared.permits.take(self.uid(), purpose, self.wake());
         match permit {
             Ok(permit) => {
                 self.begin(state, effect, permit);
@@ -70,15 +69,14 @@ impl<A: Application> Reconciliation<'_, A> {
     /// The newest version, if it is known. The object waits for it.
     async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        let api =
-            api::<Cached<A::Resource>>(&self.shared.connection.direct, meta.namespace.as_deref());
-        // A list of one object: the operator needs no other permission for it.
-        let one = ListParams::default().fields(&format!("metadata.name={name}"));
-        let list = answer(api.list_metadata(&one)).await.map_err(|error| {
-            tracing::warn!("cannot read the newest version: {}", chain(&error));
-            None
-        })?;
+        let direct = &self.shared.connection.direct;
+        let (api, name) = api_of::<Cached<A::Resource>>(direct, meta);
+        let list = answer(api.list_metadata(&with_name(name)))
+            .await
+            .map_err(|error| {
+                tracing::warn!("cannot read the newest version: {}", chain(&error));
+                None
+            })?;
         let mut same = list
             .items
             .into_iter()

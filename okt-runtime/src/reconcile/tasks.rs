@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use okt_core::Answer;
 use okt_reach::Failure;
-use parking_lot::{Mutex, MutexGuard};
+use okt_wire::texts::qualified;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +65,7 @@ impl Tasks {
 
     /// Notes the last task of the object of this name.
     pub(crate) fn note(&self, name: Name, over: CancellationToken) {
-        let mut last = self.last();
+        let mut last = self.last.lock();
         if last.len() >= MANY {
             last.retain(|_, over| !over.is_cancelled());
         }
@@ -74,26 +75,19 @@ impl Tasks {
     /// Returns a token that is cancelled when the last task of the object of this name has ended; none if it has ended.
     /// The task may be that of an earlier object with this name.
     pub(crate) fn ending(&self, name: &Name) -> Option<CancellationToken> {
-        let last = self.last();
+        let last = self.last.lock();
         last.get(name).filter(|over| !over.is_cancelled()).cloned()
     }
 
     /// Returns the names of the objects whose tasks have not ended, sorted.
     pub(crate) fn unfinished(&self) -> Vec<String> {
-        let last = self.last();
+        let last = self.last.lock();
         let unfinished = last.iter().filter(|(_, over)| !over.is_cancelled());
         let mut names: Vec<String> = unfinished
-            .map(|((namespace, name), _)| match namespace {
-                Some(namespace) => format!("{namespace}/{name}"),
-                None => name.clone(),
-            })
+            .map(|((namespace, name), _)| qualified(namespace.as_deref(), name))
             .collect();
         names.sort();
         names
-    }
-
-    fn last(&self) -> MutexGuard<'_, HashMap<Name, CancellationToken>> {
-        self.last.lock()
     }
 
     /// Aborts all tasks, and waits until they are over.

@@ -14,6 +14,7 @@ use okt_wire::clock::moment;
 use okt_wire::object::has_lifecycle;
 use okt_wire::pruned;
 use okt_wire::read;
+use okt_wire::scope::api_of;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -21,7 +22,6 @@ use super::failure::stalled;
 use super::reading;
 use crate::author::application::{Application, StateOf};
 use crate::cache::cached::Cached;
-use crate::cache::guarded::api;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::report::{FIELD_MANAGER, StatusPatch};
@@ -65,7 +65,7 @@ pub(super) async fn reconcile<A: Application>(
     loop {
         known.catch_up(memory);
         let operator = shared.operator(uid);
-        let effect = match (memory.machine).decide(&setup, operator, moment()) {
+        let effect = match memory.machine.decide(&setup, operator, moment()) {
             Decision::Rest(requeue) => return requeue,
             Decision::Do(effect) => effect,
         };
@@ -133,13 +133,13 @@ impl Unreadable<'_> {
         let message = bounded(format!(
             "the operator cannot read this object{way_out}: {error}"
         ));
-        let is_said = conditions.iter().any(|c| {
+        let is_reported = conditions.iter().any(|c| {
             c.type_ == "Stalled"
                 && c.reason == reasons::UNDECODABLE
                 && c.message == message
                 && c.observed_generation == meta.generation
         });
-        if is_said {
+        if is_reported {
             return Ok(meta.clone());
         }
         let (now, why) = (shared.clock.now(), (reasons::UNDECODABLE, message.as_str()));
@@ -155,11 +155,10 @@ impl Unreadable<'_> {
             recorded_resources: kept("recordedResources"),
         };
         let version = meta.resource_version.as_deref();
-        let said = StatusPatch::of::<A::Resource>(version, &status);
-        let api = api::<Cached<A::Resource>>(&shared.connection.direct, meta.namespace.as_deref());
-        let name = meta.name.as_deref().unwrap_or_default();
+        let patch = StatusPatch::of::<A::Resource>(version, &status);
+        let (api, name) = api_of::<Cached<A::Resource>>(&shared.connection.direct, meta);
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        let written = answer(api.patch_status(name, &params, &Patch::Apply(said))).await?;
+        let written = answer(api.patch_status(name, &params, &Patch::Apply(patch))).await?;
         shared.telemetry.wrote(Written::Status);
         let trouble = Occurrence::Trouble {
             reason: reasons::UNDECODABLE.to_owned(),

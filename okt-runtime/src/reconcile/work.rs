@@ -85,7 +85,7 @@ impl ObjectWork {
         self.run.insert(ActionRun { began, ..run })
     }
 
-    /// Tells the machine which tasks have ended.
+    /// Passes the tasks that have ended to the machine.
     pub(crate) fn catch_up(&mut self, machine: &mut Machine) {
         if self.ending.take_if(|it| it.is_cancelled()).is_some() {
             machine.end_task();
@@ -126,7 +126,7 @@ impl ObjectWork {
         }
     }
 
-    /// Changes the texts as a draft says that has taken effect.
+    /// Changes the texts according to a draft that has taken effect.
     pub(crate) fn take_effect(&mut self, draft: &Draft) {
         match draft.work {
             WorkChange::New | WorkChange::None => self.run = None,

@@ -237,7 +237,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         // The next request would wait as long in vain.
         let goes_on = reason != reasons::UNANSWERED;
         self.report.operations.failed += 1;
-        let wait = (self.attempts).failed(key, &self.pace, failure.clone(), uid);
+        let wait = self.attempts.failed(key, &self.pace, failure.clone(), uid);
         self.report.retries(index, failure, wait);
         goes_on
     }
@@ -249,13 +249,15 @@ impl<K: LifecycleObject> Applying<'_, K> {
             identity: &self.cluster.identity,
             namespace: self.cluster.namespace.as_deref(),
         };
-        let applied = (stamper.stamped(declared)).map_err(|failure| match &declared.file {
-            Some(file) => {
-                let message = format!("{file}: {}", failure.message());
-                Failure::permanent(failure.reason(), message)
-            }
-            None => failure,
-        })?;
+        let applied = stamper
+            .stamped(declared)
+            .map_err(|failure| match &declared.file {
+                Some(file) => {
+                    let message = format!("{file}: {}", failure.message());
+                    Failure::permanent(failure.reason(), message)
+                }
+                None => failure,
+            })?;
         let key = &applied.key;
         let what = self.describe(key);
         let wrong = |why: String| Err(Failure::permanent(reasons::BAD_RESOURCE, why));
@@ -308,16 +310,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
             return Err(Failure::retry(reasons::NOT_WATCHED, why));
         }
         if is_going && !creates && declared.ready && there.is_none() {
-            return Err(Failure::permanent(
-                reasons::BAD_RESOURCE,
-                format!(
-                    "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`"
-                ),
-            ));
+            let why = format!(
+                "{what} has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`"
+            );
+            return Err(Failure::permanent(reasons::BAD_RESOURCE, why));
         }
         let is_recorded =
             !self.has_to_record(declared, key) || self.inventory.has(self.kind(key), key);
-        let recreates = creates && (declared.recreate || self.kind(key).has_fixed_spec());
         // A failed Pod or Job may be a result that the work of the state is about to read.
         if creates
             && declared.recreate
@@ -357,37 +356,56 @@ impl<K: LifecycleObject> Applying<'_, K> {
                             "another client has changed it: it is applied again"
                         );
                     }
-                    let made = match existing {
-                        Some(there) if declared.once => self.mark(applied, there).await,
-                        _ => self.apply_one(declared, applied, existing.as_deref()).await,
-                    };
+                    let existing = existing.as_deref();
+                    let made = self
+                        .apply_or_replace((index, declared), applied, existing, creates)
+                        .await;
                     match made {
-                        Ok(object) => {
-                            self.check(index, declared, key, &object);
-                            return Ok(());
-                        }
                         // A response was lost or a label was removed: the object may belong to the owner.
                         Err(failure)
                             if existing.is_none() && failure.reason() == reasons::CONFLICT =>
                         {
                             there = Some(Arc::new(self.found(key, declared).await?));
                         }
-                        Err(failure) if recreates && failure.reason() == reasons::IMMUTABLE => {
-                            let Some(there) = existing else {
-                                return Err(failure);
-                            };
-                            let why = failure.message();
-                            return self
-                                .replace((index, declared), key, there, reasons::IMMUTABLE, why)
-                                .await;
-                        }
-                        Err(failure) => return Err(failure),
+                        made => return made,
                     }
                 }
             }
         };
         self.report.awaited.push((Some(index), awaited));
         Ok(())
+    }
+
+    /// Applies or marks an object; one whose fields cannot change is deleted instead, where OKT may create it again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply_one`](Self::apply_one) and [`replace`](Self::replace).
+    async fn apply_or_replace(
+        &mut self,
+        (index, declared): (usize, &Declared),
+        applied: &Applied,
+        existing: Option<&Kept>,
+        creates: bool,
+    ) -> Result<(), Failure> {
+        let key = &applied.key;
+        let recreates = creates && (declared.recreate || self.kind(key).has_fixed_spec());
+        let made = match existing {
+            Some(there) if declared.once => self.mark(applied, there).await,
+            _ => self.apply_one(declared, applied, existing).await,
+        };
+        match (made, existing) {
+            (Ok(object), _) => {
+                self.check(index, declared, key, &object);
+                Ok(())
+            }
+            (Err(failure), Some(there)) if recreates && failure.reason() == reasons::IMMUTABLE => {
+                let why = failure.message();
+                self.replace((index, declared), key, there, reasons::IMMUTABLE, why)
+                    .await
+            }
+            (Err(failure), _) => Err(failure),
+        }
     }
 
     /// Returns why an object has failed and does not recover; none if it has not, or is being deleted already.
@@ -455,7 +473,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let manager = &self.cluster.identity.manager;
         there.applied.as_deref() == Some(&applied.hash)
             && (there.is_whole(manager, &applied.body)
-                || (self.accepted.get(&applied.key)).is_some_and(|accepted| {
+                || self.accepted.get(&applied.key).is_some_and(|accepted| {
                     let object = there.value().unwrap_or_default();
                     owned_fields(&object, manager).map(read::revision) == Some(*accepted)
                 }))
@@ -507,9 +525,10 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let revision = object["status"]["updateRevision"]
             .as_str()
             .unwrap_or_default();
-        let begun = (self.behind.get(key)).filter(|(seen, _)| seen == revision);
+        let begun = self.behind.get(key).filter(|(seen, _)| seen == revision);
         let since = begun.map_or_else(Instant::now, |(_, since)| *since);
-        (self.behind).insert(key.clone(), (revision.to_owned(), since));
+        self.behind
+            .insert(key.clone(), (revision.to_owned(), since));
         match STUCK
             .checked_sub(since.elapsed())
             .filter(|it| !it.is_zero())
@@ -588,9 +607,14 @@ impl<K: LifecycleObject> Applying<'_, K> {
             Precondition::Absent
         };
         let made = self.send_apply(key, body, precondition).await?;
-        self.attempts.succeeded(key, &self.pace);
-        self.report.operations.applied += 1;
-        self.taken(applied, made)
+        let object = self.taken(key, made)?;
+        let owned = owned_fields(&object, &self.cluster.identity.manager);
+        // A server may drop fields that it does not know; applying them again would change nothing, each time.
+        match owned.filter(|owned| !covers(owned, &applied.body)) {
+            Some(owned) => self.accepted.insert(key.clone(), read::revision(owned)),
+            None => self.accepted.remove(key),
+        };
+        Ok(object)
     }
 
     /// Marks an object that exists as owned, and leaves the rest of it as it is.
@@ -619,11 +643,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             }
             self.send_apply(key, body, Precondition::Uid(uid)).await?
         };
-        self.attempts.succeeded(key, &self.pace);
-        self.report.operations.applied += 1;
-        let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
-        self.cluster.take_in(key.0, made);
-        Ok(object)
+        self.taken(key, made)
     }
 
     /// Makes the fields of the managers that a declaration names those of the operator, and gives up those that it only
@@ -638,7 +658,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let gives_up = || {
             let object = there.value().unwrap_or_default();
             let owned = owned_fields(&object, manager);
-            owned.is_some_and(|owned| (declared.initial.iter()).any(|it| owns_at(owned, it)))
+            owned.is_some_and(|owned| declared.initial.iter().any(|it| owns_at(owned, it)))
         };
         if declared.takes_over.is_empty() && (declared.initial.is_empty() || !gives_up()) {
             return Ok(());
@@ -657,16 +677,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
         self.send_patch(key, patch).await.map(drop)
     }
 
-    /// Takes in an object as the API server has stored it after an apply.
-    fn taken(&mut self, applied: &Applied, made: Kept) -> Result<Value, Failure> {
-        let key = &applied.key;
-        let object = (made.value()).map_err(|why| unreadable(&self.describe(key), &why))?;
-        let owned = owned_fields(&object, &self.cluster.identity.manager);
-        // A server may drop fields that it does not know; applying them again would change nothing, each time.
-        match owned.filter(|owned| !covers(owned, &applied.body)) {
-            Some(owned) => self.accepted.insert(key.clone(), read::revision(owned)),
-            None => self.accepted.remove(key),
-        };
+    /// Notes that an object was applied, and takes it in as the API server has stored it.
+    fn taken(&mut self, key: &Key, made: Kept) -> Result<Value, Failure> {
+        self.attempts.succeeded(key, &self.pace);
+        self.report.operations.applied += 1;
+        let object = made
+            .value()
+            .map_err(|why| unreadable(&self.describe(key), &why))?;
         self.cluster.take_in(key.0, made);
         Ok(object)
     }

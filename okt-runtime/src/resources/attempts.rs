@@ -77,7 +77,10 @@ impl LastAttempt {
     ///
     /// Unrelated events do not shorten the wait.
     pub(super) fn wait(&self, pace: &Pace) -> Option<Duration> {
-        let is_asked = (self.failure.as_ref()).is_some_and(|it| it.retry_after().is_some());
+        let is_asked = self
+            .failure
+            .as_ref()
+            .is_some_and(|it| it.retry_after().is_some());
         if self.occasion != pace.occasion && !is_asked {
             return None;
         }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
 use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
 use okt_wire::object::LifecycleObject;
-use okt_wire::texts::{LastError, said_by_watch};
-use okt_wire::watch::{Connection, PAGE, retried};
+use okt_wire::scope::api;
+use okt_wire::texts::{LastError, watch_message};
+use okt_wire::watch::{Connection, PAGE, change_objects, retried};
 use okt_wire::{read, revision};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -160,7 +161,9 @@ impl<K: LifecycleObject> Cluster<K> {
         if self.is_bare(number) || !is_judged_by_conditions(kind) {
             return;
         }
-        let asked = (connection.client).list_api_group_resources(&kind.api.api_version);
+        let asked = connection
+            .client
+            .list_api_group_resources(&kind.api.api_version);
         let served = match asked.await {
             Ok(served) => served.resources,
             Err(error) => {
@@ -232,7 +235,7 @@ impl<K: LifecycleObject> Cluster<K> {
         let own = object.meta().namespace.as_deref();
         let placed = placed(kind, own, namespace, name);
         if placed.is_none() {
-            (self.misnamed).log(&name_of(object), kind, namespace, name);
+            self.misnamed.log(&name_of(object), kind, namespace, name);
         }
         placed
     }
@@ -331,7 +334,11 @@ impl<K: LifecycleObject> Cluster<K> {
             .chain(referred)
             .map(|side| self.watch_kind(connection, gate, side, wake));
         let all = futures::future::join_all(all.collect::<Vec<_>>());
-        let mapped = (self.watches.mapped.iter()).map(|it| self.watch_mapped(connection, it, wake));
+        let mapped = self
+            .watches
+            .mapped
+            .iter()
+            .map(|it| self.watch_mapped(connection, it, wake));
         let mapped = futures::future::join_all(mapped.collect::<Vec<_>>());
         futures::future::join(all, mapped).await;
     }
@@ -345,25 +352,13 @@ impl<K: LifecycleObject> Cluster<K> {
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
         let client = connection.for_watch(&kind.api.kind);
+        let namespace = self.namespace.as_deref().filter(|_| kind.namespaced);
         if is_bare {
-            let api: Api<Bare> = self.api(&client, kind);
-            let events = retried(watcher(api, config));
-            events.map(|event| Ok(bared(event?))).boxed()
+            let events = retried(watcher(api(&client, namespace, &kind.api), config));
+            let events = events.map(|event| change_objects(event?, |Bare(kept)| Ok(kept)));
+            events.boxed()
         } else {
-            let api: Api<Kept> = self.api(&client, kind);
-            retried(watcher(api, config)).boxed()
-        }
-    }
-
-    fn api<T>(&self, client: &Client, kind: &ResourceKind) -> Api<T>
-    where
-        T: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
-    {
-        match &self.namespace {
-            Some(namespace) if kind.namespaced => {
-                Api::namespaced_with(client.clone(), namespace, &kind.api)
-            }
-            Some(_) | None => Api::all_with(client.clone(), &kind.api),
+            retried(watcher(api(&client, namespace, &kind.api), config)).boxed()
         }
     }
 
@@ -501,7 +496,7 @@ impl<K: LifecycleObject> Cluster<K> {
         match side {
             Side::Owned(number) => {
                 let unlisted = Unlisted {
-                    why: said_by_watch(error),
+                    why: watch_message(error),
                     may_have_objects: is_forbidden(error),
                 };
                 self.index().unlisted.insert(number, unlisted);
@@ -531,18 +526,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 }
 
-/// Converts an event of a metadata-only watch.
-fn bared(event: watcher::Event<Bare>) -> watcher::Event<Kept> {
-    match event {
-        watcher::Event::Apply(Bare(kept)) => watcher::Event::Apply(kept),
-        watcher::Event::Delete(Bare(kept)) => watcher::Event::Delete(kept),
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(Bare(kept)) => watcher::Event::InitApply(kept),
-        watcher::Event::InitDone => watcher::Event::InitDone,
-    }
-}
-
-/// Returns whether a list was refused because the kind does not exist (404) or may not be read (403).
+/// Returns whether the list of a kind was refused.
 fn is_refusal(error: &watcher::Error) -> bool {
     matches!(refusal(error), Some(403 | 404))
 }

@@ -33,7 +33,10 @@ pub(crate) fn covers(owned: &Value, declared: &Value) -> bool {
 
 fn of_metadata(owned: &Map<String, Value>, metadata: &Value) -> bool {
     let empty = Map::new();
-    let owned = (owned.get("f:metadata").and_then(Value::as_object)).unwrap_or(&empty);
+    let owned = owned
+        .get("f:metadata")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
     let declared = metadata.as_object().into_iter().flatten();
     declared
         .filter(|(name, _)| !matches!(name.as_str(), "name" | "namespace"))
@@ -42,7 +45,9 @@ fn of_metadata(owned: &Map<String, Value>, metadata: &Value) -> bool {
 
 fn has_field(owned: &Map<String, Value>, name: &str, value: &Value) -> bool {
     let field = owned.get(&format!("f:{name}"));
-    (field.and_then(Value::as_object)).is_some_and(|owned| has_value(owned, value))
+    field
+        .and_then(Value::as_object)
+        .is_some_and(|owned| has_value(owned, value))
 }
 
 fn has_value(owned: &Map<String, Value>, value: &Value) -> bool {
@@ -76,7 +81,10 @@ fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
             // The only key field that the API server fills in, in lists of ports.
             None => name != "protocol" || value == "TCP",
         });
-        is_it && (fields.as_object()).is_some_and(|owned| has_value(owned, item))
+        is_it
+            && fields
+                .as_object()
+                .is_some_and(|owned| has_value(owned, item))
     })
 }
 

@@ -79,7 +79,11 @@ impl<K: LifecycleObject> Cluster<K> {
     fn given_referred(&self, owner: &K, mut object: Value) -> Result<(Side, Kept), String> {
         let word = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (word("apiVersion"), word("kind"));
-        let found = (self.watches.referred.iter()).position(|it| it.kind.is(&api_version, &kind));
+        let found = self
+            .watches
+            .referred
+            .iter()
+            .position(|it| it.kind.is(&api_version, &kind));
         let number =
             found.ok_or_else(|| format!("`watches` declares no references to {kind} objects"))?;
         if self.watches.referred[number].kind.namespaced

@@ -51,15 +51,22 @@ impl<'a> DeletionPlan<'a> {
         owned: &'a Owned,
     ) -> Self {
         let kept = site.kept(resources);
-        let orphans = (site.object.meta().finalizers.iter().flatten()).any(|it| it == ORPHANS);
+        let orphans = site
+            .object
+            .meta()
+            .finalizers
+            .iter()
+            .flatten()
+            .any(|it| it == ORPHANS);
         let has_to_go = |key: &Key, there: &Kept| {
             let in_waves = there.wave.is_some() && there.reference.is_some() && !orphans;
             // Who may write it may have removed the mark.
             let is_unowned = there.is_unowned || there.reference.is_none();
             in_waves || (is_unowned && there.may_go(site.kind(key)))
         };
-        let going =
-            (owned.iter()).filter(|(key, there)| !kept.contains(*key) && has_to_go(key, there));
+        let going = owned
+            .iter()
+            .filter(|(key, there)| !kept.contains(*key) && has_to_go(key, there));
         Self::of(going)
     }
 
@@ -69,7 +76,7 @@ impl<'a> DeletionPlan<'a> {
         let highest = all.iter().map(wave).max();
         let is_awaited = all.iter().any(|it| it.1.wave.is_some());
         let (first, later): (Vec<_>, Vec<_>) =
-            (all.into_iter()).partition(|it| Some(wave(it)) == highest);
+            all.into_iter().partition(|it| Some(wave(it)) == highest);
         Self {
             first,
             later: later.len(),
@@ -82,7 +89,9 @@ impl<'a> DeletionPlan<'a> {
         if self.first.is_empty() {
             return None;
         }
-        let mut names: Vec<String> = (self.first.iter())
+        let mut names: Vec<String> = self
+            .first
+            .iter()
             .map(|(key, _)| format!("{} is not gone yet", site.describe(key)))
             .collect();
         names.sort();

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use okt_wire::texts::split_qualified;
+
 use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::kind::ResourceKind;
 use super::names::{Key, Name};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 
 /// The cached objects, by name and by owner.
 ///
@@ -328,8 +330,6 @@ pub(crate) fn key_of(number: usize, kept: &Kept) -> Key {
 
 /// Parses the namespace and name in the annotation that names an owner.
 fn parsed(text: &str) -> Name {
-    match text.split_once('/') {
-        Some((namespace, name)) => (Some(namespace.to_owned()), name.to_owned()),
-        None => (None, text.to_owned()),
-    }
+    let (namespace, name) = split_qualified(text);
+    (namespace.map(str::to_owned), name.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The inventory of an object, `status.recordedResources`: what it owns and no owner reference shows, what it is told to
+//! The inventory of an object, `status.recordedResources`: what it owns and no owner reference shows, what it is to
 //! keep, what has finished, and the kinds of all it owns.
 //!
 //! Each entry is a text: the uid of a resource, if it is known, its path in the API, and marks, each after a `%`, which no
@@ -29,7 +29,7 @@ use super::ready::End;
 /// The number of hexadecimal digits of an entry of an earlier release.
 const HASH_LENGTH: usize = 24;
 
-/// The mark of an object that the application told OKT to keep.
+/// The mark of an object that OKT is to keep.
 const KEPT: &str = "keep";
 
 /// The mark of an object beside its owner that has no owner reference: another one without is an orphan.
@@ -58,7 +58,7 @@ pub(crate) struct InventoryEntry {
     pub(super) uid: Option<String>,
     /// Whether it is beside its owner and has no owner reference.
     pub(super) is_unowned: bool,
-    /// Whether the application told OKT to keep it.
+    /// Whether the application declares that it is kept.
     pub(super) is_kept: bool,
     pub(super) finished: Option<Finished>,
 }
@@ -182,7 +182,8 @@ impl Inventory {
     }
 
     pub(super) fn remove(&mut self, kind: &ResourceKind, key: &Key) -> Option<InventoryEntry> {
-        (self.entries).remove(&identity(kind, key.1.as_deref(), &key.2))
+        self.entries
+            .remove(&identity(kind, key.1.as_deref(), &key.2))
     }
 
     pub(super) fn has_entry(&self, entry: &InventoryEntry) -> bool {
@@ -195,7 +196,7 @@ impl Inventory {
     }
 
     pub(super) fn get(&self, kind: &ResourceKind, key: &Key) -> Option<&InventoryEntry> {
-        (self.entries).get(&identity(kind, key.1.as_deref(), &key.2))
+        self.entries.get(&identity(kind, key.1.as_deref(), &key.2))
     }
 
     /// Returns whether it has an entry for an object, also one of an earlier release.
@@ -270,7 +271,7 @@ impl Parsed {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 api_version,
-                // The path does not say it.
+                // The path does not have it.
                 kind: plural.to_owned(),
                 plural: plural.to_owned(),
             },

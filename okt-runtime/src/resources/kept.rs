@@ -4,15 +4,14 @@ use okt_wire::keys::{
     APPLIED_ANNOTATION, CONTENT_ANNOTATION, OWNER_LABEL, OWNER_NAME_ANNOTATION,
     PROPAGATION_ANNOTATION, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
-use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use kube::api::PropagationPolicy;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::core::{ApiResource, DynamicObject};
 use okt_wire::pruned::{self, Pruned, pruned_metadata};
 use okt_wire::read::revision;
+use okt_wire::resource_like;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -184,7 +183,9 @@ impl Kept {
 /// Returns OKT's entries of the managed fields; none if there are none.
 fn ours(managers: &str) -> Option<String> {
     let all: Vec<&RawValue> = serde_json::from_str(managers).ok()?;
-    let ours: Vec<&str> = (all.into_iter().map(RawValue::get))
+    let ours: Vec<&str> = all
+        .into_iter()
+        .map(RawValue::get)
         .filter(|entry| is_ours(entry))
         .collect();
     (!ours.is_empty()).then(|| format!("[{}]", ours.join(",")))
@@ -219,67 +220,8 @@ impl<'de> Deserialize<'de> for Kept {
 #[serde(transparent)]
 pub(crate) struct Bare(pub(crate) Kept);
 
-impl Resource for Bare {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn metadata_api() -> bool {
-        true
-    }
-
-    fn kind(api: &ApiResource) -> Cow<'_, str> {
-        Kept::kind(api)
-    }
-
-    fn group(api: &ApiResource) -> Cow<'_, str> {
-        Kept::group(api)
-    }
-
-    fn version(api: &ApiResource) -> Cow<'_, str> {
-        Kept::version(api)
-    }
-
-    fn plural(api: &ApiResource) -> Cow<'_, str> {
-        Kept::plural(api)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
-    }
-}
-
-impl Resource for Kept {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(api: &ApiResource) -> Cow<'_, str> {
-        (&*api.kind).into()
-    }
-
-    fn group(api: &ApiResource) -> Cow<'_, str> {
-        (&*api.group).into()
-    }
-
-    fn version(api: &ApiResource) -> Cow<'_, str> {
-        (&*api.version).into()
-    }
-
-    fn plural(api: &ApiResource) -> Cow<'_, str> {
-        (&*api.plural).into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
-}
+resource_like!([] Bare, DynamicObject, true, |it| it.0.meta(), it.0.meta_mut());
+resource_like!([] Kept, DynamicObject, false, |it| &it.meta, &mut it.meta);
 
 /// Deserializes an object; returns none and logs a warning if its type cannot represent it.
 pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Option<T> {
@@ -291,6 +233,7 @@ pub(crate) fn decoded<T: DeserializeOwned>(api: &ApiResource, text: &str) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use kube::Resource;
     use serde_json::json;
 
     use super::*;

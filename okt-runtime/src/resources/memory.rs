@@ -49,7 +49,7 @@ impl OwnedMemory {
             accepted,
             to_record: _,
             lookups,
-            // Who is asked once more whether they are gone says so.
+            // The next question shows whether they are gone.
             deleted: _,
             behind,
             stays,
@@ -62,20 +62,24 @@ impl OwnedMemory {
             && stays.is_empty()
     }
 
-    /// Returns whether the application did not say which resources it declares.
+    /// Returns whether the application did not return which resources it declares.
     pub(crate) fn is_silent(&self) -> bool {
         self.declaring.is_some()
     }
 
-    /// Returns whether the application has not said for so long which resources it declares that a deletion goes on by
-    /// what is on record: what it needs in order to say it may be gone for ever.
+    /// Returns whether the application has not returned for so long which resources it declares that a deletion goes on by
+    /// what is on record: what it needs to return them may be gone for ever.
     pub(crate) fn goes_by_record(&self) -> bool {
-        (self.declaring.as_ref()).is_some_and(|attempt| attempt.age() >= ASKED)
+        self.declaring
+            .as_ref()
+            .is_some_and(|attempt| attempt.age() >= ASKED)
     }
 
     /// Returns whether the backoff after [`failed`](Self::failed) is running; unrelated events do not shorten it.
     pub(crate) fn waits(&self, pace: &Pace) -> bool {
-        (self.declaring.as_ref()).is_some_and(|attempt| attempt.wait(pace).is_some())
+        self.declaring
+            .as_ref()
+            .is_some_and(|attempt| attempt.wait(pace).is_some())
     }
 
     /// Notes that it is not known which resources are declared; returns how long until they are asked for again.

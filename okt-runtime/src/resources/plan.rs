@@ -35,7 +35,7 @@ pub(super) enum ResourcePlan {
 
 /// Plans what to do about a declared object.
 ///
-/// `creates` says whether OKT may create and repair, `is_recorded` whether its owner is known without a further
+/// `creates` is whether OKT may create and repair, `is_recorded` whether its owner is known without a further
 /// record, and `wait` how long the backoff of the last apply lasts.
 pub(super) fn plan(
     presence: Presence,

@@ -39,7 +39,7 @@ const UNSEEN: &str = "its controller has not observed it yet";
 
 /// Returns why an object is not ready; none if it is.
 ///
-/// The kind is a parameter because objects from a list lack it. `has_status` says whether the kind has the status
+/// The kind is a parameter because objects from a list lack it. `has_status` is whether the kind has the status
 /// subresource, if that is known.
 pub(super) fn lack(kind: &ResourceKind, has_status: bool, object: &Value) -> Option<Lack> {
     if object["metadata"].get("deletionTimestamp").is_some() {
@@ -81,24 +81,24 @@ pub(super) fn is_judged_by_conditions(kind: &ResourceKind) -> bool {
 fn failed(group: &str, kind: &str, object: &Value) -> Option<String> {
     let status = &object["status"];
     let is = |name: &str, wanted: &str| {
-        condition(object, name).and_then(|it| (it.status == wanted).then_some(it.said))
+        condition(object, name).and_then(|it| (it.status == wanted).then_some(it.text))
     };
     match (group, kind) {
         ("apps", "Deployment") => {
-            is("Progressing", "False").filter(|said| said.starts_with("ProgressDeadlineExceeded"))
+            is("Progressing", "False").filter(|text| text.starts_with("ProgressDeadlineExceeded"))
         }
         ("batch", "Job") => is("Failed", "True"),
         ("", "Pod") => (status["phase"] == "Failed").then(|| {
-            let said = [&status["reason"], &status["message"]];
-            let said = said
+            let text = [&status["reason"], &status["message"]];
+            let text = text
                 .iter()
                 .filter_map(|it| it.as_str())
                 .collect::<Vec<_>>()
                 .join(": ");
-            if said.is_empty() {
+            if text.is_empty() {
                 "it has failed".to_owned()
             } else {
-                format!("it has failed: {said}")
+                format!("it has failed: {text}")
             }
         }),
         ("", "PersistentVolumeClaim") => {
@@ -148,7 +148,7 @@ fn pending(group: &str, kind: &str, has_status: bool, object: &Value) -> Option<
 struct ReadyCondition<'a> {
     status: &'a str,
     /// Its reason and its message as one text.
-    said: String,
+    text: String,
 }
 
 fn condition<'a>(object: &'a Value, name: &str) -> Option<ReadyCondition<'a>> {
@@ -159,7 +159,7 @@ fn condition<'a>(object: &'a Value, name: &str) -> Option<ReadyCondition<'a>> {
         .zip(generation(&object["metadata"], "generation"))
         .is_some_and(|(seen, now)| seen < now);
     let reason = it["reason"].as_str().unwrap_or_default();
-    let said = match it["message"].as_str() {
+    let text = match it["message"].as_str() {
         Some(message) if !message.is_empty() => format!("{reason}: {message}"),
         Some(_) | None if reason.is_empty() => name.to_owned(),
         Some(_) | None => reason.to_owned(),
@@ -167,12 +167,12 @@ fn condition<'a>(object: &'a Value, name: &str) -> Option<ReadyCondition<'a>> {
     Some(if is_old {
         ReadyCondition {
             status: "Unknown",
-            said: UNSEEN.to_owned(),
+            text: UNSEEN.to_owned(),
         }
     } else {
         ReadyCondition {
             status: it["status"].as_str().unwrap_or_default(),
-            said,
+            text,
         }
     })
 }
@@ -185,7 +185,7 @@ fn by_condition(object: &Value, wanted: &str) -> Option<String> {
         Some(condition) if condition.status.eq_ignore_ascii_case(status) => None,
         Some(condition) => Some(format!(
             "its condition {name} is {}: {}",
-            condition.status, condition.said
+            condition.status, condition.text
         )),
     }
 }
@@ -298,7 +298,7 @@ fn pod(object: &Value) -> Option<String> {
     let phase = object["status"]["phase"].as_str();
     match (phase, condition(object, "Ready")) {
         (Some("Succeeded"), _) | (_, Some(ReadyCondition { status: "True", .. })) => None,
-        (_, Some(condition)) => Some(condition.said),
+        (_, Some(condition)) => Some(condition.text),
         (phase, None) => Some(format!("it is {}", phase.unwrap_or("not scheduled yet"))),
     }
 }
@@ -310,7 +310,9 @@ fn phase(status: &Value, wanted: &str) -> Option<String> {
 
 fn service(object: &Value) -> Option<String> {
     let waits = object["spec"]["type"] == "LoadBalancer"
-        && (object["status"]["loadBalancer"]["ingress"].as_array()).is_none_or(Vec::is_empty);
+        && object["status"]["loadBalancer"]["ingress"]
+            .as_array()
+            .is_none_or(Vec::is_empty);
     waits.then(|| "it has no address outside yet".to_owned())
 }
 
@@ -320,7 +322,7 @@ fn by_conditions(object: &Value) -> Option<String> {
     // Whether it has seen the object is unknown.
     let reconciling = reconciling.filter(|it| it.status != "False");
     let not_ready = || ready.filter(|it| it.status != "True");
-    reconciling.or_else(not_ready).map(|it| it.said)
+    reconciling.or_else(not_ready).map(|it| it.text)
 }
 
 #[cfg(test)]

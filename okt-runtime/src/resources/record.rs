@@ -2,7 +2,7 @@
 //!
 //! An owner reference works in the owner's namespace only, and not for an unowned resource. The status of the owner
 //! records the others before the operator creates them, so that it finds them again after a crash. Anyone who may write a
-//! resource can change all of it but its uid, so a uid that is on record proves more than what the resource says.
+//! resource can change all of it but its uid, so a uid that is on record proves more than its content.
 
 use kube::Resource;
 use okt_reach::Failure;
@@ -16,7 +16,6 @@ use super::inventory::{Inventory, InventoryEntry};
 use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
-use super::stamp::named;
 
 impl<K: LifecycleObject> Site<'_, K> {
     /// Returns what the status of the owner records.
@@ -87,7 +86,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             .as_deref()
             .is_some_and(|owner| owner != self.uid())
             && kind == Some(&*self.cluster.identity.owner_kind)
-            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
+            && found.owner_name.as_deref() == Some(&*self.owner_name())
             && (self.is_beside(key) || inventory.has(self.kind(key), key))
     }
 
@@ -136,12 +135,12 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
-    /// Returns whether an object says that this operator created it for this owner.
+    /// Returns whether the marks of an object name this operator as the one that created it for this owner.
     fn is_made_for(&self, found: &Kept, object: &Value) -> bool {
         let uid = self.uid();
         owned_fields(object, &self.cluster.identity.manager).is_some()
             && found.owner.as_deref().is_none_or(|owner| owner == uid)
-            && found.owner_name.as_deref() == Some(&*named(self.object.meta()))
+            && found.owner_name.as_deref() == Some(&*self.owner_name())
     }
 
     /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.

@@ -1,6 +1,5 @@
 //! One owner and access to its resources: requests about them, and their names in messages.
 
-use okt_wire::keys::OWNER_LABEL;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,9 +11,11 @@ use kube::{Api, Client, Resource};
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
 use okt_wire::api_timeout::{answer, retry_after};
+use okt_wire::keys::OWNER_LABEL;
 use okt_wire::object::LifecycleObject;
 use okt_wire::refusal::Refusal;
-use okt_wire::texts::{chain, said_by_api};
+use okt_wire::scope::{api, merge_by, with_name};
+use okt_wire::texts::{api_message, chain, qualified, split_qualified};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -22,6 +23,7 @@ use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::ResourceKind;
 use super::names::{Key, ResourcePlace, is_label, is_name};
+use super::stamp::owner_name;
 
 /// The reason of a failure because this operator is not the leader.
 pub(crate) const NOT_LEADING: &str = "NotLeading";
@@ -78,20 +80,21 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.cluster.owned(self.object.meta())
     }
 
-    /// Returns the objects that the declaration tells OKT to keep as they are.
+    /// Returns the objects that the declaration keeps as they are.
     pub(crate) fn kept(&self, resources: &Resources) -> BTreeSet<Key> {
         let kept = resources.kept.iter();
         kept.filter_map(|(api, (namespace, name))| {
             let number = self.cluster.number_of(api)?;
             let kind = &self.cluster.watches.owned[number];
             let (namespace, name) =
-                (self.cluster).placed(self.object, kind, namespace.as_deref(), name)?;
+                self.cluster
+                    .placed(self.object, kind, namespace.as_deref(), name)?;
             Some((number, namespace, name))
         })
         .collect()
     }
 
-    /// Deletes an object. `policy` says what happens to its dependents, and `why` is for the log.
+    /// Deletes an object. `policy` decides what happens to its dependents, and `why` is for the log.
     pub(super) async fn delete(
         &self,
         place: ResourcePlace<'_>,
@@ -165,16 +168,13 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
     }
 
-    /// Returns whether there is an object of the owner's kind with this name, as [`named`] writes it, and this uid.
+    /// Returns whether there is an object of the owner's kind with this [`qualified`] name and this uid.
     pub(super) async fn is_there(&self, name: &str, uid: &str) -> Result<bool, Failure> {
         let kind = ResourceKind {
             api: ApiResource::erase::<K>(&()),
             namespaced: self.object.meta().namespace.is_some(),
         };
-        let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) => (Some(namespace), name),
-            None => (None, name),
-        };
+        let (namespace, name) = split_qualified(name);
         // A text that others wrote is no name.
         let place = ResourcePlace {
             kind: &kind,
@@ -184,9 +184,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         if !is_name(name) || namespace.is_some_and(|it| !is_label(it)) {
             return Ok(false);
         }
-        // The roles of an operator have no `get` for its own kind.
-        let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        match answer(self.api(place).list(&named)).await {
+        match answer(self.api(place).list(&with_name(name))).await {
             Ok(found) => {
                 let mut found = found.items.iter();
                 Ok(found.any(|it| it.meta().uid.as_deref() == Some(uid)))
@@ -215,10 +213,7 @@ impl<K: LifecycleObject> Site<'_, K> {
     pub(super) async fn send_patch(&self, key: &Key, patch: Value) -> Result<Kept, Failure> {
         self.check_leader()?;
         let place = self.place(key);
-        let params = PatchParams {
-            field_manager: Some(self.cluster.identity.manager.clone()),
-            ..PatchParams::default()
-        };
+        let params = merge_by(&self.cluster.identity.manager);
         let api = self.api(place);
         let made = answer(api.patch(place.name, &params, &Patch::Merge(patch))).await;
         made.map_err(|error| self.failure_of(place, &error))
@@ -250,16 +245,16 @@ impl<K: LifecycleObject> Site<'_, K> {
     }
 
     fn api(&self, place: ResourcePlace<'_>) -> Api<Kept> {
-        let api = &place.kind.api;
-        match place.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, api),
-            None => Api::all_with(self.client.clone(), api),
-        }
+        api(self.client, place.namespace, &place.kind.api)
     }
 
-    /// Converts the error of a request about an object into a failure.
     fn failure_of(&self, place: ResourcePlace<'_>, error: &kube::Error) -> Failure {
         failure_of(&self.describe_place(place), place.kind.is_secret(), error)
+    }
+
+    /// Returns the name of the owner, as the annotation of its resources has it.
+    pub(super) fn owner_name(&self) -> String {
+        owner_name(self.object.meta())
     }
 
     /// Returns the kind and name of an object for messages.
@@ -273,12 +268,9 @@ impl<K: LifecycleObject> Site<'_, K> {
             namespace,
             name,
         } = place;
-        match namespace {
-            Some(namespace) if Some(namespace) != self.object.meta().namespace.as_deref() => {
-                format!("{kind} {namespace}/{name}")
-            }
-            Some(_) | None => format!("{kind} {name}"),
-        }
+        let own = self.object.meta().namespace.as_deref();
+        let elsewhere = namespace.filter(|it| Some(*it) != own);
+        format!("{kind} {}", qualified(elsewhere, name))
     }
 }
 
@@ -309,7 +301,7 @@ fn failure_of(what: &str, is_secret: bool, error: &kube::Error) -> Failure {
         tracing::debug!(resource = what, "refused: {}", status.message);
         format!("{what}: {} {}", status.code, status.reason)
     } else {
-        format!("{what}: {}", said_by_api(error))
+        format!("{what}: {}", api_message(error))
     };
     let message = match Refusal::of(status).advice() {
         Some(advice) if matches!(status.code, 400 | 403 | 422) => format!("{message}; {advice}"),

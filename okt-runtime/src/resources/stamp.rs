@@ -11,13 +11,14 @@ use okt_wire::keys::{
 };
 use okt_wire::object::LifecycleObject;
 use okt_wire::read::hex;
+use okt_wire::texts::qualified;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::declared::{Declared, DeclaredOwner};
 use super::kind::ResourceKind;
 use super::managers::take_at;
-use super::names::Key;
+use super::names::{Key, Name};
 use super::plain::{clean, encode, entry, field};
 
 /// The value of [`PRUNE_ANNOTATION`].
@@ -111,7 +112,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         if api_version.is_empty() || kind.is_empty() {
             return Err(wrong("a resource has no `apiVersion` or no `kind`".into()));
         }
-        let found = (self.kinds.iter()).position(|it| it.is(&api_version, &kind));
+        let found = self.kinds.iter().position(|it| it.is(&api_version, &kind));
         let Some(index) = found else {
             return Err(wrong(format!(
                 "{kind} ({api_version}) is declared as a resource, but not among what `watches` says is owned"
@@ -130,61 +131,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         let content = declared
             .is_done_once(&self.kinds[index], &body)
             .then(|| short_hash(&body));
-        let metadata = field(&mut body, "metadata")
-            .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
-        let text = |name: &str| (metadata.get(name).and_then(Value::as_str)).unwrap_or_default();
-        let name = text("name").to_owned();
-        if name.is_empty() {
-            let why = format!("a {kind} has no name; give it one");
-            return Err(wrong(why));
-        }
-        let namespace = self.namespace_of(&self.kinds[index], text("namespace"), &name)?;
-        let what = format!("{kind} {name}");
-        let reference = self.reference(declared.owner, namespace.as_deref(), &what)?;
-        match &namespace {
-            Some(namespace) => metadata.insert("namespace".into(), namespace.clone().into()),
-            None => metadata.remove("namespace"),
-        };
-        let meta = self.object.meta();
-        let uid = meta.uid.clone().unwrap_or_default();
-        let owner_name = named(meta);
-        let unlike = |it: &str| wrong(format!("the {it} of {what} are no object"));
-        let labels = entry(metadata, "labels").ok_or_else(|| unlike("labels"))?;
-        labels.insert(OWNER_HASH_LABEL.into(), prefix(&uid).into());
-        labels.insert(OWNER_LABEL.into(), uid.into());
-        let owner_kind = self.identity.owner_kind.clone();
-        labels.insert(OWNER_KIND_LABEL.into(), owner_kind.into());
-        let notes = entry(metadata, "annotations").ok_or_else(|| unlike("annotations"))?;
-        notes.insert(OWNER_NAME_ANNOTATION.into(), owner_name.into());
-        if declared.prunable {
-            notes.insert(PRUNE_ANNOTATION.into(), PRUNE_ALLOWED.into());
-        }
-        if let Some(wave) = declared.wave {
-            notes.insert(WAVE_ANNOTATION.into(), wave.to_string().into());
-        }
-        if let Some(policy) = &declared.propagation {
-            notes.insert(PROPAGATION_ANNOTATION.into(), format!("{policy:?}").into());
-        }
-        if !declared.takes_over.is_empty() {
-            let managers = declared.takes_over.join(",");
-            notes.insert(TAKES_OVER_ANNOTATION.into(), managers.into());
-        }
-        if let Some(condition) = &declared.ready_when {
-            notes.insert(READY_WHEN_ANNOTATION.into(), condition.clone().into());
-        }
-        if let Some(content) = &content {
-            notes.insert(CONTENT_ANNOTATION.into(), content.clone().into());
-        }
-        if declared.owner == DeclaredOwner::None {
-            notes.insert(UNOWNED_ANNOTATION.into(), "true".into());
-        }
-        if let Some(reference) = reference {
-            let owners = metadata.entry("ownerReferences").or_insert(json!([]));
-            let owners = (owners.as_array_mut()).ok_or_else(|| unlike("owner references"))?;
-            // The declaration may already contain this reference.
-            owners.retain(|owner| owner["uid"] != reference["uid"]);
-            owners.push(reference);
-        }
+        let (namespace, name) = self.mark(declared, index, &mut body, content.clone())?;
         let hash = short_hash(&body);
         body["metadata"]["annotations"][APPLIED_ANNOTATION] = hash.clone().into();
         Ok(Applied {
@@ -194,6 +141,73 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             initial,
             content,
         })
+    }
+
+    /// Writes the namespace, the labels, annotations and owner reference of OKT into an object, and returns its place.
+    fn mark(
+        &self,
+        declared: &Declared,
+        index: usize,
+        body: &mut Value,
+        content: Option<String>,
+    ) -> Result<Name, Failure> {
+        let wrong = |what: String| Failure::permanent(reasons::BAD_RESOURCE, what);
+        let kind = &self.kinds[index];
+        let metadata = field(body, "metadata")
+            .ok_or_else(|| wrong(format!("the metadata of a {kind} is no object")))?;
+        let text = |name: &str| {
+            metadata
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let name = text("name").to_owned();
+        if name.is_empty() {
+            return Err(wrong(format!("a {kind} has no name; give it one")));
+        }
+        let namespace = self.namespace_of(kind, text("namespace"), &name)?;
+        let what = format!("{kind} {name}");
+        let reference = self.reference(declared.owner, namespace.as_deref(), &what)?;
+        match &namespace {
+            Some(namespace) => metadata.insert("namespace".into(), namespace.clone().into()),
+            None => metadata.remove("namespace"),
+        };
+        let meta = self.object.meta();
+        let uid = meta.uid.clone().unwrap_or_default();
+        let unlike = |it: &str| wrong(format!("the {it} of {what} are no object"));
+        let labels = entry(metadata, "labels").ok_or_else(|| unlike("labels"))?;
+        labels.insert(OWNER_HASH_LABEL.into(), prefix(&uid).into());
+        labels.insert(OWNER_LABEL.into(), uid.into());
+        let owner_kind = self.identity.owner_kind.clone();
+        labels.insert(OWNER_KIND_LABEL.into(), owner_kind.into());
+        let prunable = declared.prunable.then(|| PRUNE_ALLOWED.to_owned());
+        let policy = declared.propagation.as_ref();
+        let managers = Some(declared.takes_over.join(",")).filter(|it| !it.is_empty());
+        let unowned = (declared.owner == DeclaredOwner::None).then(|| "true".to_owned());
+        let noted = [
+            (OWNER_NAME_ANNOTATION, Some(owner_name(meta))),
+            (PRUNE_ANNOTATION, prunable),
+            (WAVE_ANNOTATION, declared.wave.map(|wave| wave.to_string())),
+            (PROPAGATION_ANNOTATION, policy.map(|it| format!("{it:?}"))),
+            (TAKES_OVER_ANNOTATION, managers),
+            (READY_WHEN_ANNOTATION, declared.ready_when.clone()),
+            (CONTENT_ANNOTATION, content),
+            (UNOWNED_ANNOTATION, unowned),
+        ];
+        let annotations = entry(metadata, "annotations").ok_or_else(|| unlike("annotations"))?;
+        for (name, value) in noted {
+            annotations.extend(value.map(|value| (name.to_owned(), value.into())));
+        }
+        if let Some(reference) = reference {
+            let owners = metadata.entry("ownerReferences").or_insert(json!([]));
+            let owners = owners
+                .as_array_mut()
+                .ok_or_else(|| unlike("owner references"))?;
+            // The declaration may already contain this reference.
+            owners.retain(|owner| owner["uid"] != reference["uid"]);
+            owners.push(reference);
+        }
+        Ok((namespace, name))
     }
 
     fn namespace_of(
@@ -275,11 +289,10 @@ fn short_hash(body: &Value) -> String {
     hex(&Sha256::digest(body.to_string()))[..16].to_owned()
 }
 
-/// Returns the namespace and name of an object as one text.
-pub(crate) fn named(meta: &ObjectMeta) -> String {
-    let name = meta.name.as_deref().unwrap_or_default();
-    match meta.namespace.as_deref() {
-        Some(namespace) => format!("{namespace}/{name}"),
-        None => name.to_owned(),
-    }
+/// Returns the name of an owner, as the annotation of its resources has it.
+pub(crate) fn owner_name(meta: &ObjectMeta) -> String {
+    qualified(
+        meta.namespace.as_deref(),
+        meta.name.as_deref().unwrap_or_default(),
+    )
 }

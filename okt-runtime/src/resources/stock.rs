@@ -45,7 +45,7 @@ impl Wanted {
 }
 
 impl<K: LifecycleObject> Applying<'_, K> {
-    /// Reports what the status should record. If `is_whole` says that all declarations are known, recorded objects
+    /// Reports what the status should record. If `is_whole` is true, all declarations are known, and recorded objects
     /// are deleted that are no longer declared and that the cache does not show.
     pub(super) async fn take_stock(
         &mut self,
@@ -166,7 +166,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
 
     fn look_up_failed(&mut self, text: &String, failure: Failure) {
         self.report.operations.failed += 1;
-        let wait = (self.lookups).failed(text, &self.pace, failure.clone(), None);
+        let wait = self.lookups.failed(text, &self.pace, failure.clone(), None);
         self.report.retries(None, failure, wait);
     }
 
@@ -302,7 +302,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         }
         let stays = match self.key_of(entry) {
             Some(key) => kept.contains(&key),
-            // Nobody can say any more whether it is to be kept, and data are not deleted.
+            // Nothing shows any more whether it is to be kept, and data are not deleted.
             None => entry.is_kept || entry.kind.holds_data(),
         };
         let text = entry.to_string();
@@ -412,7 +412,9 @@ impl<K: LifecycleObject> Site<'_, K> {
     fn place_of<'k>(&'k self, entry: &'k InventoryEntry) -> ResourcePlace<'k> {
         let mut kinds = self.cluster.watches.owned.iter();
         ResourcePlace {
-            kind: (kinds.find(|kind| kind.is_same(&entry.kind))).unwrap_or(&entry.kind),
+            kind: kinds
+                .find(|kind| kind.is_same(&entry.kind))
+                .unwrap_or(&entry.kind),
             namespace: entry.namespace.as_deref(),
             name: &entry.name,
         }

@@ -154,7 +154,10 @@ impl Template {
     }
 
     fn fill_in(&self, values: &impl Serialize) -> Result<Value, TemplateError> {
-        let template = (self.environment.get_template(&self.file)).map_err(|it| self.wrong(&it))?;
+        let template = self
+            .environment
+            .get_template(&self.file)
+            .map_err(|it| self.wrong(&it))?;
         let mut text = Bounded(Vec::new());
         let filled = template.render_captured_to(Serde(values), &mut text);
         filled.map_err(|error| self.wrong(&error))?;
@@ -167,9 +170,9 @@ impl Template {
         let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
             let line = error.location().map_or(0, |place| place.line());
             let line = usize::try_from(line).unwrap_or_default();
-            let said = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+            let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
             let (file, why) = (&self.file, error.without_snippet());
-            tracing::debug!(file, line, "the template renders no YAML: {why}: {said}");
+            tracing::debug!(file, line, "the template renders no YAML: {why}: {shown}");
             failed(format!("it renders no YAML: {}", no_yaml(why)))
         })?;
         documents.retain(|document| !document.is_null());
@@ -241,7 +244,7 @@ fn quotes_no_value(kind: ErrorKind, detail: &str) -> bool {
 
 /// Returns why a text is not valid YAML, without quoting the text.
 fn no_yaml(error: &YamlError) -> String {
-    let said = match error {
+    let problem = match error {
         YamlError::DuplicateMappingKey { .. } => "duplicate mapping key",
         YamlError::NonFiniteFloat { .. } => "a number that is not finite",
         YamlError::UnsupportedTag { .. } => "an unsupported tag",
@@ -253,8 +256,12 @@ fn no_yaml(error: &YamlError) -> String {
         error => return error.to_string(),
     };
     match error.location() {
-        Some(place) => format!("{said} at line {}, column {}", place.line(), place.column()),
-        None => said.to_owned(),
+        Some(place) => format!(
+            "{problem} at line {}, column {}",
+            place.line(),
+            place.column()
+        ),
+        None => problem.to_owned(),
     }
 }
 

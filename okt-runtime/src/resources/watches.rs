@@ -338,7 +338,8 @@ impl<K: LifecycleObject> Watches<K> {
         let concerned = move |kept: &Kept| {
             let object = decoded::<T>(&kind.api, &kept.text());
             let concerned = object.map(|object| concerned(&object)).unwrap_or_default();
-            (concerned.into_iter())
+            concerned
+                .into_iter()
                 .map(|it| (it.namespace, it.name))
                 .collect()
         };

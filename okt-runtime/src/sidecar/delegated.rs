@@ -19,7 +19,8 @@ impl<K: LifecycleObject> Delegate<K::State> for Agents<K> {
     /// any other state by its Next.
     async fn delegate(&self, state: K::State, cx: &Action<K>) -> Result<Answer, Failure> {
         let performed = self.perform(cx).await?;
-        let stays = (K::State::GRAPH.get(state.id()))
+        let stays = K::State::GRAPH
+            .get(state.id())
             .is_some_and(|state| state.is(Mark::Rest) || state.is(Mark::Leaf));
         Ok(match performed.event {
             Some(to) => Answer::To(to.id()),

@@ -64,12 +64,13 @@ impl OpenRequests {
     }
 
     fn forget(&mut self) {
-        (self.actions).retain(|_, begun| !begun.unwanted.is_cancelled());
+        self.actions
+            .retain(|_, begun| !begun.unwanted.is_cancelled());
         if self.actions.len() >= MOST {
             let mut numbers: Vec<_> = self.actions.values().map(|begun| begun.number).collect();
             let (_, middle, _) = numbers.select_nth_unstable(MOST / 2);
             let middle = *middle;
-            (self.actions).retain(|_, begun| begun.number >= middle);
+            self.actions.retain(|_, begun| begun.number >= middle);
             tracing::warn!(
                 "the results of thousands of actions were never taken; the oldest are dropped"
             );

@@ -63,7 +63,9 @@ fn performed<S: Lifecycle>(state: S, report: ActionReport) -> Result<Performed<S
 }
 
 fn leads<S: Lifecycle>(from: S, to: S) -> bool {
-    (S::GRAPH.get(from.id())).is_some_and(|state| state.targets().any(|target| target == to.id()))
+    S::GRAPH
+        .get(from.id())
+        .is_some_and(|state| state.targets().any(|target| target == to.id()))
 }
 
 /// Returns the failure of work with an unknown outcome.

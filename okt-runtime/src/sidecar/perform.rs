@@ -9,7 +9,7 @@ use okt_agent::wire::{ActionId, ActionReport, ActionRequest, Code, Fence};
 use okt_core::Lifecycle;
 use okt_reach::Failure;
 use okt_telemetry::traces;
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, position_of};
 use okt_wire::read;
 use tokio::time::{Instant, sleep};
 
@@ -63,11 +63,11 @@ impl<K: LifecycleObject> Agents<K> {
         action.is_elsewhere.store(true, Ordering::Release);
         let _here_again = Returned(&action.is_elsewhere);
         let mut trouble = None;
-        let mut tell = |news: News<'_>| tell(action, &mut trouble, news);
+        let mut report = |news: News<'_>| report(action, &mut trouble, news);
         let carried = loop {
             // It grows while the operator runs.
             order.request.fence.epoch = self.epoch_of(action);
-            let carried = client.carry(&order, action.cancelled(), &mut tell).await;
+            let carried = client.carry(&order, action.cancelled(), &mut report).await;
             // The loss of the leadership may be noticed late: an operator that is no longer the leader must change
             // nothing, not even a status.
             match &carried {
@@ -100,13 +100,16 @@ impl<K: LifecycleObject> Agents<K> {
     /// untaken.
     fn begin(&self, action: &Action<K>, name: &str) -> bool {
         let uid = owner_of(action.object()).uid;
-        let lost_sight = (self.open()).begin(uid, name, action.cancellation.clone());
+        let lost_sight = self
+            .open
+            .lock()
+            .begin(uid, name, action.cancellation.clone());
         !action.resumed() && !lost_sight
     }
 
     /// Notes that the outcome of an action is taken.
     fn end(&self, order: &Order) {
-        self.open().end(&order.request.owner.uid);
+        self.open.lock().end(&order.request.owner.uid);
     }
 
     fn order(
@@ -170,9 +173,11 @@ pub fn id_at_agent(id: &str) -> String {
 
 /// Returns when the work was recorded in the object's status: the same for every request of the same attempt.
 fn recorded_at<K: LifecycleObject>(object: &K) -> Timestamp {
-    let position = (object.status_of()).and_then(|status| status.lifecycle.as_ref());
+    let position = position_of(object);
     let begun = position.and_then(|position| position.action.as_ref()?.started_at);
-    (begun.or_else(|| position?.since)).unwrap_or(Timestamp::UNIX_EPOCH)
+    begun
+        .or_else(|| position?.since)
+        .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// Returns the transition and run of an action (e.g. 12 and 2 of `7c5d/12/2` and of `7c5d/12/2@k3x9`).
@@ -191,7 +196,7 @@ fn is_fenced(error: &ClientError) -> bool {
 }
 
 /// Reports progress and lasting problems of the work.
-fn tell<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
+fn report<K: LifecycleObject>(action: &Action<K>, since: &mut Option<Instant>, news: News<'_>) {
     match news {
         News::Going(report) => {
             *since = None;

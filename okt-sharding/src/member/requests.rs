@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Member, Missed, Own, Peer, SentRequest};
 use crate::plan::{PlannedGroup, give, plan};
-use crate::protocol::{LeaseRequest, Now, Purpose, Said};
+use crate::protocol::{LeaseRequest, MemberState, Now, Purpose};
 use crate::ranges::{Range, Ranges};
 use crate::table::{Name, RangeTable};
 
@@ -104,14 +104,14 @@ impl Member {
             return None;
         }
         match &self.own {
-            Own::None if self.says.stopping => None,
+            Own::None if self.state.stopping => None,
             // A lease that is made without an answer is nobody's: it must not get ranges.
-            Own::None => Some(LeaseRequest::Join(Said {
+            Own::None => Some(LeaseRequest::Join(MemberState {
                 ready: false,
-                ..self.says.clone()
+                ..self.state.clone()
             })),
-            Own::Joined { uid, said, .. } => {
-                let is_leaving = said.stopping && !self.may_still_hold();
+            Own::Joined { uid, state, .. } => {
+                let is_leaving = state.stopping && !self.may_still_hold();
                 if is_leaving {
                     return Some(LeaseRequest::Leave { uid: uid.clone() });
                 }
@@ -119,9 +119,9 @@ impl Member {
                 let is_due =
                     last.is_none_or(|last| now.least.saturating_sub(last) >= self.timing.renew);
                 let failed = self.sent.get(&Purpose::Own).is_some_and(|sent| sent.failed);
-                (is_due || failed || *said != self.says).then(|| LeaseRequest::Renew {
+                (is_due || failed || *state != self.state).then(|| LeaseRequest::Renew {
                     uid: uid.clone(),
-                    said: self.says.clone(),
+                    state: self.state.clone(),
                 })
             }
             Own::Left | Own::Lost => None,
@@ -147,7 +147,7 @@ impl Member {
         }
         let Some(seen) = &self.table else {
             let waits = PLAN_RANK.saturating_mul(self.rank(now));
-            return (!self.says.stopping && self.has_waited(waits, now))
+            return (!self.state.stopping && self.has_waited(waits, now))
                 .then_some(LeaseRequest::Found);
         };
         let (uid, version) = (seen.uid.clone(), seen.version.clone());
@@ -184,7 +184,7 @@ impl Member {
         now: Now,
     ) -> RangeTable {
         let held = table.held_by(&self.name);
-        let all_go = matches!(&self.own, Own::Joined { said, .. } if said.stopping);
+        let all_go = matches!(&self.own, Own::Joined { state, .. } if state.stopping);
         let goes = if all_go {
             held
         } else {
@@ -237,7 +237,7 @@ impl Member {
     ///
     /// A member that stops waits: its operators have a limit of their own.
     pub(crate) fn overdue(&self, now: Now) -> Ranges {
-        if self.says.stopping {
+        if self.state.stopping {
             return Ranges::NONE;
         }
         let overdue = |range: &Range| {
@@ -250,7 +250,7 @@ impl Member {
 
     /// Returns the table with free ranges given to members, and with ranges marked to move.
     fn plan(&mut self, table: &RangeTable, now: Now) -> Option<RangeTable> {
-        if !self.is_trusted(now) || self.says.stopping || !self.may_hand_out(table, now) {
+        if !self.is_trusted(now) || self.state.stopping || !self.may_hand_out(table, now) {
             self.planned = None;
             return None;
         }
@@ -283,7 +283,7 @@ impl Member {
             && self
                 .peers
                 .values()
-                .all(|peer| peer.said.table.as_ref() == Some(&seen.uid))
+                .all(|peer| peer.state.table.as_ref() == Some(&seen.uid))
     }
 
     /// Deletes the lease of a silent member.
@@ -319,12 +319,12 @@ impl Member {
 
     /// Returns how long nothing changes by time alone.
     pub(crate) fn wait(&self, now: Now) -> Duration {
-        let Own::Joined { said, .. } = &self.own else {
+        let Own::Joined { state, .. } = &self.own else {
             return POLL;
         };
-        let is_busy = *said != self.says
-            || !self.says.ready
-            || self.says.stopping
+        let is_busy = *state != self.state
+            || !self.state.ready
+            || self.state.stopping
             || self.table.is_none()
             || self.planned.is_some()
             || !self.draining.is_empty()

@@ -31,9 +31,7 @@ fn no_two_members_hold_a_range_whatever_happens_and_all_ranges_are_held_afterwar
         // Those that join later have other lengths.
         world.lengths = &[10, 15, 25];
         // Some errors need faults that others would hide.
-        let faults: Vec<Fault> = (ALL.iter().copied())
-            .filter(|_| dice.below(3) > 0)
-            .collect();
+        let faults: Vec<Fault> = ALL.iter().copied().filter(|_| dice.below(3) > 0).collect();
         world.run(150 * SECOND, &faults, dice);
         world.heal();
         world.run(120 * SECOND, NONE, dice);

@@ -8,7 +8,7 @@ use okt_fuzz::Dice;
 
 use crate::member::Member;
 use crate::protocol::{
-    Held, Lease, LeaseRequest, Now, Purpose, RequestOutcome, Said, SeenLease, Timing,
+    Held, Lease, LeaseRequest, MemberState, Now, Purpose, RequestOutcome, SeenLease, Timing,
 };
 use crate::ranges::{Range, Ranges};
 use crate::table::RangeTable;
@@ -224,7 +224,7 @@ impl World {
         self.restores += 1;
         let version = self.backup.1;
         self.leases.clone_from(&self.backup.0);
-        // etcd can be told to go on with higher revisions.
+        // etcd can be set to go on with higher revisions.
         if dice.below(2) == 0 {
             self.version = version;
         }
@@ -287,7 +287,7 @@ impl World {
         holders[dice.below(holders.len())]
     }
 
-    /// Returns whether the table says that ranges are to move.
+    /// Returns whether ranges are to move by the table.
     pub(super) fn is_moving(&self) -> bool {
         let table = self.leases.get(TABLE).and_then(|lease| match lease {
             Lease::Table { table, .. } => table.as_ref(),
@@ -346,9 +346,7 @@ impl World {
     }
 
     pub(super) fn assert_balanced(&self) {
-        let counts: Vec<usize> = (self.nodes.iter())
-            .map(|node| node.held.open.len())
-            .collect();
+        let counts: Vec<usize> = self.nodes.iter().map(|node| node.held.open.len()).collect();
         let limits = self.nodes.iter().map(|node| node.limit);
         let limit = limits.min().expect("a member").min(counts.len());
         let mut holders: Vec<usize> = counts.into_iter().filter(|count| *count > 0).collect();
@@ -420,18 +418,18 @@ impl World {
     fn carry_out(&mut self, name: &str, request: LeaseRequest) -> RequestOutcome {
         let joined = format!("{:012}", self.now.as_millis());
         match request {
-            LeaseRequest::Join(said) => {
+            LeaseRequest::Join(state) => {
                 if self.leases.contains_key(name) {
                     return RequestOutcome::Changed;
                 }
                 let uid = format!("uid-{}", self.next_version());
-                self.put_member(name, uid, joined, said)
+                self.put_member(name, uid, joined, state)
             }
-            LeaseRequest::Renew { uid, said } => match self.leases.get(name).cloned() {
+            LeaseRequest::Renew { uid, state } => match self.leases.get(name).cloned() {
                 None => RequestOutcome::Missing,
                 Some(Lease::Member {
                     uid: own, joined, ..
-                }) if own == uid => self.put_member(name, uid, joined, said),
+                }) if own == uid => self.put_member(name, uid, joined, state),
                 Some(_) => RequestOutcome::Changed,
             },
             LeaseRequest::Leave { uid } => match self.leases.get(name) {
@@ -499,7 +497,7 @@ impl World {
         name: &str,
         uid: String,
         joined: String,
-        said: Said,
+        state: MemberState,
     ) -> RequestOutcome {
         let (name, version) = (name.to_owned(), self.next_version());
         let length = self.length(&name);
@@ -510,7 +508,7 @@ impl World {
             joined,
             reads: true,
             length,
-            said,
+            state,
         })
     }
 

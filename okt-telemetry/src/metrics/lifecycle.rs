@@ -217,7 +217,10 @@ impl LifecycleMetrics {
                     cause: cause.as_str(),
                 };
                 let trace = Some(in_trace());
-                (self.all.transitions.get_or_create(&labels)).inc_by(1, trace.clone(), None);
+                self.all
+                    .transitions
+                    .get_or_create(&labels)
+                    .inc_by(1, trace.clone(), None);
                 if let Some(time) = time_in_state {
                     let left = self.all.in_state.get_or_create(&self.of(from));
                     left.observe(time.as_secs_f64(), trace, None);

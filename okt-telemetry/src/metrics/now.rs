@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use okt_wire::watch::longest;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -38,20 +39,15 @@ impl Snapshot {
         let (mut queue, mut tally) = (QueueState::default(), Tally::default());
         // All parts of an operator have one outbox.
         let pending = parts.first().and_then(|part| part.pending());
-        let mut silences = BTreeMap::new();
-        for part in parts {
+        for part in &parts {
             queue.add(part.queue());
             part.tally(&mut tally);
-            for (kind, silence) in part.silences() {
-                let longest: &mut Duration = silences.entry(kind).or_default();
-                *longest = silence.max(*longest);
-            }
         }
         Self {
             controller,
             queue,
             tally,
-            silences,
+            silences: longest(parts.iter().flat_map(|part| part.silences())),
             pending,
         }
     }
@@ -105,8 +101,9 @@ impl Gauges<'_> {
             "Current depth of workqueue by workqueue and priority",
         );
         self.gauge(named, depths)?;
-        let active =
-            (all.iter()).map(|it| ([("controller", &*it.controller)], number(it.queue.active)));
+        let active = all
+            .iter()
+            .map(|it| ([("controller", &*it.controller)], number(it.queue.active)));
         let named = (
             "controller_runtime_active_workers",
             "Number of currently used workers per controller",

@@ -6,6 +6,7 @@
 
 use http::StatusCode;
 use okt_reach::reach::{Http, HttpError, parsed};
+use okt_wire::texts::qualified;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
@@ -169,14 +170,11 @@ fn path(event: &TransitionEvent) -> String {
 }
 
 fn subject(event: &TransitionEvent) -> String {
-    let name = event.object.name.clone().unwrap_or_default();
-    match &event.object.namespace {
-        Some(namespace) => format!("{namespace}/{name}"),
-        None => name,
-    }
+    let name = event.object.name.as_deref().unwrap_or_default();
+    qualified(event.object.namespace.as_deref(), name)
 }
 
-/// Returns the data of an event, as its schema says.
+/// Returns the data of an event, according to its schema.
 fn data(event: &TransitionEvent) -> Value {
     let (object, transition) = (&event.object, &event.transition);
     let mut data = json!({

@@ -1,11 +1,14 @@
 //! [`Checker`]: checks a stream of object versions, from a watch or from YAML.
 
-use std::{collections::BTreeMap, error::Error, fmt};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Context, Violation, check, lint};
+use crate::object::title;
 
 /// Checks a stream of objects, each against its previous version.
 ///
@@ -89,10 +92,7 @@ fn name(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     let (kind, name) = (text(&object["kind"]), text(&metadata["name"]));
-    match metadata["namespace"].as_str() {
-        None => format!("{kind} {name}"),
-        Some(namespace) => format!("{kind} {namespace}/{name}"),
-    }
+    title(&kind, metadata["namespace"].as_str(), &name)
 }
 
 /// The violations found in a text.

@@ -6,10 +6,8 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{
-    Context, Violation,
-    condition::{conditions_of, find, text},
-};
+use super::condition::{conditions_of, find, text};
+use super::{Context, Violation};
 
 /// The maximum number of conditions (the limit of Cluster API).
 const CONDITIONS: usize = 32;
@@ -85,7 +83,7 @@ pub(super) fn check(object: &Value, context: &Context) -> Vec<Violation> {
     }
     // The record of owned objects grows with them, up to a limit of its own.
     let recorded = object["status"]["recordedResources"].to_string().len();
-    let bytes = (object["status"].to_string().len()).saturating_sub(recorded);
+    let bytes = object["status"].to_string().len().saturating_sub(recorded);
     if context.status_limit.is_some_and(|limit| bytes > limit) {
         breaks("D14", "status", format!("{bytes} bytes are too many"));
     }

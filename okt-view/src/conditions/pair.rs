@@ -3,10 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Context, Violation,
-    condition::{conditions_of, find, text},
-};
+use super::condition::{conditions_of, find, text};
+use super::{Context, Violation};
 
 /// Checks two versions of the same object.
 pub(super) fn check(before: &Value, after: &Value, context: &Context) -> Vec<Violation> {

@@ -20,8 +20,8 @@ use crate::object::View;
 /// How many moves are remembered.
 const MOVES: usize = 50_000;
 
-/// How long a watch that fails is told as such after its last error, in milliseconds: longer than any wait between two
-/// tries. One that works again says nothing where its objects do not change.
+/// How long a watch that fails is shown as such after its last error, in milliseconds: longer than any wait between two
+/// tries. One that works again delivers nothing where its objects do not change.
 const TROUBLED: i64 = 150_000;
 
 /// How many changes a slow page may be behind before it gets everything anew.
@@ -158,7 +158,7 @@ impl Board {
             let at = point.since.unwrap_or_else(|| now.as_millisecond());
             moved.push(Move::of(at, &point.uid, from, point.state.clone()));
         }
-        self.tell(&json!({ "set": point, "moved": moved }));
+        self.publish(&json!({ "set": point, "moved": moved }));
         for it in moved {
             self.remember(it);
         }
@@ -171,7 +171,7 @@ impl Board {
             return;
         };
         let moved = Move::of(now.as_millisecond(), &uid, point.state, None);
-        self.tell(&json!({ "gone": uid, "moved": [moved] }));
+        self.publish(&json!({ "gone": uid, "moved": [moved] }));
         self.remember(moved);
     }
 
@@ -194,7 +194,7 @@ impl Board {
         }
     }
 
-    /// Says what cannot be watched; an empty text ends it.
+    /// Publishes what cannot be watched; an empty text ends it.
     pub(super) fn trouble(&mut self, what: &str, text: &str, now: Timestamp) {
         let before = if text.is_empty() {
             self.troubles.remove(what)
@@ -203,11 +203,11 @@ impl Board {
             self.troubles.insert(what.to_owned(), last)
         };
         if before.as_ref().map_or("", |(before, _)| before) != text {
-            self.tell(&json!({ "trouble": { "kind": what, "text": text } }));
+            self.publish(&json!({ "trouble": { "kind": what, "text": text } }));
         }
     }
 
-    /// Ends what was told of watches that have not failed again.
+    /// Ends the troubles of watches that have not failed again.
     pub(super) fn settle(&mut self, now: Timestamp) {
         let ended = |last: i64| now.as_millisecond() - last >= TROUBLED;
         let ended = self.troubles.iter().filter(|(_, (_, last))| ended(*last));
@@ -225,7 +225,7 @@ impl Board {
         }
     }
 
-    fn tell(&mut self, change: &Value) {
+    fn publish(&mut self, change: &Value) {
         self.changed = self.changed.wrapping_add(1);
         // Nobody may look at the map.
         let _ = self.changes.send(change.to_string().into());
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_failed_is_told_until_it_has_not_failed_for_a_while() {
+    fn a_watch_that_failed_is_shown_until_it_has_not_failed_for_a_while() {
         let mut board = Board::of(&[kind()]);
         let at = |seconds: i64| Timestamp::from_second(seconds).expect("a time");
         let (_, mut changes) = board.subscribe(at(0));
@@ -374,12 +374,12 @@ mod tests {
         board.settle(at(209));
         assert!(board.subscribe(at(209)).0.contains("no answer"));
         board.settle(at(210));
-        let told = told(&mut changes);
-        let texts: Vec<_> = told.iter().map(|it| &it["trouble"]["text"]).collect();
+        let published = published(&mut changes);
+        let texts: Vec<_> = published.iter().map(|it| &it["trouble"]["text"]).collect();
         assert_eq!(texts, ["no answer", ""]);
     }
 
-    fn told(changes: &mut broadcast::Receiver<Arc<str>>) -> Vec<Value> {
+    fn published(changes: &mut broadcast::Receiver<Arc<str>>) -> Vec<Value> {
         let mut all = Vec::new();
         while let Ok(change) = changes.try_recv() {
             all.push(serde_json::from_str(&change).expect("JSON"));
@@ -397,7 +397,7 @@ mod tests {
         let (second, mut changes) = board.open(now).expect("nothing has changed");
         assert_eq!(first.as_ptr(), second.as_ptr());
         put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
-        assert_eq!(told(&mut changes).len(), 1);
+        assert_eq!(published(&mut changes).len(), 1);
         let later = board.open(now).expect_err("the last text lacks the change");
         assert_eq!(later - Instant::now(), SHARED);
         tokio::time::advance(SHARED).await;
@@ -417,9 +417,13 @@ mod tests {
         let all: Value = serde_json::from_str(&all).expect("JSON");
         assert_eq!(all["points"][0]["state"], "Lit");
         put(&mut board, &kind, "hall", "Lit", "2026-11-25T00:00:00Z");
-        assert_eq!(told(&mut changes), [Value::Null; 0], "nothing has changed");
+        assert_eq!(
+            published(&mut changes),
+            [Value::Null; 0],
+            "nothing has changed"
+        );
         put(&mut board, &kind, "hall", "Dark", "2026-11-26T00:00:00Z");
-        let moved = &told(&mut changes)[0]["moved"][0];
+        let moved = &published(&mut changes)[0]["moved"][0];
         assert_eq!(
             (&moved["from"], &moved["to"]),
             (&json!("Lit"), &json!("Dark"))
@@ -431,7 +435,7 @@ mod tests {
             "the list was of another namespace"
         );
         board.keep(0, None, &HashSet::new(), now);
-        assert_eq!(told(&mut changes)[0]["gone"], "hall");
+        assert_eq!(published(&mut changes)[0]["gone"], "hall");
         assert!(board.point("hall").is_none());
     }
 
@@ -463,7 +467,9 @@ mod tests {
             (4, "Lit", "Dark", "2026-11-25T05:00:00Z"),
         ];
         put_as(&mut board, &kind, "hall", &lifecycle(&later));
-        let moves: Vec<(&str, &str)> = (board.moves.values())
+        let moves: Vec<(&str, &str)> = board
+            .moves
+            .values()
             .map(|it| (&*it.uid, it.to.as_deref().unwrap_or_default()))
             .collect();
         let expected = [

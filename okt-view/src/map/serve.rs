@@ -15,9 +15,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures::stream;
 use jiff::Timestamp;
-use kube::api::ListParams;
 use okt_serve::{ListenAddress, server};
-use okt_wire::texts::said_by_api;
+use okt_wire::scope::with_name;
+use okt_wire::texts::api_message;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -30,7 +30,7 @@ use crate::why::Why;
 /// The name of the cookie that holds the token.
 const COOKIE: &str = "okt-map";
 
-/// How often the stream of changes says that it is alive.
+/// How often the stream of changes shows that it is alive.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// How many connections there are at most: each page has a few, and may hold everything for as long as it reads it.
@@ -57,7 +57,7 @@ pub enum MapError {
     /// The address is in use, or the process may not listen on it. A retry helps once that has changed.
     #[error("cannot listen: {0}")]
     Listen(#[from] io::Error),
-    /// The address is not only of this machine, so a token has to say who may read the map.
+    /// The address is not only of this machine, so a token decides who may read the map.
     #[error("the map is open to other machines at this address: it needs a token")]
     NoToken,
     /// The token can be guessed, or is no text that a browser can send.
@@ -198,7 +198,7 @@ fn is_local(host: &str) -> bool {
             .is_ok_and(|it: std::net::IpAddr| it.is_loopback())
 }
 
-/// Compares two texts in a time that does not tell where they differ.
+/// Compares two texts in a time that does not depend on where they differ.
 fn is_same(a: &str, b: &str) -> bool {
     let differing = a
         .bytes()
@@ -236,7 +236,7 @@ async fn next(map: &Map, changes: Option<Changes>) -> (Bytes, Option<Changes>) {
         }
     }
     loop {
-        let opened = map.board().open(Timestamp::now());
+        let opened = map.board.lock().open(Timestamp::now());
         match opened {
             Ok((all, changes)) => return (all, Some(changes)),
             Err(later) => sleep_until(later).await,
@@ -247,7 +247,8 @@ async fn next(map: &Map, changes: Option<Changes>) -> (Bytes, Option<Changes>) {
 /// One object, as it is now, and why it is there.
 async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
     let place = map
-        .board()
+        .board
+        .lock()
         .point(&uid)
         .map(|point| (point.kind, point.namespace.clone(), point.name.clone()));
     let gone = || (StatusCode::NOT_FOUND, "the object is gone").into_response();
@@ -255,14 +256,14 @@ async fn object(State(map): State<Map>, Path(uid): Path<String>) -> Response {
         return gone();
     };
     let kind = &map.kinds[number];
-    // The roles of an operator have no `get`.
-    let named = ListParams::default().fields(&format!("metadata.name={name}"));
-    let listed = kind.list(&map.client, namespace.as_deref(), named).await;
+    let listed = kind
+        .list(&map.client, namespace.as_deref(), with_name(&name))
+        .await;
     let object = match listed.map(|mut listed| listed.pop()) {
         Ok(Some(object)) => object,
         Ok(None) => return gone(),
         Err(error) => {
-            let why = format!("cannot read it: {}", said_by_api(&error));
+            let why = format!("cannot read it: {}", api_message(&error));
             return (StatusCode::BAD_GATEWAY, why).into_response();
         }
     };

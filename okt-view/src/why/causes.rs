@@ -6,6 +6,7 @@ use okt_core::record::Phase;
 use okt_core::{Graph, Mark, StateId};
 use okt_wire::keys::FINALIZER;
 use okt_wire::refusal::Refusal;
+use okt_wire::status::RecordedFailure;
 use serde::Serialize;
 
 use super::surroundings::{ObjectSurroundings, ReplicaGroup};
@@ -56,6 +57,12 @@ fn cause<const N: usize>(what: impl Into<String>, remedies: [&str; N]) -> Cause 
     }
 }
 
+/// Returns a cause that the message of `Ready` explains.
+fn sentence<const N: usize>(view: &View<'_>, text: &str, remedies: [&str; N]) -> Cause {
+    let (_, _, message) = view.ready();
+    cause(format!("{text}: {message}"), remedies)
+}
+
 /// Returns the cause if the object is deleted and only finalizers of others keep it.
 fn foreign_finalizers(view: &View<'_>) -> Option<Cause> {
     let finalizers = view.meta.finalizers.as_deref().unwrap_or_default();
@@ -63,15 +70,15 @@ fn foreign_finalizers(view: &View<'_>) -> Option<Cause> {
         return None;
     }
     let names = finalizers.join(", ");
-    Some(Cause {
-        what: format!(
+    Some(cause(
+        format!(
             "Its operator is done with the deletion and has removed its finalizer. Finalizers of other controllers keep the object: {names}."
         ),
-        remedies: vec![
-            format!("find the controller that owns {names}, and see why it does not finish"),
-            "remove the finalizer by hand only if that controller is gone for ever: what it would clean up stays".to_owned(),
+        [
+            &format!("find the controller that owns {names}, and see why it does not finish"),
+            "remove the finalizer by hand only if that controller is gone for ever: what it would clean up stays",
         ],
-    })
+    ))
 }
 
 /// Returns the cause if no operator has seen the present version of the object.
@@ -82,12 +89,8 @@ fn no_operator(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
     if has_reported && observed >= generation {
         return None;
     }
-    let has_begun = view
-        .meta
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|it| it == FINALIZER);
+    let mut finalizers = view.meta.finalizers.iter().flatten();
+    let has_begun = finalizers.any(|it| it == FINALIZER);
     let what = if has_reported {
         format!(
             "Its operator has not seen generation {generation} of the object: the status is about generation {observed}."
@@ -157,10 +160,8 @@ fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec
 }
 
 fn paused(view: &View<'_>) -> Cause {
-    Cause {
-        what: "It is paused by the annotation okt.dev/paused.".to_owned(),
-        remedies: vec![format!("kubectl okt resume {}", view.arguments())],
-    }
+    let resume = format!("kubectl okt resume {}", view.arguments());
+    cause("It is paused by the annotation okt.dev/paused.", [&resume])
 }
 
 /// Returns the cause if it is in the lifecycle, the operator or its writes.
@@ -168,72 +169,86 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
     let (_, reason, message) = view.ready();
     let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");
-    let sentence = |text: &str| format!("{text}: {message}");
-    let found = match reason {
+    Some(match reason {
         reasons::PAUSED => paused(view),
-        reasons::UNREACHABLE => Cause {
-            what: sentence("Its operator cannot reach the application"),
-            remedies: vec![
-                "see whether the pods of the application run and whether a network policy lets the operator in; the operator tries again by itself".to_owned(),
+        reasons::UNREACHABLE => sentence(
+            view,
+            "Its operator cannot reach the application",
+            [
+                "see whether the pods of the application run and whether a network policy lets the operator in; the operator tries again by itself",
             ],
-        },
-        reasons::OBSERVATION_FAILED => Cause {
-            what: sentence("Its operator cannot observe the application"),
-            remedies: vec!["mend what the message names; the operator tries again by itself".to_owned()],
-        },
-        reasons::UNFORESEEN_STATE | reasons::UNKNOWN_STATE => Cause {
-            what: sentence("The graph does not have the state that the object is in"),
-            remedies: vec![
-                "run a release of the operator whose graph has the state, by that name or by `#[was(..)]`".to_owned(),
-                format!("kubectl okt graph {} shows the states of the CRD", view.kind.id()),
+        ),
+        reasons::OBSERVATION_FAILED => sentence(
+            view,
+            "Its operator cannot observe the application",
+            ["mend what the message names; the operator tries again by itself"],
+        ),
+        reasons::UNFORESEEN_STATE | reasons::UNKNOWN_STATE => sentence(
+            view,
+            "The graph does not have the state that the object is in",
+            [
+                "run a release of the operator whose graph has the state, by that name or by `#[was(..)]`",
+                &format!(
+                    "kubectl okt graph {} shows the states of the CRD",
+                    view.kind.id()
+                ),
             ],
-        },
-        reasons::OBSERVED_ELSEWHERE | reasons::ABSENT => Cause {
-            what: sentence("The application is not what the status says"),
-            remedies: vec![retry],
-        },
-        reasons::UNKNOWN_DESIRED_STATE => Cause {
-            what: sentence("The graph does not have the desired state"),
-            remedies: vec![format!("kubectl okt go {id} STATE, with one of: {}", desirable(view))],
-        },
-        reasons::NO_ROUTE => Cause {
-            what: sentence("No route leads to the desired state"),
-            remedies: vec![match reachable(view) {
-                Some(states) => format!("kubectl okt go {id} STATE, with one that a route leads to: {states}"),
-                None => "no route leads anywhere from here; only a deletion does".to_owned(),
-            }],
-        },
-        reasons::LOOP_DETECTED => Cause {
-            what: sentence("It goes round without coming to rest"),
-            remedies: vec![
-                format!("kubectl okt trail {id} shows the round"),
-                retry,
-            ],
-        },
-        reasons::REFUSED => Cause {
-            what: sentence("The API server refuses what the operator writes"),
-            remedies: vec!["apply the CRD of the operator's release: the output of its subcommand `crd`".to_owned()],
-        },
+        ),
+        reasons::OBSERVED_ELSEWHERE | reasons::ABSENT => sentence(
+            view,
+            "The application is not what the status says",
+            [&retry],
+        ),
+        reasons::UNKNOWN_DESIRED_STATE => sentence(
+            view,
+            "The graph does not have the desired state",
+            [&format!(
+                "kubectl okt go {id} STATE, with one of: {}",
+                desirable(view)
+            )],
+        ),
+        reasons::NO_ROUTE => {
+            let remedy = match reachable(view) {
+                Some(states) => {
+                    &format!("kubectl okt go {id} STATE, with one that a route leads to: {states}")
+                }
+                None => "no route leads anywhere from here; only a deletion does",
+            };
+            sentence(view, "No route leads to the desired state", [remedy])
+        }
+        reasons::LOOP_DETECTED => sentence(
+            view,
+            "It repeats transitions",
+            [&format!("kubectl okt trail {id} shows them"), &retry],
+        ),
+        reasons::REFUSED => sentence(
+            view,
+            "The API server refuses what the operator writes",
+            ["apply the CRD of the operator's release: the output of its subcommand `crd`"],
+        ),
         reasons::FORBIDDEN => forbidden(message),
-        reasons::WRITE_FAILED => Cause {
-            what: sentence("Its operator cannot record what it does"),
-            remedies: of_webhooks(around)
-                .chain(["see the log of the API server; the operator tries again by itself".to_owned()])
-                .collect(),
-        },
-        reasons::UNDECODABLE => Cause {
-            what: sentence("The operator cannot read the object"),
-            remedies: vec![format!("correct the object: kubectl edit {id}")],
-        },
+        reasons::WRITE_FAILED => {
+            let mut cause = sentence(
+                view,
+                "Its operator cannot record what it does",
+                ["see the log of the API server; the operator tries again by itself"],
+            );
+            cause.remedies.splice(0..0, of_webhooks(around));
+            cause
+        }
+        reasons::UNDECODABLE => sentence(
+            view,
+            "The operator cannot read the object",
+            [&format!("correct the object: kubectl edit {id}")],
+        ),
         _ => return None,
-    };
-    Some(found)
+    })
 }
 
 /// Returns the cause of a write that is forbidden, whose message has the code and the words of the API server.
 fn forbidden(message: &str) -> Cause {
-    let said = message.split_once("403 ").map_or(message, |(_, said)| said);
-    let (what, remedy) = match Refusal::said(said) {
+    let answer = message.split_once("403 ").map_or(message, |it| it.1);
+    let (what, remedy) = match Refusal::of_message(answer) {
         Refusal::Roles => ("The operator lacks a role", "apply the output of the operator's subcommand `rbac`"),
         Refusal::Quota => (
             "A quota is exhausted",
@@ -244,43 +259,49 @@ fn forbidden(message: &str) -> Cause {
             other.advice().unwrap_or("mend what the message names, or apply the output of the operator's subcommand `rbac`"),
         ),
     };
-    Cause {
-        what: format!("{what}: {message}"),
-        remedies: vec![remedy.to_owned()],
-    }
+    cause(format!("{what}: {message}"), [remedy])
 }
 
 /// Returns the cause if it is an owned resource.
 fn of_resource(view: &View<'_>) -> Option<Cause> {
     let (_, reason, message) = view.ready();
     let retry = format!("kubectl okt retry {}", view.arguments());
-    let sentence = |text: &str| format!("{text}: {message}");
-    let found = match reason {
-        resources::NOT_OWNED => Cause {
-            what: sentence("An object that it needs belongs to another owner"),
-            remedies: vec![
-                "delete or rename the object that the message names, or change the spec so that another name is used".to_owned(),
+    Some(match reason {
+        resources::NOT_OWNED => sentence(
+            view,
+            "An object that it needs belongs to another owner",
+            [
+                "delete or rename the object that the message names, or change the spec so that another name is used",
             ],
-        },
+        ),
         resources::FORBIDDEN => forbidden(message),
-        resources::REFUSED | resources::BAD_RESOURCE | resources::BAD_TEMPLATE | resources::IMMUTABLE => Cause {
-            what: sentence("A resource that it needs cannot be applied"),
-            remedies: vec!["change the spec that leads to this resource, or delete the resource if it may be made anew".to_owned()],
-        },
-        resources::NOT_READY => Cause {
-            what: sentence("A resource that it needs has failed"),
-            remedies: vec![
-                "kubectl describe the resource that the message names, and read its logs; after mending the cause:".to_owned(),
-                retry,
+        resources::REFUSED
+        | resources::BAD_RESOURCE
+        | resources::BAD_TEMPLATE
+        | resources::IMMUTABLE => sentence(
+            view,
+            "A resource that it needs cannot be applied",
+            [
+                "change the spec that leads to this resource, or delete the resource if it may be made anew",
             ],
-        },
-        resources::WAITING => Cause {
-            what: sentence("It waits for a resource"),
-            remedies: vec!["kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)".to_owned()],
-        },
+        ),
+        resources::NOT_READY => sentence(
+            view,
+            "A resource that it needs has failed",
+            [
+                "kubectl describe the resource that the message names, and read its logs; after mending the cause:",
+                &retry,
+            ],
+        ),
+        resources::WAITING => sentence(
+            view,
+            "It waits for a resource",
+            [
+                "kubectl describe the resource that the message names says what it lacks (e.g. a Secret or a volume)",
+            ],
+        ),
         _ => return None,
-    };
-    Some(found)
+    })
 }
 
 /// Returns the cause that the work of the state is, or that the state is.
@@ -288,82 +309,59 @@ fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
     let (_, reason, message) = view.ready();
     let id = view.arguments();
     let retry = format!("kubectl okt retry {id}");
+    let state = view.state().unwrap_or_default();
+    let named = |failure: &RecordedFailure| format!("{}: {}", failure.reason, failure.message);
     let action = view.action();
-    if let Some(action) = action.filter(|action| action.phase == Phase::Failed) {
-        let why = action
-            .failure
-            .as_ref()
-            .map(|it| format!("{}: {}", it.reason, it.message));
-        let mut remedies = vec![format!("mend the cause, then: {retry}")];
+    let failure = action.and_then(|action| action.failure.as_ref());
+    if action.is_some_and(|action| action.phase == Phase::Failed) {
+        let why = failure.map_or_else(|| format!("{reason}: {message}"), named);
+        let mut failed = cause(
+            format!("The work of {state} failed permanently: {why}"),
+            [&*format!("mend the cause, then: {retry}")],
+        );
         if view.is_deleting() {
-            remedies.push(format!(
-                "or give the application up: kubectl okt abandon {id}"
-            ));
+            let abandon = format!("or give the application up: kubectl okt abandon {id}");
+            failed.remedies.push(abandon);
         }
-        return Cause {
-            what: format!(
-                "The work of {} failed for good: {}",
-                view.state().unwrap_or_default(),
-                why.unwrap_or_else(|| format!("{reason}: {message}"))
-            ),
-            remedies,
-        };
+        return failed;
     }
-    let is_holding = view
-        .place()
-        .and_then(|(graph, at)| graph.get(at))
-        .is_some_and(|it| it.is(Mark::Hold));
-    if is_holding && view.is_true("Stalled") {
-        let led = view
-            .position()
-            .and_then(|position| position.failure.as_ref());
-        let led = led.map(|it| format!(" What led there: {}: {}.", it.reason, it.message));
-        return Cause {
-            what: format!(
-                "{} is a holding state: the object stays until a person decides.{}",
-                view.state().unwrap_or_default(),
-                led.unwrap_or_default()
-            ),
-            remedies: vec![
-                retry,
-                format!(
-                    "or choose another state: kubectl okt go {id} STATE ({})",
-                    desirable(view)
-                ),
+    let place = view.place().and_then(|(graph, at)| graph.get(at));
+    if place.is_some_and(|it| it.is(Mark::Hold)) && view.is_true("Stalled") {
+        let led = view.position().and_then(|it| it.failure.as_ref());
+        let led = led.map_or_else(String::new, |it| format!(" What led there: {}.", named(it)));
+        let desirable = desirable(view);
+        return cause(
+            format!("{state} is a holding state: the object stays until a person decides.{led}"),
+            [
+                &*retry,
+                &format!("or choose another state: kubectl okt go {id} STATE ({desirable})"),
             ],
-        };
+        );
     }
     if let Some(action) = action {
-        let since = action
-            .started_at
-            .map(|at| format!(" since {} ago", age(now.duration_since(at))));
-        let failed = action
-            .failure
-            .as_ref()
-            .map(|it| format!("; the last error was {}: {}", it.reason, it.message));
-        let progress = if action.message.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", action.message)
+        let since = action.started_at.map_or_else(String::new, |at| {
+            format!(" since {} ago", age(now.duration_since(at)))
+        });
+        let failed = failure.map_or_else(String::new, |it| {
+            format!("; the last error was {}", named(it))
+        });
+        let progress = match &*action.message {
+            "" => String::new(),
+            text => format!(": {text}"),
         };
-        return Cause {
-            what: format!(
-                "The work of {} is under way{}, attempt {}{progress}{}.",
-                view.state().unwrap_or_default(),
-                since.unwrap_or_default(),
-                action.attempt,
-                failed.unwrap_or_default()
+        let attempt = action.attempt;
+        return cause(
+            format!(
+                "The work of {state} is under way{since}, attempt {attempt}{progress}{failed}."
             ),
-            remedies: Vec::new(),
-        };
+            [],
+        );
     }
-    Cause {
-        what: format!("{reason}: {message}"),
-        remedies: if view.is_true("Stalled") {
-            vec![retry]
-        } else {
-            Vec::new()
-        },
+    let what = format!("{reason}: {message}");
+    if view.is_true("Stalled") {
+        cause(what, [&*retry])
+    } else {
+        cause(what, [])
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) struct ObjectSurroundings {
 pub(super) struct ReplicaGroup {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The names of the CRDs of its objects; none if a release wrote the leases that does not say it.
+    /// The names of the CRDs of its objects; none if a release wrote the leases that does not record them.
     pub(super) kinds: BTreeSet<String>,
     /// How many replicas have a valid lease.
     pub(super) alive: usize,
@@ -94,7 +94,7 @@ async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<ReplicaGroup>, k
     Ok(of_kind(groups, &view.kind.id()))
 }
 
-/// Returns the groups that say they act on a kind; where none does, those that do not say on what they act.
+/// Returns the groups that name a kind; where none does, those that name no kind.
 fn of_kind(mut groups: Vec<ReplicaGroup>, kind: &str) -> Vec<ReplicaGroup> {
     let is_named = groups.iter().any(|group| group.kinds.contains(kind));
     groups.retain(|group| {

@@ -92,22 +92,22 @@ pub(crate) async fn run<K: LifecycleObject>(
     asker: &CallGuard<'_, K>,
     cx: &Context<K>,
     hands: Hands<K>,
-    deleting: bool,
     prunes: bool,
 ) -> (FinishedRun, OwnedMemory) {
+    let deleting = !hands.creates;
     let given = Pass::new(cx.clone(), hands);
     let mut run = PassRun::begin(steps.graph(), deleting);
     while let Some(here) = run.at() {
         given.enter(here, &run);
         let step = steps.take(&given, here);
-        let said = match asker.ask(steps.limit(), step).await {
-            Ok(said) => said,
+        let answer = match asker.ask(steps.limit(), step).await {
+            Ok(answer) => answer,
             Err(unanswered) => {
                 let name = steps.graph().name_of(here);
                 Err(unanswered.failure(&format!("{name} was not done")))
             }
         };
-        run.take(given.awaiting(said).map_err(Into::into));
+        run.take(given.awaiting(answer).map_err(Into::into));
         run.count(given.done_so_far());
     }
     let mut finished = FinishedRun {
@@ -119,12 +119,13 @@ pub(crate) async fn run<K: LifecycleObject>(
     if finished.is_whole() && !deleting {
         given.finish(&mut finished, prunes).await;
     }
-    if !finished.run.results().operations.is_none() {
+    let operations = finished.run.results().operations;
+    if !operations.is_none() {
         let Operations {
             applied,
             deleted,
             failed,
-        } = finished.run.results().operations;
+        } = operations;
         tracing::debug!(applied, deleted, failed, "ran the pass");
     }
     let Pass { put, hands, .. } = given;
@@ -142,38 +143,38 @@ pub(crate) async fn run<K: LifecycleObject>(
 
 impl<K: LifecycleObject> Pass<K> {
     fn enter(&self, at: StateId, run: &PassRun<'_>) {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.at = Some(at);
         put.results = run.results().clone();
     }
 
     /// Takes the operations of the commits in the step that has just ended.
     fn done_so_far(&self) -> Operations {
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         std::mem::take(&mut put.operations)
     }
 
     /// Converts the failure of a commit that waits, if the step returned it, to a step that waits.
-    fn awaiting(&self, said: Result<Step<Answer>, Failure>) -> Result<Step<Answer>, Failure> {
-        let awaited = self.put_mut().awaited.take();
-        match said {
+    fn awaiting(&self, answer: Result<Step<Answer>, Failure>) -> Result<Step<Answer>, Failure> {
+        let awaited = self.put.lock().awaited.take();
+        match answer {
             Err(failure) if Some(&failure) == awaited.as_ref() => {
                 Ok(Step::wait(failure.reason(), UNREADY).text(failure.message()))
             }
-            said => said,
+            answer => answer,
         }
     }
 
     /// Applies the remaining resources, and reports problems for the states that have put them.
     async fn finish(&self, finished: &mut FinishedRun, prunes: bool) {
-        let resources = self.put_mut().resources.clone();
+        let resources = self.put.lock().resources.clone();
         let mut hands = self.hands.lock().await;
         let run = &mut finished.run;
         let report = match hands.apply(&self.context, &resources, prunes).await {
             Ok(report) => report,
             Err(failure) => return run.blame(StateId::UNKNOWN, &failure.into()),
         };
-        let mut put = self.put_mut();
+        let mut put = self.put.lock();
         put.report(&report);
         run.count(std::mem::take(&mut put.operations));
         let mut awaited: BTreeMap<StateId, Vec<String>> = BTreeMap::new();

@@ -52,8 +52,8 @@ fn no_value_breaks_out_of_its_place() {
 
 #[test]
 fn an_error_names_file_and_line() {
-    for (source, said) in BAD {
-        assert_eq!(wrong(source), *said, "{source}");
+    for (source, message) in BAD {
+        assert_eq!(wrong(source), *message, "{source}");
     }
 }
 
@@ -102,14 +102,14 @@ fn no_value_is_in_a_message() {
         "a: \u{1}{{ password | safe }}",
     ] {
         let made = Template::new("web.yaml", source).map(|it| it.declare(&values));
-        let said = match made {
+        let message = match made {
             Err(error) => error.to_string(),
             Ok(Err(failure)) => failure.message().to_owned(),
             Ok(Ok(_)) => continue,
         };
         assert!(
-            !said.contains("hunter2") && !said.contains("471147"),
-            "{source}: {said}"
+            !message.contains("hunter2") && !message.contains("471147"),
+            "{source}: {message}"
         );
     }
 }
@@ -151,7 +151,7 @@ fn every_template_makes_an_object_or_says_why_not() {
     check(600, |dice| {
         let source = String::from_utf8_lossy(&dice.bytes(WHOLE.as_bytes())).into_owned();
         let values = serde_json::from_slice(&dice.json(&values)).unwrap_or_else(|_| values.clone());
-        let said = match Template::new("web.yaml", &source).map(|it| it.declare(&values)) {
+        let message = match Template::new("web.yaml", &source).map(|it| it.declare(&values)) {
             Ok(Ok(declared)) => {
                 assert!(declared.object.is_ok_and(|object| object.is_object()));
                 return;
@@ -159,7 +159,10 @@ fn every_template_makes_an_object_or_says_why_not() {
             Ok(Err(failure)) => failure.message().to_owned(),
             Err(error) => error.to_string(),
         };
-        assert!(said.starts_with("web.yaml:") && said.len() < 1200, "{said}");
+        assert!(
+            message.starts_with("web.yaml:") && message.len() < 1200,
+            "{message}"
+        );
     });
 }
 
@@ -183,8 +186,11 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
         let all = vec![format!("*{before}"); 10].join(", ");
         bomb.push_str(&format!("{level}: &{level} [{all}]\n"));
     }
-    let said = wrong(&bomb);
-    assert!(said.starts_with("web.yaml: it renders no YAML: "), "{said}");
+    let message = wrong(&bomb);
+    assert!(
+        message.starts_with("web.yaml: it renders no YAML: "),
+        "{message}"
+    );
 }
 
 const BAD: &[(&str, &str)] = &[
