@@ -1,16 +1,10 @@
 //! Tests that requests which the test double does not serve get a 501 with an explanation.
 
-use k8s_openapi::{
-    api::{
-        authentication::v1::TokenRequest,
-        core::v1::{Node, Pod, ServiceAccount},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{EvictParams, ListParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{EvictParams, ListParams, Patch, PatchParams, PostParams};
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use kube::api::{WatchEvent, WatchParams};
 use okt_testing::{ApiServer, Chaos, Fault};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{create, maps, set, short, take, version, watch};
+use crate::support::{create, empty, maps, set, short, take, version, watch, with_a};
 
 #[tokio::test(start_paused = true)]
 async fn no_bookmark_is_older_than_the_start_of_the_watch() {
@@ -40,9 +40,7 @@ async fn no_bookmark_is_older_than_the_start_of_the_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_of_a_streamed_list_is_not_merged_with_one_after_its_end() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     create(&maps, "b").await.unwrap();
     server.inject(Fault::merge_events(Duration::from_secs(5)).name("a").nth(1));
     let params = WatchParams::default().initial_events();
@@ -59,9 +57,7 @@ async fn an_event_of_a_streamed_list_is_not_merged_with_one_after_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_held_event_that_is_merged_stays_held() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     let hold = server.inject(Fault::hold_events().name("a"));
     server.inject(Fault::merge_events(Duration::from_secs(5)).nth(1));
     let mut events = watch(&maps, &version(&first)).await;
@@ -76,9 +72,7 @@ async fn a_held_event_that_is_merged_stays_held() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lagging_event_that_is_merged_still_lags() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     server.inject(Fault::lag(Duration::from_secs(3)).nth(1));
     server.inject(Fault::merge_events(Duration::from_secs(5)).nth(1));
     let mut events = watch(&maps, &version(&first)).await;
@@ -91,9 +85,7 @@ async fn a_lagging_event_that_is_merged_still_lags() {
 
 #[tokio::test(start_paused = true)]
 async fn events_held_by_a_chaos_are_sent_when_its_time_is_over() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     let always = Chaos::none(1).with(1.0, Fault::hold_events());
     server.misbehave(always.lasting(Duration::from_secs(10)));
     let mut events = watch(&maps, &version(&first)).await;
@@ -106,9 +98,7 @@ async fn events_held_by_a_chaos_are_sent_when_its_time_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn events_held_by_a_chaos_are_sent_after_its_last_strike() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     let always = Chaos::none(1).with(1.0, Fault::hold_events());
     server.misbehave(always.at_most(2));
     let mut one = watch(&maps, &version(&first)).await;
@@ -124,8 +114,7 @@ async fn events_held_by_a_chaos_are_sent_after_its_last_strike() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_with_a_timeout_of_zero_does_not_end() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (_server, maps) = empty();
     let params = WatchParams::default().timeout(0).disable_bookmarks();
     let mut events = maps.watch(&params, "0").await.unwrap().boxed();
     let silence = timeout(Duration::from_mins(10), events.next()).await;

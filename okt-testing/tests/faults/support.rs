@@ -1,15 +1,30 @@
 //! Helpers for these tests; their objects are config maps.
 
-use std::{fmt::Debug, pin::Pin};
+use std::fmt::Debug;
+use std::pin::Pin;
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams},
-    core::Status,
-};
+use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
+use kube::{Api, Client, Config, ResourceExt};
+use okt_testing::{ApiServer, Served};
 use serde_json::json;
+
+/// Creates a server, and returns it with its config maps.
+pub(crate) fn empty() -> (ApiServer, Api<ConfigMap>) {
+    let server = ApiServer::new();
+    let maps = maps(server.client());
+    (server, maps)
+}
+
+/// Creates a server with the map `a`, and returns it with its config maps and this one.
+pub(crate) async fn with_a() -> (ApiServer, Api<ConfigMap>, ConfigMap) {
+    let (server, maps) = empty();
+    let first = create(&maps, "a").await.unwrap();
+    (server, maps, first)
+}
 
 pub(crate) fn maps(client: Client) -> Api<ConfigMap> {
     Api::default_namespaced(client)
@@ -23,6 +38,22 @@ pub(crate) fn map(name: &str) -> ConfigMap {
 
 pub(crate) async fn create(maps: &Api<ConfigMap>, name: &str) -> kube::Result<ConfigMap> {
     maps.create(&PostParams::default(), &map(name)).await
+}
+
+/// Whether a client sends failed requests again, as kube's do by default.
+#[derive(PartialEq)]
+pub(crate) enum Retries {
+    Default,
+    None,
+}
+
+pub(crate) async fn over_http(served: &Served, retries: Retries) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(&served.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let mut config = config.unwrap();
+    config.default_retry = retries == Retries::Default;
+    Client::try_from(config).unwrap()
 }
 
 /// Sets `data.x`.

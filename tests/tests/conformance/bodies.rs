@@ -26,7 +26,7 @@ async fn a_body_of_another_kind_is_400(world: &World) {
     refused.refused(400, "…does not match the expected…");
 }
 
-async fn an_object_of_a_built_in_kind_need_not_say_what_it_is(world: &World) {
+async fn an_object_of_a_built_in_kind_need_not_name_its_kind(world: &World) {
     let maps = world.path_of("v1", "configmaps");
     for (name, mut object) in [
         ("a", json!({})),
@@ -192,7 +192,7 @@ behaviours! { "bodies":
     a_body_that_is_too_large_is_413,
     a_body_that_is_no_json_is_400,
     a_body_of_another_kind_is_400,
-    an_object_of_a_built_in_kind_need_not_say_what_it_is,
+    an_object_of_a_built_in_kind_need_not_name_its_kind,
     a_collection_is_not_written,
     a_body_of_another_namespace_is_400,
     an_object_of_a_kind_that_nobody_declared_has_no_unknown_fields,

@@ -25,7 +25,7 @@ async fn a_config_map_is_stored_as_it_is(world: &World) {
     let made = world.post(&maps, &map).await.ok();
     assert_eq!(made["data"], data);
     assert_eq!(made["metadata"].get("generation"), None);
-    // The items of a list do not say what they are.
+    // The items of a list do not name their kind.
     let list = world.get(&maps).await.ok();
     assert_eq!(list["kind"], "ConfigMapList");
     assert_eq!(list["items"][0].get("kind"), None);
@@ -168,7 +168,7 @@ async fn an_applied_scale_of_a_deployment_owns_the_replicas(world: &World) {
     );
 }
 
-async fn a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series(world: &World) {
+async fn a_recorder_that_publishes_an_event_twice_makes_one_with_a_series(world: &World) {
     let recorder = Recorder::new(world.client(), Reporter::from("okt"));
     let regarding = ObjectReference {
         api_version: Some("v1".to_owned()),
@@ -399,5 +399,5 @@ behaviours! { "builtin":
     few_kinds_are_created_by_a_put_and_each_has_its_columns,
     endpoints_are_deprecated,
     a_whole_number_with_a_decimal_point_is_no_integer,
-    a_recorder_that_says_a_thing_twice_makes_one_event_with_a_series,
+    a_recorder_that_publishes_an_event_twice_makes_one_with_a_series,
 }

@@ -254,7 +254,7 @@ impl Server {
             config.default_retry = false;
             let starting = AssertUnwindSafe(Suite::start(Client::try_from(config)?));
             let suite = starting.catch_unwind().await;
-            let suite = suite.map_err(|_| "the suite cannot start; the panic above says why")?;
+            let suite = suite.map_err(|_| "the suite cannot start; see the panic above")?;
             Ok(Some((kubernetes, suite)))
         })?;
         Ok(started.map(|(kubernetes, suite)| Ready {

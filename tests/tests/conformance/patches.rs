@@ -95,7 +95,7 @@ async fn a_json_patch_that_is_no_list_of_steps_is_400(world: &World) {
     );
 }
 
-async fn a_json_patch_may_say_less_than_it_should(world: &World) {
+async fn a_json_patch_may_leave_out_what_it_should_have(world: &World) {
     world.create("a", json!({})).await.ok();
     for steps in [json!(null), json!([])] {
         world.json_patch("a", steps).await.ok();
@@ -169,7 +169,7 @@ behaviours! { "patches":
     a_merge_patch_replaces_lists_and_drops_what_is_null,
     a_json_patch_with_a_step_that_is_none_is_422,
     a_json_patch_that_is_no_list_of_steps_is_400,
-    a_json_patch_may_say_less_than_it_should,
+    a_json_patch_may_leave_out_what_it_should_have,
     to_replace_what_is_not_there_is_to_add_it,
     a_strategic_merge_patch_that_is_no_object_is_400,
     a_malformed_patch_is_400,

@@ -111,7 +111,7 @@ async fn a_cluster_scoped_object_has_the_empty_namespace(world: &World) {
     }
 }
 
-async fn only_a_whole_list_of_a_built_in_kind_tells_its_ranges(world: &World) {
+async fn only_a_whole_list_of_a_built_in_kind_returns_its_ranges(world: &World) {
     let path = world.path_of("v1", "configmaps");
     let map = json!({ "metadata": { "name": "a" } });
     let map = world.post(&path, &map).await.ok();
@@ -398,7 +398,7 @@ behaviours! { "shards":
     ranges_may_be_joined_and_overlap,
     the_namespace_may_be_hashed_instead_of_the_uid,
     a_cluster_scoped_object_has_the_empty_namespace,
-    only_a_whole_list_of_a_built_in_kind_tells_its_ranges,
+    only_a_whole_list_of_a_built_in_kind_returns_its_ranges,
     pages_are_filled_from_the_range,
     a_list_of_an_old_or_any_version_keeps_to_the_range,
     a_range_selects_together_with_labels_and_fields,

@@ -104,7 +104,7 @@ async fn the_status_of_a_built_in_kind_writes_metadata_too(world: &World) {
     }
 }
 
-async fn a_second_deletion_may_say_anew_what_becomes_of_dependents(world: &World) {
+async fn a_second_deletion_may_change_the_propagation(world: &World) {
     world.create_held("a").await;
     world.remove("a").await.ok();
     // A dry run, because a garbage collector could interfere.
@@ -153,7 +153,7 @@ behaviours! { "types":
     the_parts_of_a_deployment_are_owned_by_what_is_in_them,
     the_generation_of_a_deployment_counts_its_annotations,
     the_status_of_a_built_in_kind_writes_metadata_too,
-    a_second_deletion_may_say_anew_what_becomes_of_dependents,
+    a_second_deletion_may_change_the_propagation,
     a_number_with_a_point_is_another_one_each_time,
     a_lease_that_a_dry_run_would_create_keeps_the_version_it_came_with,
     an_apply_that_leaves_no_metadata_must_name_the_object,

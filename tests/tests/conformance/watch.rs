@@ -31,7 +31,7 @@ fn short(event: &WatchEvent<DynamicObject>) -> String {
     }
 }
 
-async fn a_watch_tells_everything_after_its_version_in_order(world: &World) {
+async fn a_watch_sends_everything_after_its_version_in_order(world: &World) {
     let first = world.create("a", json!({})).await.ok();
     world.create("b", json!({})).await.ok();
     world.set("a", json!({ "color": "red" })).await.ok();
@@ -40,7 +40,7 @@ async fn a_watch_tells_everything_after_its_version_in_order(world: &World) {
     assert_eq!(events, ["ADDED b", "MODIFIED a", "DELETED b"]);
 }
 
-async fn a_watch_tells_what_happens_while_it_runs(world: &World) {
+async fn a_watch_sends_what_happens_while_it_runs(world: &World) {
     let first = world.create("a", json!({})).await.ok();
     let api = world.widgets();
     let from = version(&first).to_string();
@@ -55,7 +55,7 @@ async fn a_watch_tells_what_happens_while_it_runs(world: &World) {
     assert_eq!(serde_json::to_value(object).expect("JSON"), changed);
 }
 
-async fn a_watch_from_a_version_to_come_tells_nothing_before_it(world: &World) {
+async fn a_watch_from_a_version_to_come_sends_nothing_before_it(world: &World) {
     let mut number = 0;
     let mut make = async || {
         number += 1;
@@ -224,7 +224,7 @@ async fn bookmarks_come_before_the_end(world: &World) {
     assert_eq!(see(world, &params, first, 1).await, [""; 0]);
 }
 
-async fn a_watch_may_tell_tables(world: &World) {
+async fn a_watch_may_send_tables(world: &World) {
     world.create("a", json!({})).await.ok();
     let path = format!("{}?watch=true&timeoutSeconds=10", world.path());
     let events = world.get_as(&path, TABLE).await.lines();
@@ -233,7 +233,7 @@ async fn a_watch_may_tell_tables(world: &World) {
     assert_eq!(events[0]["object"]["rows"][0]["cells"][0], "a");
 }
 
-async fn a_watch_may_tell_metadata_alone(world: &World) {
+async fn a_watch_may_send_metadata_alone(world: &World) {
     let first = version(&world.create("a", json!({})).await.ok());
     world.set("a", json!({ "color": "red" })).await.ok();
     let api = world.widgets();
@@ -254,9 +254,9 @@ async fn a_watch_ends_at_its_timeout(world: &World) {
 }
 
 behaviours! { "watch":
-    a_watch_tells_everything_after_its_version_in_order,
-    a_watch_tells_what_happens_while_it_runs,
-    a_watch_from_a_version_to_come_tells_nothing_before_it,
+    a_watch_sends_everything_after_its_version_in_order,
+    a_watch_sends_what_happens_while_it_runs,
+    a_watch_from_a_version_to_come_sends_nothing_before_it,
     a_removal_carries_its_own_version,
     a_write_that_changes_nothing_is_no_event,
     leaving_a_selection_is_deleted_and_entering_it_added,
@@ -266,7 +266,7 @@ behaviours! { "watch":
     a_watch_from_before_the_kind_is_410_and_a_list_leads_on,
     a_version_that_is_no_number_is_refused,
     bookmarks_come_before_the_end,
-    a_watch_may_tell_tables,
-    a_watch_may_tell_metadata_alone,
+    a_watch_may_send_tables,
+    a_watch_may_send_metadata_alone,
     a_watch_ends_at_its_timeout,
 }

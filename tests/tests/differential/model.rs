@@ -1,14 +1,12 @@
-//! This file remembers the existing objects, so that operations refer to them.
+//! The existing objects, so that operations refer to them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{
-    kinds::Kind,
-    operation::{Operation, Slot},
-    side::Answer,
-};
+use crate::kinds::Kind;
+use crate::operation::{Operation, Slot};
+use crate::side::Answer;
 
 /// The names of a kind that are in use at a time.
 const NAMES: [&str; 3] = ["a", "b", "c"];
