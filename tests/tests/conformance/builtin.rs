@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::behaviour::behaviours;
 use crate::reply::Reply;
+use crate::table::{cases, parse};
 use crate::world::{MERGE, STRATEGIC, TABLE, World, YAML, managers, names, released, version};
 
 async fn namespaces_are_there_from_the_start(world: &World) {
@@ -221,94 +222,42 @@ async fn an_unknown_field_of_a_deployment_is_not_stored(world: &World) {
     applied.refused(500, message);
 }
 
-/// The status of a controller has counts, which the double leaves to controllers, and that of a volume has a time.
-async fn few_kinds_are_created_by_a_put_and_each_has_its_columns(world: &World) {
-    let mut template = deployment()["spec"]["template"].clone();
-    template["spec"]["containers"] = json!([{ "name": "a", "image": "x" }]);
-    let backend = json!({ "service": { "name": "s", "port": { "number": 80 } } });
-    let paths = json!([{ "path": "/", "pathType": "Prefix", "backend": backend }]);
-    for (path, spec, status, generation, upserts, shown) in [
-        (
-            world.path_of("v1", "resourcequotas"),
-            json!({ "spec": { "hard": { "pods": "2" } } }),
-            Some(json!({})),
-            json!(null),
-            false,
-            json!(["", ""]),
-        ),
-        (
-            world.path_of("v1", "endpoints"),
-            json!({ "subsets": [{ "addresses": [{ "ip": "10.1.1.1" }], "ports": [{ "port": 80 }] }] }),
-            Some(json!(null)),
-            json!(null),
-            true,
-            json!(["10.1.1.1:80"]),
-        ),
-        (
-            "/api/v1/persistentvolumes".to_owned(),
-            json!({ "spec": {
-                "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "hostPath": { "path": "/x" },
-            } }),
-            None,
-            json!(null),
-            false,
-            json!([
-                "1Gi",
-                "RWO",
-                "Retain",
-                "Pending",
-                "",
-                "",
-                "<unset>",
-                "",
-                "Filesystem"
-            ]),
-        ),
-        (
-            world.path_of("v1", "replicationcontrollers"),
-            json!({ "spec": { "replicas": 1, "selector": { "a": "b" }, "template": template } }),
-            None,
-            json!(1),
-            false,
-            json!([1, 0, 0, "a", "x", "a=b"]),
-        ),
-        (
-            world.path_of("networking.k8s.io/v1", "ingresses"),
-            json!({ "spec": { "rules": [{ "host": "a.b", "http": { "paths": paths } }] } }),
-            Some(json!({ "loadBalancer": {} })),
-            json!(1),
-            false,
-            json!(["<none>", "a.b", "", "80"]),
-        ),
-        (
-            world.path_of("v1", "limitranges"),
-            json!({ "spec": { "limits": [{ "type": "Container", "max": { "cpu": "1" } }] } }),
-            Some(json!(null)),
-            json!(null),
-            true,
-            json!([]),
-        ),
-    ] {
+/// The paths of kinds with an object, and what is expected of it: its status (a status with counts of other controllers or
+/// times is left out), its generation, the code of a PUT that would create it, and its cells in kubectl.
+const KINDS: &str = r#"
+HERE/resourcequotas {"spec":{"hard":{"pods":"2"}}} → {"status":{},"generation":null,"put":404,"cells":["",""]}
+HERE/endpoints {"subsets":[{"addresses":[{"ip":"10.1.1.1"}],"ports":[{"port":80}]}]} → {"status":null,"generation":null,"put":201,"cells":["10.1.1.1:80"]}
+HERE/limitranges {"spec":{"limits":[{"type":"Container","max":{"cpu":"1"}}]}} → {"status":null,"generation":null,"put":201,"cells":[]}
+HERE/replicationcontrollers {"spec":{"replicas":1,"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"x"}]}}}} → {"generation":1,"put":404,"cells":[1,0,0,"a","x","a=b"]}
+/api/v1/persistentvolumes {"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}} → {"generation":null,"put":404,"cells":["1Gi","RWO","Retain","Pending","","","<unset>","","Filesystem"]}
+INGRESSES {"spec":{"rules":[{"host":"a.b","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"s","port":{"number":80}}}}]}}]}} → {"status":{"loadBalancer":{}},"generation":1,"put":404,"cells":["<none>","a.b","","80"]}
+"#;
+
+async fn kinds_differ_in_status_generation_and_columns_and_few_are_created_by_a_put(world: &World) {
+    let here = format!("/api/v1/namespaces/{}", world.namespace);
+    let ingresses = world.path_of("networking.k8s.io/v1", "ingresses");
+    let table = KINDS
+        .replace("HERE", &here)
+        .replace("INGRESSES", &ingresses);
+    for (case, expected) in cases(&table) {
+        let (path, object) = case.split_once(' ').expect("both");
+        let (mut object, expected) = (parse(object), parse(expected));
         // The name of an object of the cluster is to be its own.
         let [first, second] = ["a", "b"].map(|name| format!("{}-{name}", world.namespace));
-        let mut object = spec.clone();
         object["metadata"] = json!({ "name": first });
-        let made = world.post(&path, &object).await.ok();
-        if let Some(status) = status {
-            assert_eq!(
-                made.get("status").unwrap_or(&Value::Null),
-                &status,
-                "{path}"
-            );
+        let made = world.post(path, &object).await.ok();
+        if let Some(status) = expected.get("status") {
+            assert_eq!(made["status"], *status, "{path}");
         }
         let item = format!("{path}/{first}");
         let labelled = json!({ "metadata": { "labels": { "a": "b" } } });
         let changed = world.merge_at(&item, &labelled).await.ok();
-        assert_eq!(changed["metadata"]["generation"], generation, "{path}");
-        assert_eq!(cells(world, &item).await, shown, "{path}");
+        let generation = &changed["metadata"]["generation"];
+        assert_eq!(*generation, expected["generation"], "{path}");
+        assert_eq!(cells(world, &item).await, expected["cells"], "{path}");
         object["metadata"]["name"] = second.as_str().into();
         let put = world.put(&format!("{path}/{second}"), &object).await;
-        assert_eq!(put.code == 201, upserts, "{path}");
+        assert_eq!(json!(put.code), expected["put"], "{path}");
         world.merge_at(&item, &released()).await.ok();
         world.delete(&item).await.ok();
     }
@@ -334,41 +283,26 @@ async fn endpoints_are_deprecated(world: &World) {
     assert_eq!(reply.header("warning"), warning);
 }
 
+/// Objects with a number that has a point, and the places of these numbers.
+const FLOATS: &str = r#"
+coordination.k8s.io/v1 leases Lease {"leaseDurationSeconds":15.0} → 15.0 LeaseSpec.spec.leaseDurationSeconds
+v1 services Service {"ports":[{"port":80.0}]} → 80.0 ServicePort.spec.ports.port
+v1 pods Pod {"containers":[{"name":"a","image":"x","resources":{"limits":{"cpu":1.0}},"readinessProbe":{"tcpSocket":{"port":1},"periodSeconds":1.0}}]} → 1.0 Probe.spec.containers.readinessProbe.periodSeconds
+"#;
+
 /// An integer of a built-in kind is written without a point in JSON; YAML has no such difference.
 async fn a_whole_number_with_a_decimal_point_is_no_integer(world: &World) {
-    let go = |number: &str, field: &str| {
+    let go = |place: &str| {
+        let (number, field) = place.split_once(' ').expect("both");
         format!("json: cannot unmarshal number {number} into Go struct field {field} of type int32")
     };
-    for (api_version, plural, kind, spec, number, field) in [
-        (
-            "coordination.k8s.io/v1",
-            "leases",
-            "Lease",
-            r#"{"leaseDurationSeconds":15.0}"#,
-            "15.0",
-            "LeaseSpec.spec.leaseDurationSeconds",
-        ),
-        (
-            "v1",
-            "services",
-            "Service",
-            r#"{"ports":[{"port":80.0}]}"#,
-            "80.0",
-            "ServicePort.spec.ports.port",
-        ),
-        (
-            "v1",
-            "pods",
-            "Pod",
-            r#"{"containers":[{"name":"a","image":"x","resources":{"limits":{"cpu":1.0}},"readinessProbe":{"tcpSocket":{"port":1},"periodSeconds":1.0}}]}"#,
-            "1.0",
-            "Probe.spec.containers.readinessProbe.periodSeconds",
-        ),
-    ] {
-        let path = world.path_of(api_version, plural);
+    for (case, place) in cases(FLOATS) {
+        let words: Vec<_> = case.splitn(4, ' ').collect();
+        let (kind, spec) = (words[2], words[3]);
+        let path = world.path_of(words[0], words[1]);
         let body = format!(r#"{{"metadata":{{"name":"r"}},"spec":{spec}}}"#);
         let refused = world.post(&path, &body).await;
-        let message = go(number, field);
+        let message = go(place);
         let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {message}");
         refused.refused(400, &message);
         let headers = [("content-type", YAML)];
@@ -378,10 +312,7 @@ async fn a_whole_number_with_a_decimal_point_is_no_integer(world: &World) {
     let path = create_deployment(world).await;
     let patch = r#"{"spec":{"replicas":2.0}}"#;
     let refused = world.patch(&path, MERGE, patch).await;
-    refused.refused(
-        422,
-        &format!("…{}", go("2.0", "DeploymentSpec.spec.replicas")),
-    );
+    refused.refused(422, &format!("…{}", go("2.0 DeploymentSpec.spec.replicas")));
     let patched = world.patch(&path, STRATEGIC, patch).await.ok();
     assert_eq!(patched["spec"]["replicas"], 2);
 }
@@ -396,7 +327,7 @@ behaviours! { "builtin":
     a_deployment_has_a_scale_and_a_status_of_its_own,
     an_applied_scale_of_a_deployment_owns_the_replicas,
     an_applied_scale_of_no_replicas_is_in_the_way_of_another,
-    few_kinds_are_created_by_a_put_and_each_has_its_columns,
+    kinds_differ_in_status_generation_and_columns_and_few_are_created_by_a_put,
     endpoints_are_deprecated,
     a_whole_number_with_a_decimal_point_is_no_integer,
     a_recorder_that_publishes_an_event_twice_makes_one_with_a_series,

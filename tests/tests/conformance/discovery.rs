@@ -4,6 +4,7 @@ use kube::Discovery;
 use serde_json::{Value, json};
 
 use crate::behaviour::behaviours;
+use crate::table::{cases, parse};
 use crate::world::{JSON, TABLE, World, YAML, eventually};
 
 /// Waits until a path is served, e.g. while the kind is not in discovery yet, and returns its document.
@@ -172,6 +173,17 @@ async fn what_cannot_be_shown_as_it_is_wanted_is_406(world: &World) {
     assert_eq!(refused.code, 406);
 }
 
+/// Paths, the codes of their answers, and a value in these.
+const IN_YAML: &str = r#"
+MAPS/a → 200 /data {"y":"yes","hex":"0x1","lines":"a\nb\n","none":"","quote":"it's: #x"}
+MAPS → 200 /items/0/data {"y":"yes","hex":"0x1","lines":"a\nb\n","none":"","quote":"it's: #x"}
+WIDGETS/a → 200 /kind "Widget"
+WIDGETS → 200 /kind "WidgetList"
+MAPS/b → 404 /message "configmaps \"b\" not found"
+/api/v1 → 200 /kind "APIResourceList"
+MAPS?watch=1 → 406 /message "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+"#;
+
 async fn a_client_that_accepts_yaml_gets_it(world: &World) {
     let data =
         json!({ "y": "yes", "hex": "0x1", "lines": "a\nb\n", "none": "", "quote": "it's: #x" });
@@ -179,38 +191,17 @@ async fn a_client_that_accepts_yaml_gets_it(world: &World) {
     let map = json!({ "metadata": { "name": "a" }, "data": data });
     world.post(&maps, &map).await.ok();
     world.create("a", json!({})).await.ok();
-    for (path, code, key, expected) in [
-        (format!("{maps}/a"), 200, "/data", &data),
-        (maps.clone(), 200, "/items/0/data", &data),
-        (world.at("a"), 200, "/kind", &json!("Widget")),
-        (world.path(), 200, "/kind", &json!("WidgetList")),
-        (
-            format!("{maps}/b"),
-            404,
-            "/message",
-            &json!("configmaps \"b\" not found"),
-        ),
-        (
-            "/api/v1".to_owned(),
-            200,
-            "/kind",
-            &json!("APIResourceList"),
-        ),
-        (
-            format!("{maps}?watch=1"),
-            406,
-            "/message",
-            &json!(
-                "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-            ),
-        ),
-    ] {
-        let reply = world.get_as(&path, YAML).await;
-        let media = reply.header("content-type");
-        assert_eq!((reply.code, media), (code, YAML), "{path}");
+    let table = IN_YAML
+        .replace("MAPS", &maps)
+        .replace("WIDGETS", &world.path());
+    for (path, expected) in cases(&table) {
+        let words: Vec<_> = expected.splitn(3, ' ').collect();
+        let reply = world.get_as(path, YAML).await;
+        assert_eq!(reply.code.to_string(), words[0], "{path}");
+        assert_eq!(reply.header("content-type"), YAML, "{path}");
         assert!(!reply.body.starts_with('{'), "{path}: {}", reply.body);
         let answer: Value = serde_saphyr::from_str(&reply.body).expect("YAML");
-        assert_eq!(answer.pointer(key), Some(expected), "{path}");
+        assert_eq!(answer.pointer(words[1]), Some(&parse(words[2])), "{path}");
     }
     let headers = [("accept", YAML), ("content-type", YAML)];
     let path = format!("{maps}/a");

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::behaviour::behaviours;
 use crate::reply::Reply;
+use crate::table::{cases, json_cases, parse};
 use crate::world::{APPLY, JSON_PATCH, MERGE, STRATEGIC, World, YAML};
 
 /// Creates an object with this metadata.
@@ -12,89 +13,55 @@ async fn create(world: &World, plural: &str, metadata: Value) -> Reply {
     world.post(&path, &json!({ "metadata": metadata })).await
 }
 
+/// Replaces the words of a table that stand for long texts.
+fn written_out(table: &str) -> String {
+    let words = [
+        ("LONGER", "a".repeat(254)),
+        ("LONG", "a".repeat(64)),
+        ("LABEL", "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned()),
+        ("SUBDOMAIN", "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned()),
+    ];
+    words.iter().fold(table.to_owned(), |table, (word, text)| {
+        table.replace(word, text)
+    })
+}
+
+/// Labels, and the problems that they are refused for.
+const LABELS: &str = r#"
+{"a b":"c"} → "a b": name part LABEL
+{"LONG":"c"} → "LONG": name part must be no more than 63 bytes
+{"a":"LONG"} → "LONG": must be no more than 63 bytes
+{"LONGER/b":"c"} → "LONGER/b": prefix part must be no more than 253 bytes
+{"a/b/c":"d"} → "a/b/c": a valid label key LABEL with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')
+{"a/":"d"} → "a/": name part must be non-empty, …
+"#;
+
 async fn a_label_has_a_syntax_and_a_maximum_length(world: &World) {
-    let syntax = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-    let subdomain = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-    let long = &"a".repeat(64);
-    let prefix = &format!("{}/b", "a".repeat(254));
-    for (key, value, problem) in [
-        ("a b", "c", format!("\"a b\": name part {syntax}")),
-        (
-            long,
-            "c",
-            format!("\"{long}\": name part must be no more than 63 bytes"),
-        ),
-        (
-            "a",
-            long,
-            format!("\"{long}\": must be no more than 63 bytes"),
-        ),
-        (
-            prefix,
-            "c",
-            format!("\"{prefix}\": prefix part must be no more than 253 bytes"),
-        ),
-        (
-            "a/b/c",
-            "d",
-            format!("\"a/b/c\": a valid label key {syntax} {subdomain}"),
-        ),
-        (
-            "a/",
-            "d",
-            "\"a/\": name part must be non-empty, …".to_owned(),
-        ),
-    ] {
-        let labels = json!({ "name": "a", "labels": { key: value } });
-        let refused = create(world, "configmaps", labels).await;
+    for (labels, problem) in json_cases(&written_out(LABELS)) {
+        let metadata = json!({ "name": "a", "labels": labels });
+        let refused = create(world, "configmaps", metadata).await;
         let message = format!("…metadata.labels: Invalid value: {problem}");
         refused.refused(422, &message);
     }
 }
 
+/// Metadata of a kind, and the problem that it is refused for.
+const METADATA: &str = r#"
+configmaps {"name":"LONGER"} → metadata.name: Invalid value: "LONGER": must be no more than 253 characters
+services {"name":"LONG"} → …metadata.name: Invalid value: "LONG": must be no more than 63 characters…
+configmaps {"name":"a","finalizers":["nope"]} → metadata.finalizers[0]: Invalid value: "nope": name is neither a standard finalizer name nor is it fully qualified
+The beginning of a generated name is checked too.
+configmaps {"generateName":"-a"} → [metadata.generateName: Invalid value: "-a": SUBDOMAIN, metadata.name: Invalid value: "-a…
+configmaps {"generateName":"a_"} → [metadata.generateName: Invalid value: "a_": SUBDOMAIN, metadata.name: Invalid value: "a_…
+A server tolerates a final dash, and with it the character before.
+configmaps {"generateName":"A-"} → metadata.name: Invalid value: "A-…
+configmaps {"generateName":"LONGER"} → metadata.generateName: Invalid value: "LONGER": must be no more than 253 characters
+"#;
+
 async fn a_name_and_a_finalizer_have_a_syntax_and_a_maximum_length(world: &World) {
-    let syntax = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    let (long, longer) = ("a".repeat(64), "a".repeat(254));
-    for (plural, metadata, problem) in [
-        (
-            "configmaps",
-            json!({ "name": longer }),
-            format!("metadata.name: Invalid value: \"{longer}\": must be no more than 253 characters"),
-        ),
-        (
-            "services",
-            json!({ "name": long }),
-            format!("…metadata.name: Invalid value: \"{long}\": must be no more than 63 characters…"),
-        ),
-        (
-            "configmaps",
-            json!({ "name": "a", "finalizers": ["nope"] }),
-            "metadata.finalizers[0]: Invalid value: \"nope\": name is neither a standard finalizer name nor is it fully qualified".to_owned(),
-        ),
-        // The beginning of a generated name is checked too.
-        (
-            "configmaps",
-            json!({ "generateName": "-a" }),
-            format!("[metadata.generateName: Invalid value: \"-a\": {syntax}, metadata.name: Invalid value: \"-a…"),
-        ),
-        (
-            "configmaps",
-            json!({ "generateName": "a_" }),
-            format!("[metadata.generateName: Invalid value: \"a_\": {syntax}, metadata.name: Invalid value: \"a_…"),
-        ),
-        // A server tolerates a final dash, and with it the character before.
-        (
-            "configmaps",
-            json!({ "generateName": "A-" }),
-            "metadata.name: Invalid value: \"A-…".to_owned(),
-        ),
-        (
-            "configmaps",
-            json!({ "generateName": longer }),
-            format!("metadata.generateName: Invalid value: \"{longer}\": must be no more than 253 characters"),
-        ),
-    ] {
-        let refused = create(world, plural, metadata).await;
+    for (case, problem) in cases(&written_out(METADATA)) {
+        let (plural, metadata) = case.split_once(' ').expect("both");
+        let refused = create(world, plural, parse(metadata)).await;
         refused.refused(422, &format!("…is invalid: {problem}"));
     }
     let named = json!({ "name": "a", "generateName": "A-" });

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::behaviour::behaviours;
 use crate::reply::Reply;
+use crate::table::cases;
 use crate::world::{World, names, version};
 
 /// Lists widgets with a query.
@@ -68,27 +69,21 @@ async fn labels_that_are_numbers_can_be_compared(world: &World) {
     }
 }
 
+/// Label selectors, and the beginnings of the problems that they are refused for.
+const NO_SELECTORS: &str = r#"
+-l → <nil>: Invalid value: "-l": name part must consist of…
+a/b/c=d → <nil>: Invalid value: "a/b/c": a valid label key must…
+l in (x, -y) → values[0][l]: Invalid value: "-y": a valid label must be…
+l>x → …
+l in x → …
+l===x → …
+! → …
+"#;
+
 async fn a_label_selector_that_no_label_can_meet_is_400(world: &World) {
-    for (selector, problem) in [
-        (
-            "-l",
-            r#"<nil>: Invalid value: "-l": name part must consist of"#,
-        ),
-        (
-            "a/b/c=d",
-            r#"<nil>: Invalid value: "a/b/c": a valid label key must"#,
-        ),
-        (
-            "l in (x, -y)",
-            r#"values[0][l]: Invalid value: "-y": a valid label must be"#,
-        ),
-        ("l>x", ""),
-        ("l in x", ""),
-        ("l===x", ""),
-        ("!", ""),
-    ] {
+    for (selector, problem) in cases(NO_SELECTORS) {
         let refused = list(world, &select("labelSelector", selector)).await;
-        refused.refused(400, &format!("unable to parse requirement: {problem}…"));
+        refused.refused(400, &format!("unable to parse requirement: {problem}"));
     }
 }
 
@@ -167,21 +162,15 @@ async fn a_list_of_an_exact_version_is_as_it_was(world: &World) {
     lists(world, &at("NotOlderThan"), &["a", "b"]).await;
 }
 
+/// Parameters of lists, and the problems that they are refused for.
+const NO_MATCHES: &str = r#"
+Exact → Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided
+Exact&resourceVersion=0 → Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"
+Other&resourceVersion=1 → Unsupported value: "Other": supported values: "Exact", "NotOlderThan", ""
+"#;
+
 async fn how_a_version_matches_is_checked(world: &World) {
-    for (query, problem) in [
-        (
-            "Exact",
-            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ),
-        (
-            "Exact&resourceVersion=0",
-            r#"Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0""#,
-        ),
-        (
-            "Other&resourceVersion=1",
-            r#"Unsupported value: "Other": supported values: "Exact", "NotOlderThan", """#,
-        ),
-    ] {
+    for (query, problem) in cases(NO_MATCHES) {
         let refused = list(world, &format!("resourceVersionMatch={query}")).await;
         refused.refused(422, &format!("…resourceVersionMatch: {problem}…"));
     }

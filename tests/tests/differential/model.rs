@@ -114,9 +114,9 @@ impl Model {
         let body = &answer.body;
         let entry = self.entry(slot);
         let metadata = &body["metadata"];
-        let let_go =
+        let is_released =
             metadata.get("deletionTimestamp").is_some() && metadata.get("finalizers").is_none();
-        if body["kind"] == "Status" || let_go {
+        if body["kind"] == "Status" || is_released {
             entry.object = None;
         } else if !body["kind"]
             .as_str()
