@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, WatchParams};
 use okt_testing::{ApiServer, EventKind, Fault, OnEvent};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Events, create, maps, set, short, take, version, watch, with_a};
+use crate::support::{
+    Events, create, is_silent, maps, set, take, until_silence, version, watch, with_a,
+};
 
 /// Creates a server with one map and a fault, and a watch of the later events.
 async fn scene(fault: Fault<OnEvent>) -> (ApiServer, Api<ConfigMap>, Events) {
@@ -41,8 +43,7 @@ async fn held_events_come_when_the_fault_ends() {
     let mut events = watch(&maps, &version(&first)).await;
     set(&maps, "a", "1").await.unwrap();
     create(&maps, "b").await.unwrap();
-    let silence = timeout(Duration::from_mins(4), events.next()).await;
-    assert!(silence.is_err());
+    assert!(is_silent(&mut events).await);
     hold.end();
     assert_eq!(take(&mut events, 2).await, ["MODIFIED a=1", "ADDED b="]);
 }
@@ -65,13 +66,11 @@ async fn an_event_is_dropped_or_doubled_or_breaks_its_stream() {
         (Fault::expire_stream(), &["MODIFIED a=1", "ERROR 410"]),
     ] {
         let what = format!("{fault:?}");
-        let (_server, maps, events) = scene(fault.nth(2)).await;
+        let (_server, maps, mut events) = scene(fault.nth(2)).await;
         for x in ["1", "2", "3"] {
             set(&maps, "a", x).await.unwrap();
         }
-        let silent = timeout(Duration::from_secs(1), std::future::pending::<()>());
-        let events = events.take_until(silent).map_ok(|event| short(&event));
-        let seen: Vec<_> = events.try_collect().await.expect("events");
+        let seen = until_silence(&mut events).await;
         assert_eq!(seen, expected, "{what}");
     }
 }
@@ -155,11 +154,7 @@ async fn events_are_selected_by_the_watching_client() {
     let mut operator = watch(&maps_of("operator"), &version(&first)).await;
     set(&maps_of("user"), "a", "1").await.unwrap();
     assert_eq!(take(&mut user, 1).await, ["MODIFIED a=1"]);
-    assert!(
-        timeout(Duration::from_mins(1), operator.next())
-            .await
-            .is_err()
-    );
+    assert!(is_silent(&mut operator).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,10 +163,7 @@ async fn bookmarks_are_withheld_except_at_the_end_of_a_list() {
     server.inject(Fault::withhold_bookmarks());
     let params = WatchParams::default().initial_events();
     let mut events = maps.watch(&params, "0").await.unwrap().boxed();
-    let mut seen = Vec::new();
-    while let Ok(Some(event)) = timeout(Duration::from_mins(3), events.next()).await {
-        seen.push(short(&event.unwrap()));
-    }
+    let seen = until_silence(&mut events).await;
     assert_eq!(seen, ["ADDED a=", "BOOKMARK"]);
 }
 

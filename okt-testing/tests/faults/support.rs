@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,6 +12,7 @@ use kube::core::Status;
 use kube::{Api, Client, Config, ResourceExt};
 use okt_testing::{ApiServer, Served};
 use serde_json::json;
+use tokio::time::timeout;
 
 /// Creates a server, and returns it with its config maps.
 pub(crate) fn empty() -> (ApiServer, Api<ConfigMap>) {
@@ -97,6 +99,21 @@ pub(crate) async fn watch(maps: &Api<ConfigMap>, from: &str) -> Events {
 pub(crate) async fn take(events: &mut Events, count: usize) -> Vec<String> {
     let events = events.by_ref().take(count).map_ok(|event| short(&event));
     events.try_collect().await.expect("events")
+}
+
+/// Returns the events that come before a silence of three minutes.
+pub(crate) async fn until_silence(events: &mut Events) -> Vec<String> {
+    let mut seen = Vec::new();
+    while let Ok(Some(event)) = timeout(Duration::from_mins(3), events.next()).await {
+        seen.push(short(&event.expect("an event")));
+    }
+    seen
+}
+
+/// Returns whether no event comes within a minute.
+pub(crate) async fn is_silent(events: &mut Events) -> bool {
+    let next = timeout(Duration::from_mins(1), events.next());
+    next.await.is_err()
 }
 
 /// Formats an event as `MODIFIED a=2`.

@@ -264,12 +264,13 @@ impl World {
 
     /// Returns a widget with this spec.
     pub(crate) fn widget(&self, name: &str, spec: Value) -> Value {
-        json!({
+        let mut widget = json!({
             "apiVersion": self.api_version(),
             "kind": "Widget",
             "metadata": { "name": name },
-            "spec": spec,
-        })
+        });
+        widget["spec"] = spec;
+        widget
     }
 
     pub(crate) async fn create(&self, name: &str, spec: Value) -> Reply {
