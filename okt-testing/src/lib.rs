@@ -75,8 +75,8 @@
 //!
 //! # Differences from a real server
 //!
-//! Codes, reasons and messages are those of Kubernetes 1.36: the suite `conformance` (a feature of
-//! this crate) checks the same behaviours here and on a real server. A request that is not served
+//! Codes, reasons and messages are those of Kubernetes 1.36: a conformance suite in OKT's repository
+//! checks the same behaviours here and on a real server. A request that is not served
 //! gets a 501 with a `Status` whose message says why; nothing is silently wrong. Known differences:
 //!
 //! - Garbage collection, emptying a namespace and removing the objects of a CRD happen within the
@@ -143,11 +143,8 @@
 // | `handlers`, `controllers` | arguments for handlers, made by hand; stand-ins for the controllers of a cluster |
 // | `lock` | compares an operator's graphs with its lock file |
 // | `rehearsal` | runs a lifecycle once undisturbed, and then once with each possible fault |
-// | `conformance` | the behaviours that every API server has |
 
 mod api;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 #[cfg(feature = "lifecycle")]
 pub mod controllers;
 #[cfg(feature = "lifecycle")]

@@ -6,10 +6,8 @@ mod controller;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, CustomResourceExt, ResourceExt,
-    api::{ListParams, PostParams},
-};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, CustomResourceExt, ResourceExt};
 use okt_testing::{ApiServer, Chaos, EventKind, Fault, RequestRecord, Seed, Verb};
 
 use controller::{Bookkeeping, Pool, PoolSpec};

@@ -1,20 +1,16 @@
-//! These tests check that a real API server starts, is isolated, and leaves nothing behind.
+//! Tests that a real API server starts, is isolated, and leaves nothing behind.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    net::TcpStream,
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::{
-    Api, Config,
-    api::PostParams,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Config};
 use okt_testing::{FeatureGate, Kubernetes};
 use serde_json::json;
 use tempfile::TempDir;
@@ -26,7 +22,16 @@ async fn start(what: &str) -> Option<Kubernetes> {
     Kubernetes::start_or_skip(what).await.unwrap()
 }
 
-/// Returns whether a server says that a gate is on.
+/// Waits until a condition holds.
+async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so().await {
+        assert!(since.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Returns whether a gate of a server is on.
 async fn is_on(kubernetes: &Kubernetes, gate: FeatureGate) -> bool {
     let metrics = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let metrics = kubernetes.client().request_text(metrics).await.unwrap();
@@ -101,15 +106,12 @@ async fn dependents_are_deleted_with_their_owner_even_of_a_new_kind() {
     });
     fs::write(&file, kettle.to_string()).unwrap();
     // A kind is in the discovery a moment after it is established.
-    let since = Instant::now();
-    loop {
+    eventually("the kind is in the discovery", async || {
         let mut apply = kubernetes.kubectl().unwrap();
-        let output = apply.args(["apply", "-f"]).arg(&file).output().unwrap();
-        if output.status.success() {
-            break;
-        }
-        assert!(since.elapsed() < LIMIT, "{output:?}");
-    }
+        let output = apply.args(["apply", "-f"]).arg(&file).output();
+        output.unwrap().status.success()
+    })
+    .await;
     let uid = kubectl(&["get", "kettle", "red", "-o", "jsonpath={.metadata.uid}"]).unwrap();
     let maps: Api<ConfigMap> = Api::default_namespaced(kubernetes.client());
     let map = json!({ "metadata": { "name": "water", "ownerReferences": [
@@ -119,11 +121,10 @@ async fn dependents_are_deleted_with_their_owner_even_of_a_new_kind() {
     maps.create(&PostParams::default(), &map).await.unwrap();
 
     kubectl(&["delete", "kettle", "red"]);
-    let since = Instant::now();
-    while maps.get_opt("water").await.unwrap().is_some() {
-        assert!(since.elapsed() < LIMIT, "the dependent is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("the dependent is gone", async || {
+        maps.get_opt("water").await.unwrap().is_none()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -139,11 +140,7 @@ async fn a_killed_test_process_leaves_nothing_behind() {
     assert!(traces.are_there());
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let since = Instant::now();
-    while traces.are_there() {
-        assert!(since.elapsed() < LIMIT, "{traces:?} are still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("all traces are gone", async || !traces.are_there()).await;
 }
 
 #[tokio::test]
@@ -191,11 +188,7 @@ async fn a_killed_server_of_a_killed_test_leaves_nothing_behind() {
     assert!(directory.exists());
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let since = Instant::now();
-    while directory.exists() {
-        assert!(since.elapsed() < LIMIT, "its directory is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("its directory is gone", async || !directory.exists()).await;
 }
 
 #[tokio::test]
@@ -231,8 +224,8 @@ async fn a_running_server_on_this_machine_is_taken_and_left_running() {
         .env("KUBECONFIG", kubernetes.kubeconfig());
     let output = command.output().unwrap();
     assert!(!output.status.success(), "its gate is off");
-    let told = "the test needs the feature gate ShardedListAndWatch=true";
-    assert!(error(&output).contains(told), "{}", error(&output));
+    let message = "the test needs the feature gate ShardedListAndWatch=true";
+    assert!(error(&output).contains(message), "{}", error(&output));
     let mut command = holder();
     command.env("KUBECONFIG", kubernetes.kubeconfig());
     let (mut holder, kubeconfig) = hold(&mut command);
@@ -241,11 +234,8 @@ async fn a_running_server_on_this_machine_is_taken_and_left_running() {
     assert_eq!(taken.address, Traces::of(&kubernetes).address);
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let since = Instant::now();
-    while kubeconfig.parent().unwrap().exists() {
-        assert!(since.elapsed() < LIMIT, "its copy is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let copy = kubeconfig.parent().unwrap();
+    eventually("its copy is gone", async || !copy.exists()).await;
     let namespaces: Api<Namespace> = Api::all(kubernetes.client());
     assert!(namespaces.get_opt("default").await.unwrap().is_some());
 }

@@ -7,20 +7,16 @@ mod boiler;
 mod memory;
 mod runs;
 
-use std::{
-    error::Error,
-    time::{Duration, Instant},
-};
+use std::error::Error;
+use std::time::{Duration, Instant};
 
 use kube::Api;
 use okt_testing::ApiServer;
 use tokio::runtime::Builder;
 
-use self::{
-    boiler::Boiler,
-    memory::PerObject,
-    runs::{Figures, PerSecond},
-};
+use self::boiler::Boiler;
+use self::memory::PerObject;
+use self::runs::{Figures, PerSecond};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let one = Builder::new_current_thread().enable_all().build()?;

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt, future::try_join_all};
-use kube::{
-    Api, Client,
-    api::{ListParams, WatchParams},
-};
+use futures::StreamExt;
+use futures::future::try_join_all;
+use kube::api::{ListParams, WatchParams};
+use kube::{Api, Client};
 
 use crate::boiler::{self, Boiler};
 

@@ -20,8 +20,8 @@ fn nearly(dice: &mut Dice, value: &Value) -> Value {
     serde_json::from_slice(&dice.json(value)).unwrap_or_else(|_| value.clone())
 }
 
-fn refused_well(code: u16, said: &str) {
-    assert!(matches!(code, 201 | 400 | 422 | 501), "{code} {said}");
+fn refused_well(code: u16, refusal: &str) {
+    assert!(matches!(code, 201 | 400 | 422 | 501), "{code} {refusal}");
 }
 
 fn schema() -> Value {
@@ -78,17 +78,17 @@ fn every_crd_is_created_or_refused_and_so_is_every_object_of_it() {
         };
         let objects: Vec<_> = (0..4).map(|_| nearly(dice, &thing)).collect();
         with_server(async |server| {
-            let (code, said) = post(server, CRDS, &definition).await;
-            refused_well(code, &said);
+            let (code, refusal) = post(server, CRDS, &definition).await;
+            refused_well(code, &refusal);
             if code != 201 {
                 return;
             }
             for object in [&thing].into_iter().chain(&objects) {
-                let (code, said) = post(server, THINGS, object).await;
-                assert!((200..=501).contains(&code), "{code} {said}");
+                let (code, refusal) = post(server, THINGS, object).await;
+                assert!((200..=501).contains(&code), "{code} {refusal}");
                 let path = format!("{THINGS}/a");
-                if let Err((code, said)) = send(server, "PATCH", &path, object).await {
-                    assert!((400..=501).contains(&code), "{code} {said}");
+                if let Err((code, refusal)) = send(server, "PATCH", &path, object).await {
+                    assert!((400..=501).contains(&code), "{code} {refusal}");
                 }
             }
         });
@@ -110,13 +110,13 @@ fn a_rule_is_served_up_to_the_maximum_depth() {
                 let spec =
                     json!({ "type": "object", "x-kubernetes-validations": [{ "rule": rule }] });
                 let schema = json!({ "type": "object", "properties": { "spec": spec } });
-                let (code, said) = post(server, CRDS, &crd(&schema)).await;
-                assert_eq!(code, if is_served { 201 } else { 501 }, "{deep} {said}");
+                let (code, refusal) = post(server, CRDS, &crd(&schema)).await;
+                assert_eq!(code, if is_served { 201 } else { 501 }, "{deep} {refusal}");
                 if code == 201 {
                     let mut object = thing();
                     object["spec"] = json!({});
-                    let (code, said) = post(server, THINGS, &object).await;
-                    assert!(matches!(code, 201 | 422), "{code} {said}");
+                    let (code, refusal) = post(server, THINGS, &object).await;
+                    assert!(matches!(code, 201 | 422), "{code} {refusal}");
                 }
             });
         }
@@ -136,16 +136,19 @@ fn every_rule_is_accepted_or_refused_and_so_is_every_object_under_it() {
         let values = [case["value"].clone(), nearly(dice, &case["value"])];
         with_server(async |server| {
             let schema = json!({ "type": "object", "properties": { "spec": schema } });
-            let (code, said) = post(server, CRDS, &crd(&schema)).await;
-            refused_well(code, &said);
+            let (code, refusal) = post(server, CRDS, &crd(&schema)).await;
+            refused_well(code, &refusal);
             if code != 201 {
                 return;
             }
             for value in values {
                 let mut object = thing();
                 object["spec"] = value;
-                let (code, said) = post(server, THINGS, &object).await;
-                assert!(matches!(code, 201 | 400 | 409 | 422 | 501), "{code} {said}");
+                let (code, refusal) = post(server, THINGS, &object).await;
+                assert!(
+                    matches!(code, 201 | 400 | 409 | 422 | 501),
+                    "{code} {refusal}"
+                );
             }
         });
     });

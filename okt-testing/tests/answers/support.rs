@@ -1,8 +1,6 @@
 //! Helpers for these tests: requests with their refusals, and the comparison with a real server.
 
 use http::Request;
-use http_body_util::BodyExt;
-use kube::client::Body;
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
@@ -100,25 +98,4 @@ impl Comparison {
         let differ = differ.join("\n");
         assert_eq!(count, 0, "{same} the same, {count} differ:\n{differ}");
     }
-}
-
-/// Sends a body as it is and returns the code and the answer.
-pub(crate) async fn raw(
-    server: &ApiServer,
-    method: &str,
-    path: &str,
-    media: &str,
-    body: &str,
-) -> (u16, Value) {
-    let body = Body::from(body.as_bytes().to_vec());
-    let request = Request::builder().method(method).uri(path);
-    let request = request.header("content-type", media).body(body);
-    let answer = server.client().send(request.expect("a request")).await;
-    let (head, body) = answer.expect("an answer").into_parts();
-    let body = body.collect().await.expect("a body").to_bytes();
-    let text = || Value::from(String::from_utf8_lossy(&body));
-    (
-        head.status.as_u16(),
-        serde_json::from_slice(&body).unwrap_or_else(|_| text()),
-    )
 }

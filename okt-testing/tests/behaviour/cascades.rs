@@ -4,14 +4,10 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::{
-    api::core::v1::{ConfigMap, Namespace},
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, PostParams, WatchParams},
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, PostParams, WatchParams};
+use kube::{Api, Client};
 use okt_testing::{ApiServer, EventKind, Fault};
 use serde_json::{Value, json};
 use tokio::time::timeout;

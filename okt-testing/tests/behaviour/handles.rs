@@ -1,13 +1,12 @@
 //! Tests the calls with which a test disturbs the server: compact the history, delay and end watches.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, WatchEvent, WatchParams},
-    runtime::watcher::{self, Event, watcher},
-};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 

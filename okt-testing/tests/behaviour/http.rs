@@ -1,17 +1,13 @@
 //! Tests the API on a socket; the output of kubectl is tested in `tests/tests/kubectl`.
 
 use futures::StreamExt;
-use kube::{
-    Client, Config,
-    api::{ListParams, WatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::api::{ListParams, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use okt_testing::Served;
 use serde_json::json;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::{create, get, refusal, server, widgets};
 
@@ -30,6 +26,11 @@ async fn a_socket_serves_the_same_store() {
     let served = server.serve().await.unwrap();
     let remote = over_http(&served).await;
     assert_eq!(remote.default_namespace(), "default");
+    let version = remote.apiserver_version().await.unwrap();
+    assert_eq!(
+        (version.major.as_str(), version.minor.as_str()),
+        ("1", "36")
+    );
     create(&client, "a", json!({})).await;
     assert_eq!(get(&remote, "a").await, get(&client, "a").await);
     let api = widgets(&remote);
@@ -57,26 +58,6 @@ async fn a_kubeconfig_is_written_into_a_new_folder_or_the_error_names_the_file()
     let error = served.write_kubeconfig(&below).unwrap_err().to_string();
     let expected = format!("cannot write the kubeconfig {}: ", below.display());
     assert!(error.starts_with(&expected), "{error}");
-}
-
-#[tokio::test]
-async fn discovery_reports_the_version_and_the_groups() {
-    let (_server, client) = server().await;
-    assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
-    let groups = client.list_api_groups().await.unwrap();
-    assert!(
-        groups
-            .groups
-            .iter()
-            .any(|group| group.name == "demo.okt.dev")
-    );
-    let discovery = kube::Discovery::new(client.clone()).run().await.unwrap();
-    let group = discovery.get("demo.okt.dev").unwrap();
-    let (resource, capabilities) = group.recommended_kind("Widget").unwrap();
-    assert_eq!(resource.plural, "widgets");
-    assert_eq!(capabilities.subresources.len(), 2);
-    let aggregated = kube::Discovery::new(client).run_aggregated().await.unwrap();
-    assert!(aggregated.get("apps").is_some());
 }
 
 #[tokio::test]

@@ -1,8 +1,7 @@
 //! Tests of the test double itself; the behaviours that it shares with a real server are in
-//! `okt_testing::conformance`.
+//! `tests/tests/conformance`.
 
 mod cascades;
-mod derived;
 mod handles;
 mod http;
 mod many;

@@ -1,15 +1,12 @@
 //! Tests the server with many objects at once, and with hours of paused time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use futures::{
-    StreamExt,
-    future::{join_all, try_join_all},
-};
-use kube::{
-    ResourceExt,
-    runtime::{WatchStreamExt, watcher},
-};
+use futures::StreamExt;
+use futures::future::{join_all, try_join_all};
+use kube::ResourceExt;
+use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 

@@ -1,16 +1,10 @@
 //! Tests that requests which the test double does not serve get a 501 with an explanation.
 
-use k8s_openapi::{
-    api::{
-        authentication::v1::TokenRequest,
-        core::v1::{Node, Pod, ServiceAccount},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{EvictParams, ListParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{EvictParams, ListParams, Patch, PatchParams, PostParams};
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
@@ -55,20 +49,30 @@ fn two_versions() -> Value {
 }
 
 #[tokio::test]
-async fn a_conversion_webhook_is_501() {
-    let client = ApiServer::new().client();
-    let mut crd = two_versions();
-    crd["spec"]["conversion"] = json!({
+async fn a_crd_with_a_webhook_or_an_unsupported_column_or_rule_is_501() {
+    let mut webhook = two_versions();
+    webhook["spec"]["conversion"] = json!({
         "strategy": "Webhook",
         "webhook": { "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://a" } },
     });
-    let status = refusal(create_crd(&client, crd).await);
-    assert_eq!(
-        (status.code, status.reason.as_str()),
-        (501, "NotImplemented")
-    );
-    let message = &status.message;
-    assert!(message.contains("conversion webhooks"), "{message}");
+    let mut column = widget_crd();
+    column["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{ "name": "Any", "type": "string", "jsonPath": "..color" }]);
+    let mut rule = widget_crd();
+    let schema = &mut rule["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self.labels.all(key, value, key != value)" }]);
+    for (crd, expected) in [
+        (webhook, "conversion webhooks"),
+        (column, "the JSON path ..color"),
+        (rule, "two variables"),
+    ] {
+        let status = refusal(create_crd(&ApiServer::new().client(), crd).await);
+        let reason = status.reason.as_str();
+        assert_eq!((status.code, reason), (501, "NotImplemented"));
+        let message = &status.message;
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 #[tokio::test]
@@ -99,18 +103,6 @@ async fn removing_a_version_in_which_objects_are_stored_is_501() {
 }
 
 #[tokio::test]
-async fn a_column_with_an_unsupported_json_path_is_501() {
-    let client = ApiServer::new().client();
-    let mut crd = widget_crd();
-    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
-        json!([{ "name": "Any", "type": "string", "jsonPath": "..color" }]);
-    let status = refusal(create_crd(&client, crd).await);
-    assert_eq!(status.code, 501);
-    let message = &status.message;
-    assert!(message.contains("the JSON path ..color"), "{message}");
-}
-
-#[tokio::test]
 async fn an_applied_scale_of_a_custom_resource_is_501() {
     let (_server, client) = server().await;
     create(&client, "a", json!({ "replicas": 2 })).await;
@@ -127,21 +119,5 @@ async fn an_applied_scale_of_a_custom_resource_is_501() {
     assert!(
         message.contains("the scale of a custom resource"),
         "{message}"
-    );
-}
-
-#[tokio::test]
-async fn a_rule_that_the_cel_library_cannot_evaluate_is_501() {
-    let client = ApiServer::new().client();
-    let mut crd = widget_crd();
-    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    schema["properties"]["spec"]["x-kubernetes-validations"] =
-        json!([{ "rule": "self.labels.all(key, value, key != value)" }]);
-    let status = refusal(create_crd(&client, crd).await);
-    assert_eq!(status.code, 501);
-    assert!(
-        status.message.contains("two variables"),
-        "{}",
-        status.message
     );
 }

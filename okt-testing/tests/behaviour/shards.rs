@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ObjectList, PostParams},
-};
+use kube::api::{ObjectList, PostParams};
+use kube::{Api, Client, ResourceExt};
 use okt_testing::{ApiServer, FeatureGate};
 
 const GATE: FeatureGate = FeatureGate::ShardedListAndWatch;

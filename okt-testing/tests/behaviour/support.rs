@@ -1,17 +1,15 @@
 //! Helpers for these tests: a kind with all features, and short calls.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
-    core::{GroupVersionKind, Status},
-};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{GroupVersionKind, Status};
+use kube::{Api, Client};
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 
-/// Returns the CRD of the conformance suite, with a status, a scale, selectable fields, defaults and rules.
+/// Returns the CRD of the widgets, which the conformance suite uses too: with a status, a scale, selectable fields, defaults and rules.
 pub(crate) fn widget_crd() -> Value {
-    let crd = include_str!("../../src/conformance/widget.crd.json");
+    let crd = include_str!("widget.crd.json");
     serde_json::from_str(crd).expect("a CRD")
 }
 

@@ -4,18 +4,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, ResourceExt,
-    runtime::{WatchStreamExt, reflector, watcher},
-};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::{Api, ResourceExt};
 use okt_testing::{ApiServer, Chaos, Fault, Seed, Verb};
 
-use crate::support::{create, maps, set, x};
+use crate::support::{create, empty, maps, set, x};
 
 /// Writes each of these objects a hundred times, in turn, and returns which writes failed.
 async fn failing(chaos: Chaos, names: &[&str]) -> Vec<(String, usize)> {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     for name in names {
         create(&maps, name).await.unwrap();
     }
@@ -69,8 +66,7 @@ async fn chaos_ends_after_its_number_of_strikes() {
 
 #[tokio::test(start_paused = true)]
 async fn chaos_ends_after_its_time() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     let always = Chaos::none(1).with(1.0, Fault::unavailable());
     server.misbehave(always.lasting(Duration::from_secs(10)));
     create(&maps, "a").await.unwrap_err();

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use okt_testing::{ApiServer, Fault};
+use okt_testing::Fault;
 use tokio::time::Instant;
 
-use crate::support::{create, maps, refusal, set, take, version, watch};
+use crate::support::{create, empty, refusal, set, take, version, watch, with_a};
 
 #[tokio::test(start_paused = true)]
 async fn delays_add_up_and_of_other_faults_only_the_first_strikes() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::delay(Duration::from_secs(1)));
     let first = server.inject(Fault::conflict());
     let second = server.inject(Fault::unavailable());
@@ -24,9 +23,7 @@ async fn delays_add_up_and_of_other_faults_only_the_first_strikes() {
 
 #[tokio::test(start_paused = true)]
 async fn calm_ends_all_faults_and_lags() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     let mut events = watch(&maps, &version(&first)).await;
     server.set_watch_lag(Duration::from_secs(9));
     server.inject(Fault::hold_events());

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::ListParams;
-use okt_testing::{ApiServer, Fault, Verb};
+use okt_testing::{Fault, Verb};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{create, maps, set, take, version, watch, x};
+use crate::support::{create, empty, set, take, version, watch, with_a, x};
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_is_on_tokios_clock_and_comes_before_the_commit() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     server.inject(Fault::delay(Duration::from_secs(7)).on(Verb::Patch));
     let before = Instant::now();
     let given_up = timeout(Duration::from_secs(6), set(&maps, "a", "1")).await;
@@ -25,9 +23,7 @@ async fn a_delay_is_on_tokios_clock_and_comes_before_the_commit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_after_the_commit_keeps_the_write_if_the_client_gives_up() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     let delay = Fault::delay(Duration::from_secs(7)).on(Verb::Patch);
     server.inject(delay.after_commit());
     let given_up = timeout(Duration::from_secs(6), set(&maps, "a", "1")).await;
@@ -36,42 +32,35 @@ async fn a_delay_after_the_commit_keeps_the_write_if_the_client_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_without_a_response_waits_forever() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    for (fault, written) in [
-        (Fault::no_answer(), false),
-        (Fault::no_answer().after_commit(), true),
+async fn a_fault_before_the_commit_writes_nothing_and_one_after_it_keeps_the_write() {
+    let forever = Duration::from_hours(100);
+    for (fault, expected) in [
+        (Fault::timeout(), "Ok(Err(Api("),
+        (Fault::break_connection(), "Ok(Err(Service("),
+        // A request without a response waits forever.
+        (Fault::no_answer(), "Err(Elapsed("),
     ] {
-        let silence = server.inject(fault.on(Verb::Create).times(1));
-        let name = if written { "written" } else { "lost" };
-        let answer = timeout(Duration::from_hours(100), create(&maps, name)).await;
-        assert!(answer.is_err());
-        assert_eq!(silence.struck(), 1);
-        assert_eq!(maps.get_opt(name).await.unwrap().is_some(), written);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_broken_connection_is_an_error_of_the_service() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    for (fault, written) in [
-        (Fault::break_connection(), false),
-        (Fault::break_connection().after_commit(), true),
-    ] {
-        server.inject(fault.on(Verb::Create).times(1));
-        let name = if written { "written" } else { "lost" };
-        let broken = create(&maps, name).await.unwrap_err();
-        assert!(matches!(broken, kube::Error::Service(_)), "{broken:?}");
-        assert_eq!(maps.get_opt(name).await.unwrap().is_some(), written);
+        for is_written in [false, true] {
+            let (server, maps) = empty();
+            let fault = fault.clone().on(Verb::Create).times(1);
+            let fault = if is_written {
+                fault.after_commit()
+            } else {
+                fault
+            };
+            let fault = server.inject(fault);
+            let answer = format!("{:?}", timeout(forever, create(&maps, "a")).await);
+            assert!(answer.starts_with(expected), "{answer}");
+            assert_eq!(fault.struck(), 1);
+            let found = maps.get_opt("a").await.unwrap();
+            assert_eq!(found.is_some(), is_written, "{answer}");
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_body_is_an_error_and_the_write_is_committed() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::cut_body(10).on(Verb::Create));
     create(&maps, "a").await.unwrap_err();
     assert!(maps.get_opt("a").await.unwrap().is_some());
@@ -82,9 +71,7 @@ async fn a_cut_body_is_an_error_and_the_write_is_committed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_watch_ends_in_the_middle_of_a_line() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     server.inject(Fault::cut_body(350).on(Verb::Watch));
     let mut events = watch(&maps, &version(&first)).await;
     for number in 0..10 {

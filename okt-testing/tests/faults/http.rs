@@ -1,30 +1,16 @@
 //! Tests of faults over HTTP, where connections really break.
 
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
 use futures::StreamExt;
-use kube::{
-    Client, Config,
-    api::{ListParams, WatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::api::{ListParams, WatchParams};
 use okt_testing::{ApiServer, Fault, Served, Verb};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::support::{create, maps, refusal, set, short, version};
-
-async fn client(served: &Served) -> Client {
-    let kubeconfig = Kubeconfig::from_yaml(&served.kubeconfig()).unwrap();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    config.default_retry = false;
-    Client::try_from(config).unwrap()
-}
+use crate::support::{Retries, create, maps, over_http, refusal, set, short, version};
 
 /// Sends a request and reads until the server closes the connection.
 async fn raw(served: &Served, request: &str) -> io::Result<String> {
@@ -51,7 +37,7 @@ async fn a_broken_connection_is_closed_without_a_response() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     server.inject(Fault::break_connection().after_commit());
-    let maps_over_http = maps(client(&served).await);
+    let maps_over_http = maps(over_http(&served, Retries::None).await);
     let broken = create(&maps_over_http, "a").await.unwrap_err();
     assert!(matches!(broken, kube::Error::Service(_)), "{broken:?}");
     let answer = raw(&served, "GET /api/v1/pods HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -70,7 +56,7 @@ async fn a_cut_body_has_no_proper_end() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
     server.inject(Fault::cut_body(15));
-    let maps = maps(client(&served).await);
+    let maps = maps(over_http(&served, Retries::None).await);
     maps.list(&ListParams::default()).await.unwrap_err();
     let answer = raw(&served, "GET /api/v1/pods HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
@@ -83,7 +69,7 @@ async fn a_cut_body_has_no_proper_end() {
 async fn kube_resumes_a_broken_watch_without_losing_events() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
-    let maps = maps(client(&served).await);
+    let maps = maps(over_http(&served, Retries::None).await);
     let first = create(&maps, "a").await.unwrap();
     server.inject(Fault::break_stream().nth(2));
     let mut from = version(&first);
@@ -140,7 +126,7 @@ async fn a_replica_can_be_served_too() {
     let b = server.replica("b");
     b.freeze();
     let served = b.endpoint().serve().await.unwrap();
-    let of_b = maps(client(&served).await);
+    let of_b = maps(over_http(&served, Retries::None).await);
     create(&of_b, "a").await.unwrap();
     let cached = ListParams::default().match_any();
     assert_eq!(of_b.list(&cached).await.unwrap().items.len(), 0);
@@ -154,11 +140,7 @@ async fn a_replica_can_be_served_too() {
 async fn a_default_kube_client_retries() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
-    let kubeconfig = Kubeconfig::from_yaml(&served.kubeconfig()).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    let maps = maps(Client::try_from(config).unwrap());
+    let maps = maps(over_http(&served, Retries::Default).await);
     let outage = server.inject(Fault::unavailable().on(Verb::Create).times(2));
     create(&maps, "a").await.unwrap();
     assert_eq!(outage.struck(), 2);

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{
-    Api, Client, Config, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use okt_testing::{ApiServer, Chaos, Fault, Verb};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::{create, maps, set, x};
+use crate::support::{Retries, create, empty, maps, over_http, set, with_a, x};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,13 +20,12 @@ async fn is_there(maps: &Api<ConfigMap>, name: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_request_is_carried_out_although_its_client_gave_up() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     let late = server.inject(Fault::deliver_late(5 * SECOND).on(Verb::Create));
     assert!(timeout(SECOND, create(&maps, "a")).await.is_err());
     assert_eq!(late.struck(), 1);
-    let told = "create configmaps default/a: a delivery after 5s";
-    assert_eq!(late.strikes()[0].to_string(), told);
+    let strike = "create configmaps default/a: a delivery after 5s";
+    assert_eq!(late.strikes()[0].to_string(), strike);
     sleep(3 * SECOND).await;
     assert!(!is_there(&maps, "a").await);
     assert_eq!(server.requests()[0].status, 0, "it is on its way");
@@ -41,8 +38,7 @@ async fn a_late_request_is_carried_out_although_its_client_gave_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_gets_the_answer_of_its_late_request() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::deliver_late(5 * SECOND).on(Verb::Create));
     server.inject(Fault::delay(SECOND).on(Verb::Create));
     let before = Instant::now();
@@ -61,9 +57,7 @@ async fn a_client_that_waits_gets_the_answer_of_its_late_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_write_comes_after_newer_ones() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     server.inject(Fault::deliver_late(5 * SECOND).on(Verb::Patch).times(1));
     assert!(timeout(SECOND, set(&maps, "a", "old")).await.is_err());
     set(&maps, "a", "new").await.unwrap();
@@ -107,8 +101,7 @@ async fn a_late_renewal_changes_no_lease_but_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_late_request_can_be_lost() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::deliver_late(5 * SECOND).on(Verb::Create));
     let lost = server.inject(Fault::no_answer().after_commit().on(Verb::Create));
     assert!(timeout(60 * SECOND, create(&maps, "a")).await.is_err());
@@ -123,8 +116,7 @@ async fn the_answer_of_a_late_request_can_be_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chaos_delivers_late_by_any_time_up_to_the_given_one() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.misbehave(Chaos::none(1).with(1.0, Fault::deliver_late(9 * SECOND)));
     for number in 0..20 {
         let before = Instant::now();
@@ -138,10 +130,7 @@ async fn a_chaos_delivers_late_by_any_time_up_to_the_given_one() {
 async fn a_request_over_http_arrives_although_its_connection_is_closed() {
     let server = ApiServer::new();
     let served = server.serve().await.unwrap();
-    let kubeconfig = Kubeconfig::from_yaml(&served.kubeconfig()).unwrap();
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let over_http = maps(Client::try_from(config.unwrap()).unwrap());
+    let over_http = maps(over_http(&served, Retries::Default).await);
     let late = server.inject(Fault::deliver_late(SECOND).on(Verb::Create));
     let creating = tokio::spawn(async move { create(&over_http, "a").await });
     late.struck_at_least(1).await;

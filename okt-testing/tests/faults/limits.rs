@@ -1,21 +1,18 @@
 //! Tests of the limits and counts of faults.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
-use kube::{
-    Api,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use okt_testing::{ApiServer, Chaos, Fault, Injected, Verb};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{create, map, maps, set};
+use crate::support::{create, empty, map, maps, set, with_a};
 
 /// Sends a mix of six requests and returns how many match the limits of a fault.
 async fn strikes(fault: Fault) -> u64 {
@@ -88,9 +85,7 @@ async fn each_limit_matches_what_it_names() {
 
 /// Returns which of ten gets fail.
 async fn failing(fault: impl FnOnce(&ApiServer) -> Injected) -> Vec<usize> {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     let fault = fault(&server);
     let mut failing = Vec::new();
     for number in 1..=10 {
@@ -117,9 +112,7 @@ async fn counts_select_the_matches_that_are_struck() {
 
 #[tokio::test(start_paused = true)]
 async fn an_ended_fault_strikes_nothing() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     let outage = server.inject(Fault::unavailable());
     maps.get("a").await.unwrap_err();
     outage.end();
@@ -148,8 +141,7 @@ async fn a_test_can_wait_for_a_strike() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_has_the_name_in_its_body() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::conflict().name("b"));
     create(&maps, "a").await.unwrap();
     create(&maps, "b").await.unwrap_err();
@@ -157,18 +149,18 @@ async fn a_creation_has_the_name_in_its_body() {
 
 #[test]
 fn misuse_panics_with_a_clear_message() {
-    fn told(misuse: impl FnOnce()) -> String {
+    fn panic_of(misuse: impl FnOnce()) -> String {
         let panic = catch_unwind(AssertUnwindSafe(misuse)).expect_err("it is misuse");
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .expect("a text")
     }
     assert_eq!(
-        told(|| drop(Chaos::none(1).with(2.0, Fault::conflict()))),
+        panic_of(|| drop(Chaos::none(1).with(2.0, Fault::conflict()))),
         "the rate of a fault is between 0 and 1 (e.g. 0.05 for one in twenty), not 2"
     );
     assert_eq!(
-        told(|| drop(
+        panic_of(|| drop(
             Chaos::none(1)
                 .with(0.75, Fault::conflict())
                 .with(0.5, Fault::timeout())
@@ -176,25 +168,28 @@ fn misuse_panics_with_a_clear_message() {
         "the rates of faults for requests come to 1.25, which is more than 1"
     );
     assert_eq!(
-        told(|| drop(Fault::conflict().nth(0))),
+        panic_of(|| drop(Fault::conflict().nth(0))),
         "nth counts from 1: there is no match of number 0"
     );
     assert_eq!(
-        told(|| drop(Fault::conflict().every(0))),
+        panic_of(|| drop(Fault::conflict().every(0))),
         "every(1) strikes all matches; every(0) says nothing"
     );
     assert_eq!(
-        told(|| drop(Fault::answer(200, "OK", "fine"))),
+        panic_of(|| drop(Fault::answer(200, "OK", "fine"))),
         "the code of a fault is between 400 and 599, not 200"
     );
     for name in ["ConfigMap", "", "a/b/c", "config maps"] {
         let expected = "a resource is named by its plural (e.g. databases, databases.demo.okt.dev/status), not by ";
         let expected = format!("{expected}{name:?}");
-        assert_eq!(told(|| drop(Fault::conflict().resource(name))), expected);
-        assert_eq!(told(|| drop(Chaos::none(1).resource(name))), expected);
+        assert_eq!(
+            panic_of(|| drop(Fault::conflict().resource(name))),
+            expected
+        );
+        assert_eq!(panic_of(|| drop(Chaos::none(1).resource(name))), expected);
     }
     assert_eq!(
-        told(|| drop(ApiServer::new().versions().course("data"))),
+        panic_of(|| drop(ApiServer::new().versions().course("data"))),
         "a field is named by a JSON pointer (e.g. /status/phase), not by \"data\""
     );
 }
@@ -218,9 +213,7 @@ async fn a_named_client_is_the_manager_of_what_it_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_has_its_name_without_a_fault_too() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     create(&maps, "a").await.unwrap_err();
     let names: Vec<_> = server.requests().into_iter().map(|r| r.name).collect();
     assert_eq!(names, [Some("a".to_owned()), Some("a".to_owned())]);
@@ -228,8 +221,7 @@ async fn a_creation_has_its_name_without_a_fault_too() {
 
 #[tokio::test(start_paused = true)]
 async fn nth_strikes_nothing_if_another_fault_strikes_that_match() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::unavailable().on(Verb::Create).nth(1));
     let second = server.inject(Fault::conflict().on(Verb::Create).nth(1));
     create(&maps, "a").await.unwrap_err();

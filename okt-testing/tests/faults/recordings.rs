@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, ListParams};
 use okt_testing::{ApiServer, EventKind, Fault, RequestRecord, Verb};
 use tokio::time::Instant;
 
-use crate::support::{create, maps, set, take, version, watch};
+use crate::support::{create, empty, maps, set, take, version, watch, with_a};
 
 #[tokio::test(start_paused = true)]
 async fn a_request_has_its_time_client_and_replica() {
@@ -33,8 +33,7 @@ async fn a_request_has_its_time_client_and_replica() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_has_its_faults_and_whether_it_was_committed() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::timeout().name("a").after_commit());
     server.inject(Fault::timeout().name("b"));
     server.inject(Fault::break_connection().name("c").after_commit());
@@ -42,7 +41,7 @@ async fn a_request_has_its_faults_and_whether_it_was_committed() {
     for name in ["a", "b", "c"] {
         create(&maps, name).await.unwrap_err();
     }
-    let told: Vec<_> = server
+    let found: Vec<_> = server
         .requests()
         .into_iter()
         .map(|request| {
@@ -55,7 +54,7 @@ async fn a_request_has_its_faults_and_whether_it_was_committed() {
         .collect();
     let of = |faults: &str, status, committed| (faults.to_owned(), status, committed);
     assert_eq!(
-        told,
+        found,
         [
             of("504 Timeout after the commit", 504, true),
             of("504 Timeout", 504, false),
@@ -82,9 +81,7 @@ async fn a_pending_request_is_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_changes_nothing_is_not_committed() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     set(&maps, "a", "1").await.unwrap();
     let mark = server.mark();
     set(&maps, "a", "1").await.unwrap();
@@ -95,9 +92,7 @@ async fn a_write_that_changes_nothing_is_not_committed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_separates_earlier_and_later_records() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     let mut events = watch(&maps, &version(&first)).await;
     set(&maps, "a", "1").await.unwrap();
     take(&mut events, 1).await;
@@ -116,9 +111,7 @@ async fn a_mark_separates_earlier_and_later_records() {
 
 #[tokio::test(start_paused = true)]
 async fn all_versions_are_recorded_also_after_compaction_and_deletion() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     create(&maps, "b").await.unwrap();
     set(&maps, "a", "1").await.unwrap();
     server.compact();
@@ -127,11 +120,11 @@ async fn all_versions_are_recorded_also_after_compaction_and_deletion() {
         .versions()
         .resource("configmaps")
         .namespace("default");
-    let told: Vec<_> = versions
+    let found: Vec<_> = versions
         .iter()
         .map(|version| format!("{} {}", version.kind, version.name))
         .collect();
-    assert_eq!(told, ["ADDED a", "ADDED b", "MODIFIED a", "DELETED a"]);
+    assert_eq!(found, ["ADDED a", "ADDED b", "MODIFIED a", "DELETED a"]);
     let numbers: Vec<_> = versions.iter().map(|version| version.version).collect();
     assert!(numbers.is_sorted());
     assert_eq!(
@@ -170,9 +163,9 @@ async fn strikes_are_recorded_in_order_and_readable() {
     server.inject(Fault::conflict().on(Verb::Create).times(1));
     create(&maps, "a").await.unwrap_err();
     maps.list(&ListParams::default()).await.unwrap_err();
-    let told: Vec<_> = server.strikes().iter().map(ToString::to_string).collect();
+    let found: Vec<_> = server.strikes().iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        found,
         [
             "create configmaps default/a of operator: 409 Conflict",
             "list configmaps in default of operator: 503 ServiceUnavailable",
@@ -208,9 +201,7 @@ async fn a_server_without_recording_keeps_only_the_watch_history() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_history_is_recorded_but_not_replayed_to_watches() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    let first = create(&maps, "a").await.unwrap();
+    let (server, maps, first) = with_a().await;
     for number in 0..4200 {
         set(&maps, "a", &number.to_string()).await.unwrap();
     }

@@ -5,13 +5,11 @@ use std::time::Duration;
 use kube::api::ListParams;
 use okt_testing::{ApiServer, Fault, Verb};
 
-use crate::support::{create, maps, refusal, set, watch, x};
+use crate::support::{empty, maps, refusal, set, take, watch, with_a, x};
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_has_the_real_message_and_writes_nothing() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    create(&maps, "a").await.unwrap();
+    let (server, maps, _) = with_a().await;
     server.inject(Fault::conflict().on(Verb::Patch).times(1));
     let status = refusal(set(&maps, "a", "1").await);
     assert!(status.is_conflict());
@@ -25,8 +23,7 @@ async fn a_conflict_has_the_real_message_and_writes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn every_refusal_has_its_code_and_reason() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     for (fault, code, reason) in [
         (Fault::conflict(), 409, "Conflict"),
         (Fault::internal_error(), 500, "InternalError"),
@@ -62,28 +59,9 @@ async fn too_many_requests_sends_retry_after_in_whole_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_before_the_commit_writes_nothing() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    server.inject(Fault::timeout().on(Verb::Create).times(1));
-    assert_eq!(refusal(create(&maps, "a").await).code, 504);
-    assert!(maps.get_opt("a").await.unwrap().is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_timeout_after_the_commit_keeps_the_write() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
-    server.inject(Fault::timeout().on(Verb::Create).after_commit().times(1));
-    assert_eq!(refusal(create(&maps, "a").await).code, 504);
-    assert!(maps.get_opt("a").await.unwrap().is_some());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_watch_with_an_expired_version_gets_an_error_event() {
-    let server = ApiServer::new();
-    let maps = maps(server.client());
+    let (server, maps) = empty();
     server.inject(Fault::gone().on(Verb::Watch).times(1));
     let mut events = watch(&maps, "1").await;
-    assert_eq!(crate::support::take(&mut events, 2).await, ["ERROR 410"]);
+    assert_eq!(take(&mut events, 2).await, ["ERROR 410"]);
 }

@@ -1,13 +1,11 @@
-//! This file generates changes of existing objects: replacements and patches.
+//! Changes of existing objects: replacements and patches.
 
 use serde_json::{Value, json};
 
-use crate::{
-    dice::Dice,
-    generator::{Scene, door, made_up, metadata, owner},
-    operation::Operation,
-    values::{self, Style},
-};
+use crate::dice::Dice;
+use crate::generator::{OTHER_UID, Scene, door, made_up, metadata, owner};
+use crate::operation::Operation;
+use crate::values::{self, Style};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -40,58 +38,48 @@ pub(crate) fn replace(dice: &mut Dice, scene: &Scene<'_>, live: &Value) -> Opera
         }
     }
     if dice.chance(25) {
-        for (key, value) in metadata(dice) {
-            object["metadata"][key] = value;
+        let given = metadata(dice);
+        for (key, value) in given.as_object().expect("fields") {
+            object["metadata"][key] = value.clone();
         }
     }
-    let fields = object["metadata"].as_object_mut().expect("it was indexed");
-    fields.remove("deletionTimestamp");
-    fields.remove("creationTimestamp");
+    let fields = &mut object["metadata"];
+    remove(fields, "deletionTimestamp");
+    remove(fields, "creationTimestamp");
     if dice.chance(30) {
         // Clients that do not know managedFields leave them out; others send them back.
-        fields.remove("managedFields");
+        remove(fields, "managedFields");
     } else if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
         for entry in entries {
             entry["time"] = "2026-01-01T00:00:00Z".into();
         }
     }
-    fields.insert("resourceVersion".to_owned(), scene.version(1).into());
-    if fields.contains_key("uid") {
-        fields.insert("uid".to_owned(), scene.uid().into());
+    fields["resourceVersion"] = scene.version(1).into();
+    if fields.get("uid").is_some() {
+        fields["uid"] = scene.uid().into();
     }
-    if fields.contains_key("ownerReferences") {
-        fields.insert("ownerReferences".to_owned(), json!([owner(dice)]));
+    if fields.get("ownerReferences").is_some() {
+        fields["ownerReferences"] = json!([owner(dice)]);
     }
     match dice.below(30) {
-        0..=1 => {
-            fields.insert("resourceVersion".to_owned(), scene.version(2).into());
-        }
-        2 => {
-            fields.remove("resourceVersion");
-        }
-        3 => {
-            fields.insert(
-                "uid".to_owned(),
-                "00000000-0000-4000-8000-999999999999".into(),
-            );
-        }
-        4 => {
-            fields.insert("name".to_owned(), "other".into());
-        }
+        0..=1 => fields["resourceVersion"] = scene.version(2).into(),
+        2 => remove(fields, "resourceVersion"),
+        3 => fields["uid"] = OTHER_UID.into(),
+        4 => fields["name"] = "other".into(),
         5 => {
-            fields.remove("uid");
-            fields.insert("generation".to_owned(), 99.into());
+            remove(fields, "uid");
+            fields["generation"] = 99.into();
         }
-        6 => {
-            fields.remove("namespace");
-        }
-        7 => {
-            fields.insert("namespace".to_owned(), "elsewhere".into());
-        }
+        6 => remove(fields, "namespace"),
+        7 => fields["namespace"] = "elsewhere".into(),
         _ => {}
     }
     operation.body = Some(object);
     operation
+}
+
+fn remove(fields: &mut Value, key: &str) {
+    fields.as_object_mut().expect("fields").remove(key);
 }
 
 /// Generates a JSON merge patch.
@@ -115,41 +103,24 @@ fn partial(dice: &mut Dice, scene: &Scene<'_>, careful: bool) -> Value {
     let mut given = if dice.chance(40) {
         metadata(dice)
     } else {
-        serde_json::Map::new()
+        json!({})
     };
     match dice.below(30) {
-        0..=1 => {
-            given.insert("resourceVersion".to_owned(), scene.version(1).into());
-        }
-        2 => {
-            given.insert("resourceVersion".to_owned(), scene.version(2).into());
-        }
-        3 => {
-            given.insert("labels".to_owned(), json!({ "app": null }));
-        }
-        4 => {
-            given.insert("annotations".to_owned(), Value::Null);
-        }
-        5 if dice.chance(40) => {
-            given.insert("name".to_owned(), "other".into());
-        }
-        6 if dice.chance(40) => {
-            given.insert(
-                "uid".to_owned(),
-                "00000000-0000-4000-8000-999999999999".into(),
-            );
-        }
+        0..=1 => given["resourceVersion"] = scene.version(1).into(),
+        2 => given["resourceVersion"] = scene.version(2).into(),
+        3 => given["labels"] = json!({ "app": null }),
+        4 => given["annotations"] = Value::Null,
+        5 if dice.chance(40) => given["name"] = "other".into(),
+        6 if dice.chance(40) => given["uid"] = OTHER_UID.into(),
         7 if dice.chance(40) => {
-            given.insert("generation".to_owned(), 40.into());
-            given.insert("creationTimestamp".to_owned(), Value::Null);
+            given["generation"] = 40.into();
+            given["creationTimestamp"] = Value::Null;
         }
-        8 if dice.chance(30) => {
-            patch["kind"] = "Other".into();
-        }
+        8 if dice.chance(30) => patch["kind"] = "Other".into(),
         _ => {}
     }
-    if !given.is_empty() {
-        patch["metadata"] = given.into();
+    if given != json!({}) {
+        patch["metadata"] = given;
     }
     patch
 }

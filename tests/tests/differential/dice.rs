@@ -1,4 +1,4 @@
-//! This file is a small random number generator that gives the same numbers for a seed on every machine.
+//! A small random number generator that gives the same numbers for a seed on every machine.
 
 /// The generator `SplitMix64`.
 #[derive(Clone, Debug)]

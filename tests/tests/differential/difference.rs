@@ -1,8 +1,9 @@
-//! This file finds the differences of two answers, and knows the accepted ones.
+//! The differences of two answers, and the accepted ones.
 
 use serde_json::Value;
 
-use crate::{operation::Operation, side::Answer};
+use crate::operation::Operation;
+use crate::side::Answer;
 
 /// A path where two values differ, with both values (`null` for a missing one).
 pub(crate) type Spot = (String, Value, Value);
@@ -82,7 +83,7 @@ pub(crate) fn name(operation: &Operation, spots: &[Spot]) -> String {
 
 /// Returns the reason for an accepted difference.
 ///
-/// `turned` says that the second changed while the object was written.
+/// `turned` is true if the second changed while the object was written.
 pub(crate) fn known(
     operation: &Operation,
     left: &Answer,
@@ -90,7 +91,7 @@ pub(crate) fn known(
     turned: bool,
 ) -> Option<&'static str> {
     if right.code == 501 {
-        return Some("the double says that it does not serve this");
+        return Some("the double answers that it does not serve this");
     }
     let spots = spots(left, right);
     let only_versions = spots

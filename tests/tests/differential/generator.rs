@@ -1,16 +1,16 @@
-//! This file generates operations.
+//! Generates operations.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{
-    changes,
-    dice::Dice,
-    kinds::Kind,
-    model::Model,
-    operation::{Operation, Slot},
-    values::{self, Style},
-};
+use crate::changes;
+use crate::dice::Dice;
+use crate::kinds::Kind;
+use crate::model::Model;
+use crate::operation::{Operation, Slot};
+use crate::values::{self, Style};
 
+/// A uid that no object has.
+pub(crate) const OTHER_UID: &str = "00000000-0000-4000-8000-999999999999";
 pub(crate) const MANAGERS: [&str; 3] = ["alice", "bob", "carol"];
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -127,40 +127,29 @@ pub(crate) fn next(dice: &mut Dice, model: &mut Model, kind: &Kind, namespace: &
 }
 
 /// Generates the metadata that a client sends.
-pub(crate) fn metadata(dice: &mut Dice) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    let pairs = |dice: &mut Dice, keys: &[&str], values: &[&str]| -> Value {
-        let count = dice.below(3);
-        let pairs = (0..count).map(|_| {
-            (
-                (*dice.pick(keys)).to_owned(),
-                Value::from(*dice.pick(values)),
-            )
-        });
+pub(crate) fn metadata(dice: &mut Dice) -> Value {
+    let mut metadata = json!({});
+    let pairs = |dice: &mut Dice, keys: &[&str], values: &[&str]| {
+        let mut pairs = json!({});
+        for _ in 0..dice.below(3) {
+            let key = *dice.pick(keys);
+            pairs[key] = Value::from(*dice.pick(values));
+        }
         pairs
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect::<Map<_, _>>()
-            .into()
     };
     if dice.chance(30) {
-        let labels = pairs(dice, &["app", "team", "okt.dev/x"], &["a", "b", ""]);
-        metadata.insert("labels".to_owned(), labels);
+        metadata["labels"] = pairs(dice, &["app", "team", "okt.dev/x"], &["a", "b", ""]);
     }
     if dice.chance(15) {
-        let notes = pairs(dice, &["note", "okt.dev/note"], &["some text", "{\"a\":1}"]);
-        metadata.insert("annotations".to_owned(), notes);
+        let notes = &["some text", "{\"a\":1}"];
+        metadata["annotations"] = pairs(dice, &["note", "okt.dev/note"], notes);
     }
     if dice.chance(12) {
-        let count = dice.below(3);
-        let names: Vec<_> = ["okt.dev/one", "okt.dev/two"]
-            .into_iter()
-            .take(count)
-            .collect();
-        metadata.insert("finalizers".to_owned(), json!(names));
+        let finalizers = ["okt.dev/one", "okt.dev/two"];
+        metadata["finalizers"] = json!(finalizers[..dice.below(3)]);
     }
     if dice.chance(6) {
-        metadata.insert("ownerReferences".to_owned(), json!([owner(dice)]));
+        metadata["ownerReferences"] = json!([owner(dice)]);
     }
     metadata
 }
@@ -181,11 +170,10 @@ pub(crate) fn owner(dice: &mut Dice) -> Value {
 
 /// Generates an object of the kind.
 pub(crate) fn made_up(dice: &mut Dice, scene: &Scene<'_>) -> Value {
-    let style = scene.style(dice);
     let style = Style {
         nulls: 0,
         mistakes: 0,
-        ..style
+        ..scene.style(dice)
     };
     let mut fields = values::value(dice, style, &scene.kind.schema);
     // Most operations concern these fields.
@@ -221,34 +209,24 @@ fn create(dice: &mut Dice, scene: &Scene<'_>) -> Operation {
     if dice.chance(4) {
         operation.verb = "create generated";
         operation.slot = None;
-        given.insert("generateName".to_owned(), "gen-".into());
+        given["generateName"] = "gen-".into();
     } else if !dice.chance(2) {
-        given.insert("name".to_owned(), scene.slot.name.clone().into());
+        given["name"] = scene.slot.name.clone().into();
     }
     match dice.below(60) {
-        0 => {
-            given.insert("resourceVersion".to_owned(), "1".into());
-        }
-        1 => {
-            given.insert("namespace".to_owned(), "elsewhere".into());
-        }
-        2 => {
-            given.insert("name".to_owned(), "Not_A_Name".into());
-        }
+        0 => given["resourceVersion"] = "1".into(),
+        1 => given["namespace"] = "elsewhere".into(),
+        2 => given["name"] = "Not_A_Name".into(),
         3 => {
-            given.insert("uid".to_owned(), scene.uid().into());
-            given.insert("generation".to_owned(), 7.into());
-            given.insert("creationTimestamp".to_owned(), Value::Null);
+            given["uid"] = scene.uid().into();
+            given["generation"] = 7.into();
+            given["creationTimestamp"] = Value::Null;
         }
-        4 => {
-            given.insert("labels".to_owned(), json!({ "app": "not a label!" }));
-        }
-        5 => {
-            object["kind"] = "Other".into();
-        }
+        4 => given["labels"] = json!({ "app": "not a label!" }),
+        5 => object["kind"] = "Other".into(),
         _ => {}
     }
-    object["metadata"] = given.into();
+    object["metadata"] = given;
     operation.body = Some(object);
     operation
 }
@@ -338,7 +316,7 @@ fn delete(dice: &mut Dice, scene: &Scene<'_>, surely: bool) -> Operation {
     }
     let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
     match dice.below(16) {
-        0 => options["preconditions"] = json!({ "uid": "00000000-0000-4000-8000-999999999999" }),
+        0 => options["preconditions"] = json!({ "uid": OTHER_UID }),
         1 => options["preconditions"] = json!({ "uid": scene.uid() }),
         2 => options["preconditions"] = json!({ "resourceVersion": scene.version(1) }),
         3 => options["preconditions"] = json!({ "resourceVersion": scene.version(2) }),
@@ -403,13 +381,13 @@ fn apply(dice: &mut Dice, model: &mut Model, scene: &Scene<'_>, live: Option<&Va
                 );
             }
             if dice.chance(20) {
-                last["metadata"] = metadata(dice).into();
+                last["metadata"] = metadata(dice);
             }
             last
         }
         _ => {
             let mut made = made_up(dice, scene);
-            made["metadata"] = metadata(dice).into();
+            made["metadata"] = metadata(dice);
             made
         }
     };
@@ -433,9 +411,7 @@ fn apply(dice: &mut Dice, model: &mut Model, scene: &Scene<'_>, live: Option<&Va
         0..=3 => config["metadata"]["resourceVersion"] = scene.version(1).into(),
         4..=5 => config["metadata"]["resourceVersion"] = scene.version(2).into(),
         6 => config["metadata"]["uid"] = scene.uid().into(),
-        7 if dice.chance(50) => {
-            config["metadata"]["uid"] = "00000000-0000-4000-8000-999999999999".into();
-        }
+        7 if dice.chance(50) => config["metadata"]["uid"] = OTHER_UID.into(),
         8 if dice.chance(50) => config["metadata"]["managedFields"] = json!([]),
         9 if dice.chance(50) => config["metadata"]["name"] = "other".into(),
         10 if dice.chance(50) => {

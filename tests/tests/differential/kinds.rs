@@ -1,4 +1,4 @@
-//! This file lists the kinds of the operations.
+//! The kinds of the operations.
 
 use serde_json::{Map, Value, json};
 

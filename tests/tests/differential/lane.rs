@@ -1,4 +1,4 @@
-//! This file runs operations on both servers, one after another, and compares the results.
+//! Runs operations on both servers, one after another, and compares the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::{
-    dice::Dice,
-    difference::{self, Divergence},
-    generator::{self, Scene},
-    kinds::Kind,
-    model::Model,
-    normal,
-    operation::{Operation, Slot},
-    side::{Answer, Side},
-    watches::{Told, Watches},
-};
+use crate::dice::Dice;
+use crate::difference::{self, Divergence};
+use crate::generator::{self, Scene};
+use crate::kinds::Kind;
+use crate::model::Model;
+use crate::normal;
+use crate::operation::{Operation, Slot};
+use crate::side::{Answer, Side};
+use crate::watches::{Events, Watches};
 
 /// The number of operations between two comparisons of the watches.
 const BATCH: usize = 30;
@@ -286,14 +284,14 @@ impl Lane {
     }
 
     /// Groups the events by object, and normalizes them.
-    fn by_object(&mut self, told: Told, left: bool) -> BTreeMap<(Slot, usize), Vec<Value>> {
+    fn by_object(&mut self, all: Events, left: bool) -> BTreeMap<(Slot, usize), Vec<Value>> {
         let names = if left {
             &mut self.left.names
         } else {
             &mut self.right.names
         };
         let mut found = BTreeMap::<_, Vec<Value>>::new();
-        for (kind, which, events) in told {
+        for (kind, which, events) in all {
             for mut event in events {
                 let plural = &self.kinds[kind].plural;
                 normal::object(names, plural, &mut event["object"]);

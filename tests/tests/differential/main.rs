@@ -1,4 +1,4 @@
-//! This test runs the same random operations on a real kube-apiserver and on the test double, and compares their
+//! Runs the same random operations on a real kube-apiserver and on the test double, and compares their
 //! answers and watch events.
 //!
 //! All operations follow from a seed, which is printed. `OKT_SEED` repeats a run. `OKT_OPERATIONS` sets the number of
@@ -19,17 +19,13 @@ mod side;
 mod values;
 mod watches;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::Write,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kube::{
-    Api, Client,
-    api::{DynamicObject, Patch, PatchParams},
-    core::discovery::ApiResource,
-};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::discovery::ApiResource;
+use kube::{Api, Client};
 use okt_testing::{ApiServer, Kubernetes};
 
 use crate::lane::{Lane, Outcome};
@@ -78,7 +74,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Prints even if tests are silent, because the result is useful for a passing test, too.
-fn say(text: &str) {
+fn print(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
@@ -162,26 +158,26 @@ async fn report(seed: u64, all: &Outcome, took: Duration, lanes: &mut [Lane]) ->
         if shown.len() >= show || !shown.insert(&divergence.kind) {
             continue;
         }
-        say(&format!(
+        print(&format!(
             "\nseed {seed}, lane {}, operation {}: {}\n  {}",
             divergence.lane, divergence.number, divergence.kind, divergence.operation
         ));
         for (path, left, right) in divergence.spots.iter().take(12) {
-            say(&format!(
+            print(&format!(
                 "  {path}\n    server: {left}\n    double: {right}"
             ));
         }
         let shortest = lanes[divergence.lane].shrink(&divergence.history).await;
-        say("  after:");
+        print("  after:");
         for operation in &shortest {
-            say(&format!("    {operation}"));
+            print(&format!("    {operation}"));
         }
     }
     for (verb, count) in &all.verbs {
-        say(&format!("  {count:6} {verb}"));
+        print(&format!("  {count:6} {verb}"));
     }
     for (reason, count) in &all.known {
-        say(&format!("  {count:6} known: {reason}"));
+        print(&format!("  {count:6} known: {reason}"));
     }
     let count = all.divergences.len();
     let kinds: Vec<_> = by_kind
@@ -194,7 +190,7 @@ async fn report(seed: u64, all: &Outcome, took: Duration, lanes: &mut [Lane]) ->
         kinds.join("; ")
     };
     let thousandths = count * 100_000 / all.operations.max(1);
-    say(&format!(
+    print(&format!(
         "seed {seed}: {} operations in {:.1} s, {count} divergences ({}.{:02} in 1,000), by kind: {kinds}",
         all.operations,
         took.as_secs_f64(),

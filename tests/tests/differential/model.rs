@@ -1,14 +1,12 @@
-//! This file remembers the existing objects, so that operations refer to them.
+//! The existing objects, so that operations refer to them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{
-    kinds::Kind,
-    operation::{Operation, Slot},
-    side::Answer,
-};
+use crate::kinds::Kind;
+use crate::operation::{Operation, Slot};
+use crate::side::Answer;
 
 /// The names of a kind that are in use at a time.
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -116,9 +114,9 @@ impl Model {
         let body = &answer.body;
         let entry = self.entry(slot);
         let metadata = &body["metadata"];
-        let let_go =
+        let is_released =
             metadata.get("deletionTimestamp").is_some() && metadata.get("finalizers").is_none();
-        if body["kind"] == "Status" || let_go {
+        if body["kind"] == "Status" || is_released {
             entry.object = None;
         } else if !body["kind"]
             .as_str()

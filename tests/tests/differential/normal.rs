@@ -1,4 +1,4 @@
-//! This file makes the answers of two servers comparable.
+//! Makes the answers of two servers comparable.
 //!
 //! It changes these parts:
 //!
@@ -17,7 +17,8 @@
 
 use serde_json::Value;
 
-use crate::{operation::Slot, side::Names};
+use crate::operation::Slot;
+use crate::side::Names;
 
 /// Normalizes the body of an answer about objects of a kind.
 pub(crate) fn normalise(names: &mut Names, plural: &str, slot: Option<&Slot>, body: &mut Value) {

@@ -1,4 +1,4 @@
-//! This file describes one operation: a request that both servers get.
+//! [`Operation`]: a request that both servers get.
 
 use std::fmt;
 

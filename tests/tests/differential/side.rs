@@ -1,17 +1,16 @@
-//! This file sends requests to one of the two servers, and maps its versions and uids.
+//! Sends requests to one of the two servers, and maps its versions and uids.
 
 use std::collections::BTreeMap;
 
 use http::{Request, header};
 use http_body_util::BodyExt;
-use kube::{Client, client::Body};
+use kube::Client;
+use kube::client::Body;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::{
-    normal::normalise,
-    operation::{Operation, Slot},
-};
+use crate::normal::normalise;
+use crate::operation::{Operation, Slot};
 
 /// One of the two servers, as a lane sees it.
 pub(crate) struct Side {

@@ -1,4 +1,4 @@
-//! This file generates values from a schema, with occasional mistakes, and changes of values.
+//! Generates values from a schema, with occasional mistakes, and changes of values.
 
 use serde_json::{Map, Value, json};
 
@@ -141,7 +141,7 @@ fn array(dice: &mut Dice, style: Style, schema: &Value) -> Value {
             },
         )
     };
-    let told_apart = schema.get("x-kubernetes-list-type").is_some();
+    let has_identity = schema.get("x-kubernetes-list-type").is_some();
     for _ in 0..count {
         let style = Style {
             nulls: if style.mistakes == 0 {
@@ -153,8 +153,8 @@ fn array(dice: &mut Dice, style: Style, schema: &Value) -> Value {
         };
         let item = value(dice, style, &schema["items"]);
         // Duplicates are a mistake in sets and maps.
-        let twin = items.iter().any(|other| identity(other) == identity(&item));
-        if !(told_apart && twin && dice.below(100) >= style.mistakes / 2) {
+        let is_duplicate = items.iter().any(|other| identity(other) == identity(&item));
+        if !(has_identity && is_duplicate && dice.below(100) >= style.mistakes / 2) {
             items.push(item);
         }
     }

@@ -1,20 +1,20 @@
-//! This file follows the watches of a lane on one server, and returns their new events.
+//! The watches of a lane on one server, and their new events.
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use http::{Request, header};
 use http_body_util::BodyExt;
-use kube::{Client, client::Body};
+use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use crate::{
-    generator::Scene,
-    kinds::Kind,
-    operation::{Operation, Slot},
-    side::Side,
-};
+use crate::generator::Scene;
+use crate::kinds::Kind;
+use crate::operation::{Operation, Slot};
+use crate::side::Side;
 
 /// The time after which a watch counts as late.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -31,7 +31,7 @@ struct Feed {
 }
 
 /// The events of a watch, with its kind and 0 or 1 for the selector.
-pub(crate) type Told = Vec<(usize, usize, Vec<Value>)>;
+pub(crate) type Events = Vec<(usize, usize, Vec<Value>)>;
 
 /// Returns the object whose changes mark the progress of a watch.
 pub(crate) fn marker(kind: &Kind, namespace: &str) -> Slot {
@@ -83,7 +83,7 @@ impl Watches {
     }
 
     /// Returns all events since the last call, in order.
-    pub(crate) async fn gather(&mut self, side: &Side, kinds: &[Kind], namespace: &str) -> Told {
+    pub(crate) async fn gather(&mut self, side: &Side, kinds: &[Kind], namespace: &str) -> Events {
         self.ticks += 1;
         let tick = self.ticks.to_string();
         for kind in kinds {
@@ -100,7 +100,7 @@ impl Watches {
             let (code, _, body) = side.send(&patch, None).await;
             assert_eq!(code, 200, "the marker is marked: {body}");
         }
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for (index, feed) in self.feeds.iter_mut().enumerate() {
             let kind = &kinds[feed.kind];
             let marker = marker(kind, namespace);
@@ -128,9 +128,9 @@ impl Watches {
                     events.push(event);
                 }
             }
-            told.push((feed.kind, index % 2, events));
+            found.push((feed.kind, index % 2, events));
         }
-        told
+        found
     }
 }
 

@@ -1,4 +1,4 @@
-//! This file tests that a real kubectl shows the same output on the test double as on a real API server.
+//! Tests that a real kubectl shows the same output on the test double as on a real API server.
 //!
 //! Each theme is a recorded session, `<theme>.txt`: the typed commands after `$`, and their output. `OKT_BLESS=1 cargo
 //! test -p okt-tests --test kubectl` records the sessions again from the real server. Both servers are compared with
@@ -7,7 +7,8 @@
 mod normal;
 mod session;
 
-use std::{env, fs, path::Path};
+use std::path::Path;
+use std::{env, fs};
 
 use okt_testing::{ApiServer, Kubernetes};
 

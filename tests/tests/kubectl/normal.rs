@@ -1,6 +1,7 @@
-//! This file replaces the parts that differ in each run: times, ages, uids, versions, paths.
+//! Replaces the parts that differ in each run: times, ages, uids, versions, paths.
 
-use std::{path::Path, sync::LazyLock};
+use std::path::Path;
+use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 

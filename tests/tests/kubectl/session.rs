@@ -1,4 +1,4 @@
-//! This file reads recorded sessions and plays them.
+//! Reads recorded sessions and plays them.
 //!
 //! A session is a list of shell lines, of which only these are supported:
 //! - `$ cat >FILE <<EOF`, its lines, `EOF`: writes a file.
@@ -12,16 +12,13 @@
 //!
 //! The working directory holds `widgets.crd.yaml`.
 
-use std::{
-    fmt::{self, Write as _},
-    fs,
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver},
-    thread,
-    time::{Duration, Instant},
-};
+use std::fmt::{self, Write as _};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use tempfile::TempDir;
 
