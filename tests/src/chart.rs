@@ -1,7 +1,7 @@
 //! This file is the application of charts: a resource without a lifecycle, whose operator runs a scripted pass.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
     Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
     lifecycle_graph,
@@ -109,8 +109,4 @@ impl Application for Charts {
     }
 }
 
-impl Served for Charts {
-    fn api(client: Client) -> Api<Chart> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Charts {}

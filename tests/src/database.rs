@@ -217,7 +217,14 @@ impl Databases {
             .push_back(reply);
     }
 
-    /// Removes the replies that handlers have not used yet.
+    /// Sets the next replies of a state to the same one.
+    pub fn next_times(&self, times: usize, state: DatabaseState, reply: &Reply) {
+        for _ in 0..times {
+            self.next_time(state, reply.clone());
+        }
+    }
+
+    /// Forgets the replies that were not given yet.
     pub fn forget_replies(&self) {
         self.script().replies.clear();
     }
@@ -451,10 +458,6 @@ impl Application for Databases {
 }
 
 impl Served for Databases {
-    fn api(client: Client) -> Api<Database> {
-        Api::namespaced(client, "default")
-    }
-
     fn object(name: &str, lifecycle: Value) -> Value {
         json!({
             "apiVersion": "demo.okt.dev/v1",

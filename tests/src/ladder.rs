@@ -8,7 +8,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource, KubeSchema};
+use kube::{CustomResource, KubeSchema};
 use okt::stepper::{
     AfterCRChecker, AfterCRFinalizer, AfterErrorManager, AfterGiveupManager, AfterMutator,
     AfterObjectsGetter, AfterSuccessManager, AfterUpdater,
@@ -110,8 +110,4 @@ impl Application for Ladders {
     }
 }
 
-impl Served for Ladders {
-    fn api(client: Client) -> Api<Ladder> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Ladders {}

@@ -7,7 +7,7 @@ macro_rules! release {
         $(#[$doc])*
         pub mod $release {
             use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-            use kube::{Api, Client, CustomResource, ResourceExt};
+            use kube::{CustomResource, ResourceExt};
             use okt::{
                 Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources,
                 Status, Watches, lifecycle_graph,
@@ -86,11 +86,7 @@ macro_rules! release {
                 }
             }
 
-            impl Served for Lamps {
-                fn api(client: Client) -> Api<Lamp> {
-                    Api::default_namespaced(client)
-                }
-            }
+            impl Served for Lamps {}
         }
     };
 }

@@ -1,7 +1,7 @@
 //! This file is the application of message queues: a cluster-scoped kind with a lifecycle and a scripted pass.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Pass, PassGraph,
     Resources, Status, Step, Watches, lifecycle_graph,
@@ -147,8 +147,4 @@ impl Application for Queues {
     }
 }
 
-impl Served for Queues {
-    fn api(client: Client) -> Api<Queue> {
-        Api::all(client)
-    }
-}
+impl Served for Queues {}

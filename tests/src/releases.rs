@@ -89,7 +89,7 @@ macro_rules! release {
     ($(#[$doc:meta])* $release:ident { $graph:item } $($handler:ident: $after:ident::$says:ident,)*) => {
         $(#[$doc])*
         pub mod $release {
-            use kube::{Api, Client, CustomResource};
+            use kube::CustomResource;
             use okt::{
                 Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
                 lifecycle_graph,
@@ -148,11 +148,7 @@ macro_rules! release {
                 }
             }
 
-            impl Served for Brokers {
-                fn api(client: Client) -> Api<Broker> {
-                    Api::default_namespaced(client)
-                }
-            }
+            impl Served for Brokers {}
         }
     };
 }

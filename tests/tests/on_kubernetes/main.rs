@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use okt_testing::Kubernetes;
+use okt_tests::Objects;
 use okt_tests::rollout::Place;
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
@@ -70,10 +71,8 @@ async fn clean(client: &Client) {
         let kind = GroupVersionKind::gvk("demo.okt.dev", "v1", &crd.spec.names.kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
         let name = crd.metadata.name.expect("a name");
-        crds.delete(&name, &DeleteParams::default())
-            .await
-            .expect("it is deleted");
-        while crds.get_opt(&name).await.expect("a read").is_some() {
+        crds.remove(&name).await;
+        while crds.has(&name).await {
             let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
             // The kind may be gone already.
             let objects = everywhere.list(&ListParams::default()).await;

@@ -31,11 +31,9 @@ async fn the_deepest_object_that_a_server_stores_is_reported_and_stops_no_other(
         let deeper = create("deeper", 10_001).await;
         assert!(deeper.is_err(), "a server stores no deeper one");
         let _operator = place.operate(Kiosks::default());
-        cluster.create("first", json!({})).await;
-        cluster.until_ready("first", Open).await;
+        cluster.create_ready("first", Open).await;
         create("watched", DEEPEST).await.expect("it is stored");
-        cluster.create("second", json!({})).await;
-        cluster.until_ready("second", Open).await;
+        cluster.create_ready("second", Open).await;
         for name in ["listed", "watched"] {
             let deadline = tokio::time::Instant::now() + cluster.patience;
             loop {

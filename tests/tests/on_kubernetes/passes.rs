@@ -1,16 +1,16 @@
 //! These tests run passes on a real API server with garbage collection: creation, repair, waits, reports and deletion.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use okt::{Declared, Failure, PAUSED_ANNOTATION, crd};
+use okt::{Declared, Failure, crd};
 use okt_tests::rollout::{Place, Working};
-use okt_tests::{Cluster, Ladder, Ladders, Say};
+use okt_tests::{Cluster, Ladder, Ladders, Objects, Say, until};
 use serde_json::{Value, json};
 
 use crate::on_kubernetes;
@@ -23,6 +23,14 @@ struct Scene {
     cluster: Cluster<Ladders>,
     app: Ladders,
     working: Working,
+}
+
+impl Deref for Scene {
+    type Target = Cluster<Ladders>;
+
+    fn deref(&self) -> &Cluster<Ladders> {
+        &self.cluster
+    }
 }
 
 impl Scene {
@@ -43,7 +51,7 @@ impl Scene {
             "metadata": { "name": "ladder" },
             "spec": {},
         });
-        scene.cluster.create_raw(ladder).await;
+        scene.create_raw(ladder).await;
         scene
     }
 
@@ -63,24 +71,14 @@ impl Scene {
     /// Changes the spec, which causes a pass run.
     async fn touch(&self, rungs: u32) {
         let spec = json!({ "spec": { "rungs": rungs } });
-        self.cluster.patch("ladder", spec).await;
-    }
-
-    async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
-        let waited = async {
-            while !so().await {
-                tokio::time::sleep(Duration::from_millis(25)).await;
-            }
-        };
-        let waited = tokio::time::timeout(self.place.patience, waited).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+        self.patch("ladder", spec).await;
     }
 
     /// Waits until `Ready` has this reason, for the current spec.
     async fn until_ready_says(&self, reason: &str) -> String {
         let mut message = String::new();
-        self.until(reason, async || {
-            let Some(ladder) = self.cluster.get("ladder").await else {
+        until(reason, async || {
+            let Some(ladder) = self.get("ladder").await else {
                 return false;
             };
             let generation = ladder.metadata.generation;
@@ -137,11 +135,10 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         scene.working.kill().await;
         scene.working = place.operate(scene.app.clone());
         scene.app.script.taken();
-        scene
-            .until("it is walked through again, to its end", async || {
-                scene.app.script.taken().contains(&"SuccessManager")
-            })
-            .await;
+        until("it is walked through again, to its end", async || {
+            scene.app.script.taken().contains(&"SuccessManager")
+        })
+        .await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(
             scene.writes(),
@@ -150,41 +147,37 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         );
 
         // Drift of declared fields and of other fields, and an object that is no longer declared.
-        let theirs = Patch::Merge(json!({ "data": { "text": "theirs", "more": "theirs" } }));
-        let changed = scene
-            .maps()
-            .patch("a", &PatchParams::default(), &theirs)
-            .await;
-        changed.expect("it is changed");
-        let gone = scene.maps().delete("b", &DeleteParams::default()).await;
-        gone.expect("it is deleted");
         scene
-            .until("both are repaired", async || {
-                scene.text("a").await.as_deref() == Some("x")
-                    && scene.text("b").await.as_deref() == Some("x")
-            })
+            .maps()
+            .edit(
+                "a",
+                json!({ "data": { "text": "theirs", "more": "theirs" } }),
+            )
             .await;
-        let data = scene.maps().get("a").await.expect("it is there").data;
+        scene.maps().remove("b").await;
+        until("both are repaired", async || {
+            scene.text("a").await.as_deref() == Some("x")
+                && scene.text("b").await.as_deref() == Some("x")
+        })
+        .await;
+        let data = scene.maps().read("a").await.data;
         assert_eq!(data.expect("data")["more"], "theirs");
         scene
             .app
             .script
             .put("Mutator", [map("a", "x"), map("b", "x")]);
         scene.touch(1).await;
-        scene
-            .until("what is put no more is gone", async || {
-                scene.text("c").await.is_none()
-            })
-            .await;
+        until("what is put no more is gone", async || {
+            scene.text("c").await.is_none()
+        })
+        .await;
         scene.until_ready_says("Complete").await;
 
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
-        scene
-            .until("the rest is collected", async || {
-                scene.text("a").await.is_none()
-            })
-            .await;
+        scene.delete_until_gone("ladder").await;
+        until("the rest is collected", async || {
+            scene.text("a").await.is_none()
+        })
+        .await;
     })
     .await;
 }
@@ -221,12 +214,11 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
             let mut taken = Vec::new();
             done().await;
             if some {
-                scene
-                    .until("it is walked through", async || {
-                        taken.extend(scene.app.script.taken());
-                        taken.contains(&"SuccessManager")
-                    })
-                    .await;
+                until("it is walked through", async || {
+                    taken.extend(scene.app.script.taken());
+                    taken.contains(&"SuccessManager")
+                })
+                .await;
             }
             tokio::time::sleep(QUIET).await;
             taken.extend(scene.app.script.taken());
@@ -236,11 +228,8 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
         let stranger = || {
             let maps = maps.clone();
             async move {
-                let map = serde_json::from_value(json!({ "metadata": { "name": "stranger" } }));
-                let made = maps
-                    .create(&PostParams::default(), &map.expect("a map"))
+                maps.make(json!({ "metadata": { "name": "stranger" } }))
                     .await;
-                made.expect("it is made");
             }
             .boxed()
         };
@@ -248,22 +237,19 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
         let gone = || {
             let maps = maps.clone();
             async move {
-                let gone = maps.delete("a", &DeleteParams::default()).await;
-                gone.expect("it is deleted");
+                maps.remove("a").await;
             }
             .boxed()
         };
         // One pass run after the deletion, and one after the creation.
         assert!((1..=2).contains(&walks(true, &gone).await));
-        let ladders = scene.cluster.raw();
+        let ladders = scene.raw();
         let label = || {
             let ladders = ladders.clone();
             async move {
-                let label = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
-                let labelled = ladders
-                    .patch("ladder", &PatchParams::default(), &label)
+                ladders
+                    .edit("ladder", json!({ "metadata": { "labels": { "a": "b" } } }))
                     .await;
-                labelled.expect("it is labelled");
             }
             .boxed()
         };
@@ -275,18 +261,14 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
             .put("Mutator", [map("a", "x"), with_arguments(&[])]);
         scene.touch(1).await;
         let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
-        scene
-            .until("the list is empty", async || {
-                let climber = deployments.get("climber").await.expect("it is there");
-                let pod = climber.spec.template.spec.expect("a pod");
-                pod.containers[0].args.as_ref().is_none_or(Vec::is_empty)
-            })
-            .await;
-        maps.delete("stranger", &DeleteParams::default())
-            .await
-            .expect("it is deleted");
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
+        until("the list is empty", async || {
+            let climber = deployments.read("climber").await;
+            let pod = climber.spec.template.spec.expect("a pod");
+            pod.containers[0].args.as_ref().is_none_or(Vec::is_empty)
+        })
+        .await;
+        maps.remove("stranger").await;
+        scene.delete_until_gone("ladder").await;
     })
     .await;
 }
@@ -307,34 +289,31 @@ async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
         scene.app.script.say("CRChecker", Say::Fail(Failure::permanent("Invalid", "no rungs")));
         let said = scene.until_ready_says("Invalid").await;
         assert!(said.starts_with("no rungs; "), "{said}");
-        assert_eq!(scene.cluster.says("ladder", "Stalled").await, "True Invalid");
+        assert_eq!(scene.says("ladder", "Stalled").await, "True Invalid");
         scene.app.script.say("CRChecker", Say::Done);
         scene.touch(1).await;
         let waits = scene.until_ready_says("WaitingForResources").await;
         assert_eq!(waits, "Deployment climber: its controller has not observed it yet");
-        assert_eq!(scene.cluster.says("ladder", "UpToDate").await, "False WaitingForResources");
+        assert_eq!(scene.says("ladder", "UpToDate").await, "False WaitingForResources");
         let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
-        let status = Patch::Merge(json!({ "status": {
+        deployments.edit_status("climber", json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
-        } }));
-        let patched = deployments.patch_status("climber", &PatchParams::default(), &status).await;
-        patched.expect("the status is accepted");
+        })).await;
         scene.until_ready_says("Complete").await;
 
         // A paused object stays unchanged, and catches up later.
-        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, Some("true")).await;
-        scene.until("it says that it is paused", async || {
-            scene.cluster.says("ladder", "Paused").await == "True Paused"
+        scene.pause("ladder").await;
+        until("it says that it is paused", async || {
+            scene.says("ladder", "Paused").await == "True Paused"
         })
         .await;
         scene.app.script.taken();
         scene.touch(2).await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(scene.app.script.taken(), [""; 0]);
-        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, None).await;
+        scene.unpause("ladder").await;
         scene.until_ready_says("Complete").await;
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
+        scene.delete_until_gone("ladder").await;
     })
     .await;
 }
@@ -348,9 +327,7 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
         }))
         .expect("a map");
         let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "default");
-        maps.create(&PostParams::default(), &theirs)
-            .await
-            .expect("it is made");
+        maps.make(json!(&theirs)).await;
         let scene = Scene::set(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x").wave(1)]);
@@ -368,44 +345,40 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
             Some("x"),
             "it keeps no other from being made"
         );
-        maps.delete("a", &DeleteParams::default())
-            .await
-            .expect("it is deleted");
+        maps.remove("a").await;
         scene.touch(1).await;
         scene.until_ready_says("Complete").await;
         assert_eq!(scene.text("a").await.as_deref(), Some("x"));
 
         // First the finalizer step waits, then an owned object that a foreign finalizer holds.
-        let held = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }));
-        maps.patch("b", &PatchParams::default(), &held)
-            .await
-            .expect("it is held");
+        maps.edit(
+            "b",
+            json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }),
+        )
+        .await;
         let wait = Say::Wait(
             "FooNamespace",
             Duration::from_millis(300),
             "foo namespace missing two annotations",
         );
         scene.app.script.say("CRFinalizer", wait);
-        scene.cluster.delete("ladder").await;
+        scene.delete("ladder").await;
         let said = scene.until_ready_says("FooNamespace").await;
         assert_eq!(said, "foo namespace missing two annotations");
         tokio::time::sleep(QUIET).await;
-        assert!(scene.cluster.get("ladder").await.is_some());
+        assert!(scene.get("ladder").await.is_some());
         scene.app.script.say("CRFinalizer", Say::Done);
         let said = scene.until_ready_says("WaitingForResources").await;
         assert!(said.starts_with("ConfigMap b is not gone yet"), "{said}");
         tokio::time::sleep(QUIET).await;
-        assert!(scene.cluster.get("ladder").await.is_some());
-        let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
-        maps.patch("b", &PatchParams::default(), &free)
-            .await
-            .expect("it is freed");
-        scene.cluster.until_gone("ladder").await;
-        scene
-            .until("the rest is collected", async || {
-                scene.text("a").await.is_none()
-            })
+        assert!(scene.get("ladder").await.is_some());
+        maps.edit("b", json!({ "metadata": { "finalizers": Value::Null } }))
             .await;
+        scene.until_gone("ladder").await;
+        until("the rest is collected", async || {
+            scene.text("a").await.is_none()
+        })
+        .await;
     })
     .await;
 }

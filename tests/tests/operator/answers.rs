@@ -8,7 +8,7 @@ use kube::Client;
 use kube::client::Body;
 use okt::Operator;
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::Running, Databases, OPERATOR, Rig};
+use okt_tests::{DatabaseState::Running, Databases, OPERATOR, Objects, Rig};
 use serde_json::{Value, json};
 
 /// Changes the status writes and their answers on their way.

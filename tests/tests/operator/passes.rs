@@ -10,8 +10,6 @@ mod triggers;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use okt::Declared;
 use okt_tests::{Chart, Charts, Rig};
 use serde_json::{Value, json};
@@ -25,12 +23,6 @@ fn map(name: &str, text: &str) -> Declared {
         "metadata": { "name": name },
         "data": { "text": text },
     }))
-}
-
-async fn text(rig: &Board, name: &str) -> Option<String> {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let map = maps.get_opt(name).await.expect("a read")?;
-    map.data?.get("text").cloned()
 }
 
 fn chart(text: &str) -> Value {
@@ -63,7 +55,7 @@ fn said(chart: &Chart) -> Vec<String> {
 }
 
 async fn says(rig: &Board) -> Vec<String> {
-    said(&rig.get("chart").await.expect("it is there"))
+    said(&rig.object("chart").await)
 }
 
 fn status_writes(rig: &Board) -> usize {

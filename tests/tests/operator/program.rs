@@ -1,15 +1,13 @@
 //! The operator as a program.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use okt_testing::{Fault, Served, Verb};
 use okt_tests::{
-    Charts, Database, DatabaseState, Databases, Rig, Served as _, SiteState, Sites, in_time,
+    Charts, Database, DatabaseState, Databases, Objects, Rig, Served as _, SiteState, Sites,
+    assert_contains, in_time,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -96,10 +94,7 @@ fn an_invalid_service_account_is_reported_in_one_line() {
     let output = databases(&["rbac", "--service-account", "databases"], "/nowhere");
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
-    assert!(
-        said.contains("a service account is written NAMESPACE/NAME"),
-        "{said}"
-    );
+    assert_contains(&said, "a service account is written NAMESPACE/NAME");
 }
 
 #[test]
@@ -210,6 +205,7 @@ fn chart() -> Value {
 /// A program of three operators against the API in this process; dropping this value kills it.
 pub(crate) struct Three {
     program: Child,
+    log: Option<Box<dyn Iterator<Item = String>>>,
     _kubeconfig: tempfile::NamedTempFile,
     _served: Served,
 }
@@ -230,14 +226,28 @@ impl Three {
             .expect("it starts");
         Self {
             program,
+            log: None,
             _kubeconfig: kubeconfig,
             _served: served,
         }
     }
 
     /// Returns the standard error output.
-    pub(crate) fn stderr(&mut self) -> ChildStderr {
-        self.program.stderr.take().expect("it is piped")
+    /// Starts the program, and waits until it has logged that it serves something, and at which address.
+    pub(crate) async fn serving(
+        rig: &Rig<Databases>,
+        arguments: &[&str],
+        what: &str,
+    ) -> (Self, String) {
+        let mut three = Self::run(rig, arguments).await;
+        let stderr = three.program.stderr.take().expect("it is piped");
+        let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.contains(what)).expect("it serves");
+        let (_, address) = line.split_once("address=").expect("an address");
+        let address = address.to_owned();
+        // A program whose log nobody can read any more would end.
+        three.log = Some(Box::new(lines));
+        (three, address)
     }
 
     /// Sends SIGTERM; returns the exit code and the standard error output.
@@ -308,7 +318,7 @@ pub(crate) async fn get(address: &str, path: &str) -> String {
 async fn until_it_says(address: &str, path: &str, words: &str) -> String {
     let says = async {
         loop {
-            let answer = get(address, path).await;
+            let answer = get(&address, path).await;
             if answer.contains(words) {
                 return answer;
             }
@@ -323,42 +333,31 @@ async fn a_program_serves_its_metrics_and_its_health() {
     let databases = Rig::<Databases>::without_operator().await;
     let any = "127.0.0.1:0";
     let arguments = ["--metrics-address", any, "--health-address", ""];
-    let mut three = Three::run(&databases, &arguments).await;
-    let mut lines = BufReader::new(three.stderr()).lines();
-    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves metrics")));
-    let line = line.expect("it serves metrics");
-    let (_, address) = line.split_once("address=").expect("an address");
+    let (three, address) = Three::serving(&databases, &arguments, "serves metrics").await;
     // Its first request was answered.
-    let answer = until_it_says(address, "/metrics", "\nrest_client_requests_total{").await;
+    let answer = until_it_says(&address, "/metrics", "\nrest_client_requests_total{").await;
     assert!(answer.starts_with("HTTP/1.0 200 OK"), "{answer}");
     assert!(answer.contains("application/openmetrics-text"), "{answer}");
     let durations = "\nrest_client_request_duration_seconds_bucket{";
     assert!(answer.contains(durations), "{answer}");
     assert!(answer.ends_with("# EOF\n"), "{answer}");
-    assert!(get(address, "/livez").await.starts_with("HTTP/1.0 404"));
+    assert!(get(&address, "/livez").await.starts_with("HTTP/1.0 404"));
     drop(three);
 
     let arguments = ["--metrics-address", "", "--health-address", any];
-    let mut three = Three::run(&databases, &arguments).await;
-    let mut lines = BufReader::new(three.stderr()).lines();
-    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves health")));
-    let line = line.expect("it serves its health");
-    let (_, address) = line.split_once("address=").expect("an address");
-    assert!(get(address, "/livez").await.ends_with("\r\n\r\nok\n"));
+    let (_three, address) = Three::serving(&databases, &arguments, "serves health").await;
+    assert!(get(&address, "/livez").await.ends_with("\r\n\r\nok\n"));
     // Two of the three have no CRD.
-    let answer = until_it_says(address, "/readyz", "[-] site: there is no CRD").await;
+    let answer = until_it_says(&address, "/readyz", "[-] site: there is no CRD").await;
     assert!(answer.starts_with("HTTP/1.0 503"), "{answer}");
-    assert!(get(address, "/statusz").await.starts_with("HTTP/1.0 200"));
-    assert!(get(address, "/metrics").await.starts_with("HTTP/1.0 404"));
+    assert!(get(&address, "/statusz").await.starts_with("HTTP/1.0 200"));
+    assert!(get(&address, "/metrics").await.starts_with("HTTP/1.0 404"));
 
     // The address is in use.
-    let arguments = ["--metrics-address", address, "--health-address", ""];
+    let arguments = ["--metrics-address", &address, "--health-address", ""];
     let (code, said) = Three::run(&databases, &arguments).await.end().await;
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains(&format!("cannot listen on {address}: ")),
-        "{said}"
-    );
+    assert_contains(&said, &format!("cannot listen on {address}: "));
     assert!(said.contains("see --metrics-address"), "{said}");
 }
 
@@ -366,15 +365,16 @@ async fn a_program_serves_its_metrics_and_its_health() {
 async fn a_program_serves_the_map_of_its_objects() {
     let databases = Rig::<Databases>::without_operator().await;
     databases.create("db", json!({})).await;
-    let mut three = Three::run(&databases, &["--map-address", "127.0.0.1:0"]).await;
-    let mut lines = BufReader::new(three.stderr()).lines();
-    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves the map")));
-    let line = line.expect("it serves the map");
-    let (_, address) = line.split_once("address=").expect("an address");
-    let page = get(address, "/").await;
+    let (three, address) = Three::serving(
+        &databases,
+        &["--map-address", "127.0.0.1:0"],
+        "serves the map",
+    )
+    .await;
+    let page = get(&address, "/").await;
     assert!(page.contains("<title>OKT map</title>"), "{page}");
     // The stream of changes has no end.
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let mut stream = TcpStream::connect(&address).await.expect("it listens");
     let request = format!("GET /events HTTP/1.0\r\nHost: {address}\r\n\r\n");
     (stream.write_all(request.as_bytes()).await).expect("it reads");
     let running = async {
@@ -390,7 +390,7 @@ async fn a_program_serves_the_map_of_its_objects() {
     // The roles of an operator have no `get`.
     let fault = Fault::forbidden().on(Verb::Get).resource("databases");
     let fault = databases.server.inject(fault);
-    let details = get(address, &format!("/objects/{}", uid.expect("a uid"))).await;
+    let details = get(&address, &format!("/objects/{}", uid.expect("a uid"))).await;
     assert!(details.contains(r#""state":"Running""#), "{details}");
     fault.end();
     drop(three);
@@ -398,10 +398,7 @@ async fn a_program_serves_the_map_of_its_objects() {
     let everybody = Three::run(&databases, &["--map-address", ":0"]).await;
     let (code, said) = everybody.end().await;
     assert_eq!(code, Some(1));
-    assert!(
-        said.contains("it needs a token; see --map-address"),
-        "{said}"
-    );
+    assert_contains(&said, "it needs a token; see --map-address");
 }
 
 #[tokio::test]
@@ -409,17 +406,9 @@ async fn a_limit_to_namespaces_excludes_other_namespaces_but_no_cluster_scoped_o
     let databases = Rig::<Databases>::without_operator().await;
     let sites = Rig::<Sites>::beside(&databases).await;
     let charts = Rig::<Charts>::beside(&databases).await;
-    let client = databases.client.clone();
-    let namespace = serde_json::from_value(json!({ "metadata": { "name": "team-a" } }));
-    let made = Api::<Namespace>::all(client.clone())
-        .create(&PostParams::default(), &namespace.expect("a namespace"))
-        .await;
-    made.expect("a namespace");
-    let elsewhere: Api<Database> = Api::namespaced(client, "team-a");
-    let database = serde_json::from_value(Databases::object("db", json!({})));
-    let database = database.expect("a database");
-    let made = elsewhere.create(&PostParams::default(), &database).await;
-    made.expect("a database");
+    databases.create_namespace("team-a").await;
+    let elsewhere = databases.within::<Database>("team-a");
+    elsewhere.make(Databases::object("db", json!({}))).await;
     databases.create("db", json!({})).await;
     sites.create("s", json!({})).await;
 

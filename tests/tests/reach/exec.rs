@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use okt::Failure;
 use okt::reach::{Exec, Output, Reach, ReachError};
+use okt_tests::in_time;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::node::{Answer, CLOSE, Node, STATUS, STDERR, STDIN, STDOUT, Socket, V4, V5};
-use super::soon;
 
 fn exec(node: &Node) -> Exec {
     Reach::outside(node.client()).exec("team", "db-0", ["psql", "--password=secret"])
@@ -27,7 +27,7 @@ where
 {
     let node = Node::start(Answer::speak(protocol, script)).await;
     running(&node).await;
-    soon("the command", with(exec(&node)).run()).await
+    in_time("the command", with(exec(&node)).run()).await
 }
 
 /// Runs a command that the server refuses, with a pod of one container in this state.
@@ -43,7 +43,9 @@ async fn refused(answer: Answer, state: Option<Value>, container: Option<&str>) 
         Some(container) => exec.container(container),
         None => exec,
     };
-    soon("a refusal", exec.run()).await.expect_err("a refusal")
+    in_time("a refusal", exec.run())
+        .await
+        .expect_err("a refusal")
 }
 
 /// Creates the pod with a running container.
@@ -280,13 +282,13 @@ async fn an_endless_output_is_read_up_to_its_limit_and_the_connection_ends() {
     };
     let node = Node::start(Answer::speak(V5, script)).await;
     let limited = exec(&node).limit(100_000);
-    let error = soon("the limit", limited.run())
+    let error = in_time("the limit", limited.run())
         .await
         .expect_err("too long");
     let said = "`psql` in team/db-0: more than 100000 bytes on its standard output";
     assert_eq!(error.to_string(), said);
     assert!(Failure::from(error).is_permanent());
-    soon("the end of the connection", gone.notified()).await;
+    in_time("the end of the connection", gone.notified()).await;
 }
 
 #[tokio::test]
@@ -317,14 +319,16 @@ async fn a_hanging_command_times_out_and_its_connection_ends() {
     let node = Node::start(Answer::speak(V5, script)).await;
     let begun = Instant::now();
     let short = exec(&node).timeout(Duration::from_millis(300));
-    let error = soon("the limit", short.run()).await.expect_err("it hangs");
+    let error = in_time("the limit", short.run())
+        .await
+        .expect_err("it hangs");
     assert_eq!(
         error.to_string(),
         "`psql` in team/db-0: not done within 0.3 s"
     );
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert!(error.retry_helps());
-    soon("the end of the connection", gone.notified()).await;
+    in_time("the end of the connection", gone.notified()).await;
 }
 
 #[tokio::test]
@@ -421,7 +425,7 @@ async fn an_unreachable_server_is_a_retryable_error() {
     let node = Node::start(Answer::WrongKey).await;
     let exec = exec(&node);
     drop(node);
-    let error = soon("a refusal", exec.run())
+    let error = in_time("a refusal", exec.run())
         .await
         .expect_err("the server is gone");
     assert!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use okt::Failure;
 use okt::reach::{HttpError, Reach, ReachError, Route};
+use okt_tests::in_time;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,7 +15,7 @@ use tokio::sync::Notify;
 use super::application::{self, Application};
 use super::exec::pod;
 use super::node::{Answer, Node, Socket, V4};
-use super::soon;
+use okt_tests::Objects;
 
 /// The channels of the only port.
 const DATA: u8 = 0;
@@ -100,7 +101,7 @@ async fn said_back(route: &Route, text: &str) -> String {
         .expect("a connection");
     stream.write_all(text.as_bytes()).await.expect("it is sent");
     let mut heard = vec![0; "hello ".len() + text.len()];
-    soon("an echo", stream.read_exact(&mut heard))
+    in_time("an echo", stream.read_exact(&mut heard))
         .await
         .expect("an echo");
     String::from_utf8(heard).expect("a text")
@@ -251,12 +252,12 @@ async fn a_route_that_is_dropped_ends_with_its_connections() {
     let address = route.to_string();
     let mut stream = TcpStream::connect(&address).await.expect("a connection");
     stream.write_all(b"begin").await.expect("it is sent");
-    soon("the beginning", began.notified()).await;
+    in_time("the beginning", began.notified()).await;
     drop(route);
-    soon("the end at the pod", gone.notified()).await;
+    in_time("the end at the pod", gone.notified()).await;
     let mut rest = Vec::new();
     // The connection may end or break.
-    let _ = soon("the end", stream.read_to_end(&mut rest)).await;
+    let _ = in_time("the end", stream.read_to_end(&mut rest)).await;
     let refused = TcpStream::connect(&address).await;
     assert!(refused.is_err(), "the port is closed");
 }
@@ -283,7 +284,7 @@ async fn a_client_that_closed_its_side_still_receives_the_answer() {
     stream.write_all(b"ping").await.expect("it is sent");
     stream.shutdown().await.expect("the side is closed");
     let mut heard = String::new();
-    soon("the answer", stream.read_to_string(&mut heard))
+    in_time("the answer", stream.read_to_string(&mut heard))
         .await
         .expect("an answer");
     assert_eq!(heard, "pingping");
@@ -326,7 +327,7 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
             .expect("a connection");
         let mut heard = Vec::new();
         // The connection may end or break.
-        let _ = soon("the end", stream.read_to_end(&mut heard)).await;
+        let _ = in_time("the end", stream.read_to_end(&mut heard)).await;
         assert!(heard.is_empty());
     }
 }
@@ -354,14 +355,18 @@ async fn http_finds_services_and_their_pods_by_name_from_outside() {
     let http = Reach::outside(node.client()).http();
     for _ in 0..2 {
         let request = http.get("http://db.team.svc/health");
-        let reply = soon("an answer", request.send()).await.expect("a success");
+        let reply = in_time("an answer", request.send())
+            .await
+            .expect("a success");
         assert!(reply.json::<bool>().expect("JSON"));
     }
     assert_eq!(application.connections(), 1, "connections are kept");
     let request = &application.requests()[0];
     assert!(request.contains("host: db.team.svc\r\n"), "{request}");
     let request = http.get("http://db-7.db.team.svc.cluster.local:5432/");
-    soon("an answer", request.send()).await.expect("a success");
+    in_time("an answer", request.send())
+        .await
+        .expect("a success");
     let pods: Vec<_> = node
         .asked()
         .iter()
@@ -370,7 +375,9 @@ async fn http_finds_services_and_their_pods_by_name_from_outside() {
     assert_eq!(pods, ["db-1", "db-7"]);
     // A host outside the cluster is asked directly.
     let request = http.get(application.url("/"));
-    soon("an answer", request.send()).await.expect("a success");
+    in_time("an answer", request.send())
+        .await
+        .expect("a success");
     assert_eq!(node.asked().len(), 2);
 }
 
@@ -383,7 +390,9 @@ async fn tls_goes_through_a_forwarded_port_with_the_name_of_the_service() {
     let http = Reach::outside(node.client()).http();
     let http = http.trusting(pem.as_bytes()).expect("a certificate");
     let request = http.get("https://db.team.svc:80/health");
-    let reply = soon("an answer", request.send()).await.expect("a success");
+    let reply = in_time("an answer", request.send())
+        .await
+        .expect("a success");
     assert!(reply.json::<bool>().expect("JSON"));
 }
 
@@ -392,7 +401,7 @@ async fn http_reports_why_a_port_is_not_forwarded() {
     let node = Node::start(Answer::refuse(403, "cannot create pods/portforward")).await;
     let http = Reach::outside(node.client()).http();
     let request = http.get("http://db-0.db.team.svc:8080/health?token=secret");
-    let error = soon("a refusal", request.send())
+    let error = in_time("a refusal", request.send())
         .await
         .expect_err("forbidden");
     assert_eq!(
@@ -414,7 +423,7 @@ async fn http_reports_why_a_port_is_not_forwarded() {
     .await;
     let http = Reach::outside(closed.client()).http();
     let request = http.get("http://db-0.db.team.svc:8080/health");
-    let error = soon("a refusal", request.send())
+    let error = in_time("a refusal", request.send())
         .await
         .expect_err("no listener");
     assert!(

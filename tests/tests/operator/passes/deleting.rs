@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube::ResourceExt;
-use okt::{FINALIZER, Failure, PAUSED_ANNOTATION};
+use okt::{FINALIZER, Failure};
 use okt_tests::Say;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn deletion_runs_its_own_steps_and_the_finalizer_goes_at_their_end() {
         "foo namespace missing two annotations",
     );
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
-    let chart = rig.get("chart").await.expect("it is there");
+    let chart = rig.object("chart").await;
     assert_eq!(chart.finalizers(), [FINALIZER]);
     rig.app.script.say("Leave", wait);
     rig.app.script.taken();
@@ -95,7 +95,7 @@ async fn a_pause_does_not_hurry_a_deletion_that_waits() {
         app.script.say("Leave", Say::Fail(fails));
     })
     .await;
-    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pause("chart").await;
     rig.delete("chart").await;
     rig.pass(Duration::from_mins(10)).await;
     let taken = steps_while_it_is_labelled(&rig).await;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use okt::Failure;
-use okt_tests::{Rig, Say, Slates};
+use okt_tests::{Objects, Rig, Say, Slates, assert_contains};
 use serde_json::json;
 
 use super::map;
@@ -28,8 +28,8 @@ async fn written(script: impl FnOnce(&Slates)) -> Slate {
 }
 
 async fn is_there(rig: &Slate, name: &str) -> bool {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    maps.get_opt(name).await.expect("a read").is_some()
+    let maps = rig.of::<ConfigMap>();
+    maps.has(name).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +37,7 @@ async fn one_step_applies_its_resources_and_reports_its_result() {
     let rig = written(|app| app.script.put("Reconcile", [map("a", "x")])).await;
     assert!(is_there(&rig, "a").await);
     assert_eq!(rig.says("slate", "Ready").await, "True Complete");
-    let slate = rig.get("slate").await.expect("it is there");
+    let slate = rig.object("slate").await;
     assert_eq!(slate.finalizers(), [""; 0], "no finalizer");
     (rig.app.script).say("Reconcile", Say::Fail(Failure::retry("Broken", "no")));
     rig.request("slate");
@@ -61,11 +61,7 @@ async fn resources_without_a_step_that_deletes_them_are_refused() {
         let rig = written(|app| app.script.put("Reconcile", [map("b", "x"), bad])).await;
         let ready = rig.condition("slate", "Ready").await.expect("it says so");
         assert_eq!(ready.reason, "BadResource");
-        assert!(
-            ready.message.contains("declare a trigger `on_delete`"),
-            "{}",
-            ready.message
-        );
+        assert_contains(&ready.message, "declare a trigger `on_delete`");
         assert!(!is_there(&rig, "a").await && !is_there(&rig, "b").await);
     }
 }

@@ -4,45 +4,32 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
+use kube::api::ListParams;
 use okt::{Declared, Failure};
 use okt_testing::{Fault, Verb};
-use okt_tests::{Charts, OPERATOR, Say};
+use okt_tests::{Charts, Objects, Say};
 use serde_json::json;
 
-use super::{Board, DONE, chart, map, ran, says, status_writes, text};
+use super::{Board, DONE, chart, map, ran, says, status_writes};
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_steps_declare_are_created_repaired_and_pruned() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x"), map("b", "y")])).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    let maps = rig.of::<ConfigMap>();
     rig.pass(Duration::from_mins(1)).await;
-    maps.delete("a", &DeleteParams::default())
-        .await
-        .expect("deleted by hand");
+    maps.remove("a").await;
     rig.pass(Duration::from_secs(3)).await;
-    assert_eq!(
-        text(&rig, "a").await.as_deref(),
-        Some("x"),
-        "it is restored"
-    );
-    let patch = Patch::Merge(json!({ "data": { "text": "z" } }));
-    maps.patch("b", &PatchParams::default(), &patch)
-        .await
-        .expect("changed by hand");
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"), "it is restored");
+    maps.edit("b", json!({ "data": { "text": "z" } })).await;
     rig.pass(Duration::from_secs(10)).await;
-    assert_eq!(
-        text(&rig, "b").await.as_deref(),
-        Some("y"),
-        "it is repaired"
-    );
+    assert_eq!(rig.text("b").await.as_deref(), Some("y"), "it is repaired");
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.request("chart");
     rig.pass(Duration::from_secs(3)).await;
-    assert_eq!(text(&rig, "b").await, None, "no step applies it any more");
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("b").await, None, "no step applies it any more");
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
     assert_eq!(status_writes(&rig), 1, "the status does not change");
 }
 
@@ -55,7 +42,7 @@ async fn a_pass_run_that_ended_early_deletes_nothing() {
         .say("Report", Say::Fail(Failure::retry("Broken", "no")));
     rig.request("chart");
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +53,7 @@ async fn a_pass_run_that_ended_early_applies_nothing_and_reports_that() {
             .say("Report", Say::Fail(Failure::retry("Broken", "no")));
     })
     .await;
-    assert_eq!(text(&rig, "a").await, None);
+    assert_eq!(rig.text("a").await, None);
     let says = says(&rig).await;
     assert!(
         says[3].starts_with("Provisioned False NotApplied: "),
@@ -84,18 +71,15 @@ async fn a_commit_applies_resources_at_once() {
             .say("Report", Say::Fail(Failure::retry("Broken", "no")));
     })
     .await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
     assert_eq!(says(&rig).await[3], "Provisioned True Provision: ");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_the_failure_of_the_step_that_declared_the_object() {
     let rig = Board::without_operator_of().await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let theirs = serde_json::from_value(json!({ "metadata": { "name": "a" } })).expect("a map");
-    maps.create(&PostParams::default(), &theirs)
-        .await
-        .expect("created");
+    let maps = rig.of::<ConfigMap>();
+    maps.make(json!({ "metadata": { "name": "a" } })).await;
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.start();
     rig.create_raw(chart("x")).await;
@@ -110,9 +94,7 @@ async fn a_conflict_is_the_failure_of_the_step_that_declared_the_object() {
         "{conditions:#?}"
     );
     assert_eq!(conditions[4], "Reported True Report: ");
-    maps.delete("a", &DeleteParams::default())
-        .await
-        .expect("deleted");
+    maps.remove("a").await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(
         says(&rig).await[0],
@@ -129,15 +111,15 @@ async fn a_pass_creates_nothing_for_an_object_that_is_being_deleted() {
     rig.delete("chart").await;
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("chart").await.is_none());
-    assert_eq!(text(&rig, "late").await, None);
+    assert_eq!(rig.text("late").await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_steps_declare_are_owned_and_no_others() {
     let all = ["a", "b", "c"];
     let rig = ran(|app| app.script.put("Provision", all.map(|it| map(it, "x")))).await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let uid = (rig.get("chart").await).and_then(|it| it.metadata.uid);
+    let maps = rig.of::<ConfigMap>();
+    let uid = rig.object("chart").await.metadata.uid;
     let uid = uid.expect("a uid");
     let ours = ListParams::default().labels(&format!("okt.dev/owner={uid}"));
     let found = maps.list(&ours).await.expect("a list");
@@ -157,9 +139,8 @@ async fn an_object_that_is_no_longer_declared_and_already_gone_needs_no_request(
     })
     .await;
     rig.kill().await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let gone = maps.delete("b", &DeleteParams::default()).await;
-    gone.expect("it is deleted");
+    let maps = rig.of::<ConfigMap>();
+    maps.remove("b").await;
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.wire.clear();
     rig.start();
@@ -206,23 +187,19 @@ async fn an_empty_list_removes_the_entries_and_an_omitted_list_leaves_them_to_ot
         app.script.put("Provision", [own]);
     })
     .await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let lists = async || {
-        maps.get("a")
-            .await
-            .expect("it is there")
-            .metadata
-            .finalizers
-    };
+    let maps = rig.of::<ConfigMap>();
+    let lists = async || maps.read("a").await.metadata.finalizers;
     assert_eq!(lists().await, Some(vec!["test.okt.dev/own".to_owned()]));
     rig.app.script.put("Provision", [listing(&[])]);
     rig.request("chart");
     rig.pass(Duration::from_secs(3)).await;
     assert_eq!(lists().await.unwrap_or_default(), [""; 0]);
     rig.app.script.put("Provision", [map("a", "x")]);
-    let theirs = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/theirs"] } }));
-    let patched = maps.patch("a", &PatchParams::default(), &theirs).await;
-    patched.expect("it is patched");
+    maps.edit(
+        "a",
+        json!({ "metadata": { "finalizers": ["test.okt.dev/theirs"] } }),
+    )
+    .await;
     rig.request("chart");
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(lists().await, Some(vec!["test.okt.dev/theirs".to_owned()]));
@@ -231,13 +208,9 @@ async fn an_empty_list_removes_the_entries_and_an_omitted_list_leaves_them_to_ot
 
 /// Creates maps with these names that do not belong to the chart.
 async fn theirs(rig: &Board, names: &[&str]) {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let maps = rig.of::<ConfigMap>();
     for name in names {
-        let theirs = serde_json::from_value(json!({ "metadata": { "name": name } }));
-        let made = maps
-            .create(&PostParams::default(), &theirs.expect("a map"))
-            .await;
-        made.expect("it is made");
+        maps.make(json!({ "metadata": { "name": name } })).await;
     }
 }
 
@@ -292,16 +265,17 @@ async fn a_commit_reports_what_it_could_not_apply_and_applies_the_rest() {
         says[3].starts_with("Provisioned False NotOwned"),
         "{says:#?}"
     );
-    assert_eq!(text(&rig, "b").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("b").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_permanently_refused_commit_is_retried_rarely() {
     let rig = Board::without_operator_of().await;
-    let refused = Fault::answer(422, "Invalid", "a webhook says no");
-    let refused = refused.matching(|request| request.verb == Verb::Apply);
-    let refused = refused.client(OPERATOR).resource("configmaps");
-    let refused = rig.server.inject(refused);
+    let refused = rig.inject(
+        Fault::answer(422, "Invalid", "a webhook says no")
+            .on(Verb::Apply)
+            .resource("configmaps"),
+    );
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.app.script.say("Provision", Say::Commit);
     rig.start();

@@ -11,7 +11,7 @@ use super::{Board, chart, map, ran};
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_stays_as_it_is_and_catches_up() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
-    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pause("chart").await;
     rig.pass(Duration::from_secs(1)).await;
     rig.app.script.taken();
     let before = rig
@@ -30,10 +30,10 @@ async fn a_paused_object_stays_as_it_is_and_catches_up() {
         .and_then(|chart| chart.status)
         .expect("a status");
     assert_eq!(before, after);
-    rig.annotate("chart", PAUSED_ANNOTATION, None).await;
+    rig.unpause("chart").await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
-    let seen = rig.get("chart").await.expect("it is there");
+    let seen = rig.object("chart").await;
     assert_eq!(
         seen.status.expect("a status").observed_generation,
         seen.metadata.generation
@@ -46,10 +46,10 @@ async fn a_pause_drops_pending_retries_and_its_end_is_reported_at_once() {
     let fails = Say::Fail(Failure::retry("Broken", "no"));
     let rig = ran(|app| app.script.say("Check", fails)).await;
     rig.pass(Duration::from_mins(10)).await;
-    rig.annotate("chart", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pause("chart").await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.says("chart", "Paused").await, "True Paused");
-    rig.annotate("chart", PAUSED_ANNOTATION, None).await;
+    rig.unpause("chart").await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.says("chart", "Paused").await, "False NotPaused");
 }

@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt::{Declared, Failure, Operations};
 use okt_testing::{Fault, Verb};
-use okt_tests::{Ladders, OPERATOR, Rig, Say, definition};
+use okt_tests::{Ladders, Objects, Rig, Say, definition};
 use serde_json::{Value, json};
 
 use super::map;
@@ -160,7 +160,7 @@ async fn an_undecodable_object_is_stalled_and_no_step_runs() {
     rig.start();
     rig.create_raw(ladder(&json!({ "rungs": "many" }))).await;
     rig.pass(Duration::from_hours(1)).await;
-    let conditions = rig.raw().get("ladder").await.expect("a read").data;
+    let conditions = rig.raw().read("ladder").await.data;
     let conditions = conditions["status"]["conditions"].clone();
     let stalled = (conditions.as_array().into_iter().flatten())
         .find(|it| it["type"] == "Stalled")
@@ -235,7 +235,7 @@ fn deployment(name: &str) -> Declared {
 }
 
 async fn is_ready(rig: &Ladder, name: &str) {
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+    let deployments = rig.of::<Deployment>();
     let status = json!({ "status": {
         "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
     } });
@@ -283,10 +283,9 @@ fn held(name: &str) -> Declared {
 }
 
 async fn free(rig: &Ladder, name: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
-    let freed = maps.patch(name, &PatchParams::default(), &free).await;
-    freed.expect("it is freed");
+    let maps = rig.of::<ConfigMap>();
+    maps.edit(name, json!({ "metadata": { "finalizers": Value::Null } }))
+        .await;
     rig.pass(Duration::from_secs(3)).await;
 }
 
@@ -327,9 +326,9 @@ async fn resources_that_the_finalizer_step_keeps_outlive_their_object() {
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("ladder").await.is_none());
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    assert!(maps.get_opt("kept").await.expect("a read").is_some());
-    assert!(maps.get_opt("gone").await.expect("a read").is_none());
+    let maps = rig.of::<ConfigMap>();
+    assert!(maps.has("kept").await);
+    assert!(!maps.has("gone").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,33 +341,15 @@ async fn a_cluster_scoped_resource_of_a_namespaced_owner_is_deleted_by_the_opera
     let roles = |rig: &Ladder| Api::<ClusterRole>::all(rig.client.clone());
     let rig = climbed(|app| app.script.put("Mutator", [role()])).await;
     assert_eq!(rig.says("ladder", "Ready").await, "False BadResource");
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_none()
-    );
+    assert!(!roles(&rig).has("climb").await);
     rig.app.script.put("Mutator", [role().unowned()]);
     rig.request("ladder");
     rig.pass(Duration::from_secs(3)).await;
     assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_some()
-    );
+    assert!(roles(&rig).has("climb").await);
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(10)).await;
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_none()
-    );
+    assert!(!roles(&rig).has("climb").await);
     assert!(rig.get("ladder").await.is_none());
 }
 
@@ -383,9 +364,7 @@ async fn a_failed_deletion_is_reported_even_while_resources_are_not_ready() {
         rig.says("ladder", "Ready").await,
         "False WaitingForResources"
     );
-    let fault = Fault::forbidden().matching(|request| request.verb == Verb::Delete);
-    rig.server
-        .inject(fault.resource("configmaps").client(OPERATOR));
+    rig.inject(Fault::forbidden().on(Verb::Delete).resource("configmaps"));
     rig.app.script.put("Mutator", [deployment("a").ready()]);
     rig.request("ladder");
     rig.pass(Duration::from_secs(1)).await;

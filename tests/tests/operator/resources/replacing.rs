@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::{Patch, PatchParams, PropagationPolicy};
 use okt::{Declared, Resources};
-use okt_tests::{Rig, ShopState::Open, WebApps};
+use okt_tests::{Objects, Rig, ShopState::Open, WebApps};
 use serde_json::json;
 
-use super::{Shop, deployment, maps, of, open};
+use super::{Shop, deployment, of, open, redeclare};
 
 /// A Deployment whose selector, which cannot change, is this label.
 fn selecting(label: &str) -> Deployment {
@@ -25,7 +27,7 @@ fn deployments(rig: &Shop) -> Api<Deployment> {
 }
 
 async fn uid(rig: &Shop) -> String {
-    let web = deployments(rig).get("web").await.expect("it exists");
+    let web = deployments(rig).read("web").await;
     web.metadata.uid.expect("a uid")
 }
 
@@ -43,16 +45,9 @@ async fn fail(rig: &Shop) {
 async fn a_field_that_cannot_change_stalls_the_object_or_replaces_the_resource_if_declared() {
     let rig = open(Resources::new().apply(selecting("a"))).await;
     let old = uid(&rig).await;
-    rig.app.declare(Resources::new().apply(selecting("b")));
-    rig.request("shop");
-    let stalled = rig
-        .until_reason("shop", "Stalled", "ResourceImmutable")
+    redeclare(&rig, Resources::new().apply(selecting("b")));
+    rig.until_message("shop", "Stalled", "ResourceImmutable", "field is immutable")
         .await;
-    assert!(
-        stalled.message.contains("field is immutable"),
-        "{}",
-        stalled.message
-    );
     assert_eq!(uid(&rig).await, old);
 
     let declared = Declared::of(selecting("b")).recreate();
@@ -61,7 +56,7 @@ async fn a_field_that_cannot_change_stalls_the_object_or_replaces_the_resource_i
         .await;
     rig.pass(Duration::from_mins(1)).await;
     assert_ne!(uid(&rig).await, old);
-    let web = deployments(&rig).get("web").await.expect("it exists");
+    let web = deployments(&rig).read("web").await;
     let labels = web.spec.selector.match_labels;
     assert_eq!(labels, Some([("app".to_owned(), "b".to_owned())].into()));
     rig.until_ready("shop", Open).await;
@@ -110,14 +105,14 @@ async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
             "metadata": { "name": "shop" }, "spec": { "version": version },
         })
     };
-    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
+    let jobs = rig.of::<Job>();
     rig.create_raw(app("1")).await;
     rig.pass(Duration::from_secs(5)).await;
-    let old = jobs.get("schema").await.expect("it exists");
+    let old = jobs.read("schema").await;
     rig.patch("shop", json!({ "spec": { "version": "2" } }))
         .await;
     rig.pass(Duration::from_mins(1)).await;
-    let new = jobs.get("schema").await.expect("it exists");
+    let new = jobs.read("schema").await;
     assert_ne!(new.metadata.uid, old.metadata.uid);
     let template = new.spec.expect("a spec").template;
     let pod = template.spec.expect("a spec");
@@ -128,13 +123,12 @@ async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
 /// Makes a map that the deployment owns, as its Pods are.
 async fn depend(rig: &Shop) {
     let owner = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid(rig).await });
-    let dependent = of(json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } }));
-    let created = maps(rig).create(&PostParams::default(), &dependent).await;
-    created.expect("it is accepted");
+    let dependent = json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } });
+    rig.of::<ConfigMap>().make(dependent).await;
 }
 
 async fn stays(rig: &Shop) -> bool {
-    maps(rig).get_opt("pod").await.expect("a read").is_some()
+    rig.of::<ConfigMap>().has("pod").await
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,16 +160,9 @@ async fn what_depends_on_an_object_that_okt_deletes_goes_or_stays_as_declared() 
         if !orphans {
             depend(&rig).await;
         }
-        rig.app.declare(Resources::new());
-        rig.request("shop");
+        redeclare(&rig, Resources::new());
         rig.pass(Duration::from_mins(2)).await;
-        assert!(
-            deployments(&rig)
-                .get_opt("web")
-                .await
-                .expect("a read")
-                .is_none()
-        );
+        assert!(!deployments(&rig).has("web").await);
         assert_eq!(stays(&rig).await, orphans, "{policy:?}");
     }
 }

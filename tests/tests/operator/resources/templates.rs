@@ -7,7 +7,7 @@ use okt::{Failure, Resources, Template};
 use okt_tests::ShopState::Open;
 use serde_json::json;
 
-use super::{map, open, text, writes};
+use super::{map, open, writes};
 
 /// Templates, each with the expected start of the message in the conditions.
 const BAD: &[(&str, &str)] = &[
@@ -165,7 +165,7 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
             stalled.message
         );
         assert_eq!(writes(&rig), [""; 0], "{source}");
-        assert_eq!(text(&rig, "a").await.as_deref(), Some("x"), "{source}");
+        assert_eq!(rig.text("a").await.as_deref(), Some("x"), "{source}");
         rig.app.declare(Resources::new().apply(map("a", "x")));
         rig.app.fail_to_declare(None);
     }
