@@ -1,4 +1,4 @@
-//! This file is the application of buckets: each is one resource of an external service.
+//! The application of buckets: each is one resource of an external service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

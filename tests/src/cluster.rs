@@ -276,7 +276,7 @@ impl<A: Served> Cluster<A> {
     }
 
     /// Returns a condition of the object as `Status Reason`; empty if there is none.
-    pub async fn says(&self, name: &str, condition: &str) -> String {
+    pub async fn shows(&self, name: &str, condition: &str) -> String {
         self.condition(name, condition)
             .await
             .map_or_else(String::new, |c| format!("{} {}", c.status, c.reason))

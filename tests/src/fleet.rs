@@ -1,4 +1,4 @@
-//! This file provides brokers in various states, with helpers for tests of upgrades.
+//! Brokers in various states, with helpers for tests of upgrades.
 
 use std::ops::Deref;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! This file is the application of kiosks, whose spec names its owned objects and the code that hangs.
+//! The application of kiosks, whose spec names its owned objects and the code that hangs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! This file holds an operator of lamps in two releases: the second one renames a state, removes another one, opens a
+//! An operator of lamps in two releases: the second one renames a state, removes another one, opens a
 //! way, and changes a resource.
 
 /// Defines a release: a graph, and the light of its lamps.

@@ -1,4 +1,4 @@
-//! This file is the application of runners: three transitions to a resting state, with or without work there.
+//! The application of runners: three transitions to a resting state, with or without work there.
 
 use std::sync::Arc;
 

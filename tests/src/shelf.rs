@@ -1,4 +1,4 @@
-//! This file is the application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
+//! The application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
 
 use std::sync::Arc;
 

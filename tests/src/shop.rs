@@ -1,4 +1,4 @@
-//! This file is the application of shops, which own the objects that a test declares and refer to a Secret.
+//! The application of shops, which own the objects that a test declares and refer to a Secret.
 
 use std::sync::Arc;
 use std::time::Duration;

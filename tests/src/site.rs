@@ -1,4 +1,4 @@
-//! This file is the application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
+//! The application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
 //! owns, a leaf with work, and its own status fields.
 
 use std::sync::Arc;

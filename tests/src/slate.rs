@@ -1,4 +1,4 @@
-//! This file is the application of slates: a resource without a lifecycle, whose operator runs one scripted step.
+//! The application of slates: a resource without a lifecycle, whose operator runs one scripted step.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! This file is the application of stalls, which own, refer to and watch kinds in every supported way.
+//! The application of stalls, which own, refer to and watch kinds in every supported way.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! This file holds upgrades of a graph with objects in transition, for any cluster.
+//! Upgrades of a graph with objects in transition, for any cluster.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -94,8 +94,8 @@ async fn embark_in_removed_states(fleet: &Fleet) {
 /// Checks that objects in a state that the CRD lacks stand still until they are observed in another state.
 async fn removed_states_are_left_by_observation(fleet: &Fleet) {
     for name in ["standby", "moving"] {
-        let said = fleet.until_reason(name, "Stalled", "UnknownState").await;
-        println!("{name}: {said}");
+        let stalled = fleet.until_reason(name, "Stalled", "UnknownState").await;
+        println!("{name}: {stalled}");
     }
     fleet
         .ask_for("standby", json!({ "state": "Running" }))

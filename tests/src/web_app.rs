@@ -1,4 +1,4 @@
-//! This file is the application of web apps, which own a Job that migrates a schema, and a Deployment.
+//! The application of web apps, which own a Job that migrates a schema, and a Deployment.
 
 use std::time::Duration;
 

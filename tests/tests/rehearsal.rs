@@ -13,7 +13,7 @@ use okt::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
 use okt_testing::controllers::{deployment_controller, job_controller};
 use okt_tests::{
-    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Say, Served,
+    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Scripted, Served,
     ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
 };
 use serde_json::{Value, json};
@@ -87,10 +87,10 @@ fn ladder() -> Rehearsal<Ladders> {
         let ladders = Ladders::default();
         let all = [put("x"), Declared::of(map("b", "x")).wave(1), role()];
         ladders.script.put("Mutator", all);
-        ladders.script.say("Updater", Say::Commit);
+        ladders.script.set("Updater", Scripted::Commit);
         // Changes outside the cluster cause no event.
-        let again = Say::RequeueAfter(Duration::from_secs(30));
-        ladders.script.say("CRChecker", again);
+        let again = Scripted::RequeueAfter(Duration::from_secs(30));
+        ladders.script.set("CRChecker", again);
         ladders
     };
     let mut ladder = Ladders::object("ladder", json!({}));
@@ -102,7 +102,7 @@ fn ladder() -> Rehearsal<Ladders> {
         })
         .happens("a step does not find it sound", |app: &Ladders| {
             let failure = Failure::permanent("Invalid", "so many rungs");
-            app.script.say("CRChecker", Say::Fail(failure));
+            app.script.set("CRChecker", Scripted::Fail(failure));
         })
         .patch(json!({ "spec": { "rungs": 1000 } }))
         .delete()
@@ -124,11 +124,11 @@ fn queue() -> Rehearsal<Queues> {
         .object(Queues::object("queue", json!({})))
         .happens("the ground gives way", |app: &Queues| {
             let failure = Failure::permanent("Sinking", "it is sand");
-            app.script.say("Check", Say::Fail(failure));
+            app.script.set("Check", Scripted::Fail(failure));
         })
         .patch(json!({ "metadata": { "labels": { "a": "b" } } }))
         .happens("it holds again", |app: &Queues| {
-            app.script.say("Check", Say::Done);
+            app.script.set("Check", Scripted::Done);
         })
         .patch(json!({ "metadata": { "labels": { "a": "c" } } }))
         .delete()

@@ -30,8 +30,8 @@ const WAKES: Duration = Duration::from_secs(5);
 const NAMES: [&str; 3] = ["first", "second", "third"];
 
 fn number<T: std::str::FromStr>(variable: &str, usual: T) -> T {
-    let said = std::env::var(variable).ok();
-    said.and_then(|said| said.parse().ok()).unwrap_or(usual)
+    let value = std::env::var(variable).ok();
+    value.and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
 /// A small random generator (xorshift).

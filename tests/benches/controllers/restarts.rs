@@ -1,4 +1,4 @@
-//! This file restarts controllers on settled objects, and then leaves them idle.
+//! Restarts of controllers on settled objects, after which they are idle.
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! This file compares an operator that tells what happens with one that tells nothing: the life of a thousand parcels.
+//! An operator that reports what happens, compared with one that reports nothing: the life of a thousand parcels.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -111,8 +111,8 @@ impl Drop for Installed<'_> {
 }
 
 fn accepted(output: &Output) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
 }
 
 /// Returns a kubeconfig of the same server that impersonates the account.
@@ -181,8 +181,8 @@ async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
         })
         .await;
         for replica in &installed.replicas {
-            let told = Command::new("kill").arg(replica.id().to_string()).status();
-            assert!(told.expect("kill").success());
+            let killed = Command::new("kill").arg(replica.id().to_string()).status();
+            assert!(killed.expect("kill").success());
         }
         for replica in &mut installed.replicas {
             let ended = async || replica.try_wait().expect("a process").is_some();
@@ -225,14 +225,17 @@ async fn only_permitted_accounts_read_the_metrics(
     installed: &Installed<'_>,
     log: &NamedTempFile,
 ) {
-    let said = || {
+    let served = || {
         let log = std::fs::read_to_string(log.path()).expect("text");
         let mut lines = log.lines().map(str::to_owned);
         lines.find(|line| line.contains("serves metrics with TLS"))
     };
     // The other replica alone may have done the work so far.
-    until("it says where it serves metrics", async || said().is_some()).await;
-    let line = said().expect("it said so");
+    until("it says where it serves metrics", async || {
+        served().is_some()
+    })
+    .await;
+    let line = served().expect("it said so");
     let (_, address) = line.split_once("address=").expect("an address");
     let address: SocketAddr = address.trim().parse().expect("an address");
     let reader = json!({

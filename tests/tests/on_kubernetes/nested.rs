@@ -1,4 +1,4 @@
-//! This test uses objects that are nested as deeply as a real API server allows.
+//! Objects that are nested as deeply as a real API server allows.
 
 use http::Request;
 use kube::api::{Patch, PatchParams};

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use okt::{Declared, Failure, crd};
 use okt_tests::rollout::{Place, Working};
-use okt_tests::{Cluster, Ladder, Ladders, Objects, Say, until};
+use okt_tests::{Cluster, Ladder, Ladders, Objects, Scripted, until};
 use serde_json::{Value, json};
 
 use crate::on_kubernetes;
@@ -45,13 +45,7 @@ impl Scene {
             cluster,
             app,
         };
-        let ladder = json!({
-            "apiVersion": "demo.okt.dev/v1",
-            "kind": "Ladder",
-            "metadata": { "name": "ladder" },
-            "spec": {},
-        });
-        scene.create_raw(ladder).await;
+        scene.create("ladder", json!({})).await;
         scene
     }
 
@@ -75,7 +69,7 @@ impl Scene {
     }
 
     /// Waits until `Ready` has this reason, for the current spec.
-    async fn until_ready_says(&self, reason: &str) -> String {
+    async fn until_ready_reason(&self, reason: &str) -> String {
         let mut message = String::new();
         until(reason, async || {
             let Some(ladder) = self.get("ladder").await else {
@@ -120,10 +114,10 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         let mut scene = Scene::set(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x"), map("c", "x")]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         tokio::time::sleep(QUIET).await;
         let made = ["a", "b", "c"]
             .map(|name| format!("PATCH /api/v1/namespaces/default/configmaps/{name}"));
@@ -171,7 +165,7 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
             scene.text("c").await.is_none()
         })
         .await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
 
         scene.delete_until_gone("ladder").await;
         until("the rest is collected", async || {
@@ -207,7 +201,7 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
                 .put("Mutator", [map("a", "x"), with_arguments(&["-v"])]);
         })
         .await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         tokio::time::sleep(QUIET).await;
         let walks = async |some: bool, done: &dyn Fn() -> BoxFuture<'static, ()>| {
             scene.app.script.taken();
@@ -277,34 +271,34 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
     on_kubernetes("what steps say", async |place| {
-        let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
+        let wait = Scripted::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
         let scene = Scene::set(&place, |app| {
-            app.script.say("CRChecker", wait);
+            app.script.set("CRChecker", wait);
             app.script.put("Mutator", [with_arguments(&[]).ready()]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        let waits = scene.until_ready_says("FooNamespaceNotFound").await;
+        let waits = scene.until_ready_reason("FooNamespaceNotFound").await;
         assert_eq!(waits, "foo namespace not found");
-        scene.app.script.say("CRChecker", Say::Fail(Failure::permanent("Invalid", "no rungs")));
-        let said = scene.until_ready_says("Invalid").await;
-        assert!(said.starts_with("no rungs; "), "{said}");
-        assert_eq!(scene.says("ladder", "Stalled").await, "True Invalid");
-        scene.app.script.say("CRChecker", Say::Done);
+        scene.app.script.set("CRChecker", Scripted::Fail(Failure::permanent("Invalid", "no rungs")));
+        let message = scene.until_ready_reason("Invalid").await;
+        assert!(message.starts_with("no rungs; "), "{message}");
+        assert_eq!(scene.shows("ladder", "Stalled").await, "True Invalid");
+        scene.app.script.set("CRChecker", Scripted::Done);
         scene.touch(1).await;
-        let waits = scene.until_ready_says("WaitingForResources").await;
+        let waits = scene.until_ready_reason("WaitingForResources").await;
         assert_eq!(waits, "Deployment climber: its controller has not observed it yet");
-        assert_eq!(scene.says("ladder", "UpToDate").await, "False WaitingForResources");
+        assert_eq!(scene.shows("ladder", "UpToDate").await, "False WaitingForResources");
         let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
         deployments.edit_status("climber", json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
         })).await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
 
         // A paused object stays unchanged, and catches up later.
         scene.pause("ladder").await;
         until("it says that it is paused", async || {
-            scene.says("ladder", "Paused").await == "True Paused"
+            scene.shows("ladder", "Paused").await == "True Paused"
         })
         .await;
         scene.app.script.taken();
@@ -312,7 +306,7 @@ async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
         tokio::time::sleep(QUIET).await;
         assert_eq!(scene.app.script.taken(), [""; 0]);
         scene.unpause("ladder").await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         scene.delete_until_gone("ladder").await;
     })
     .await;
@@ -331,12 +325,12 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
         let scene = Scene::set(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x").wave(1)]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        let said = scene.until_ready_says("NotOwned").await;
+        let message = scene.until_ready_reason("NotOwned").await;
         assert_eq!(
-            said,
+            message,
             "ConfigMap a exists and was not made for this object: delete or rename one of them"
         );
         assert_eq!(scene.text("a").await.as_deref(), Some("theirs"));
@@ -347,7 +341,7 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
         );
         maps.remove("a").await;
         scene.touch(1).await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         assert_eq!(scene.text("a").await.as_deref(), Some("x"));
 
         // First the finalizer step waits, then an owned object that a foreign finalizer holds.
@@ -356,20 +350,23 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
             json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }),
         )
         .await;
-        let wait = Say::Wait(
+        let wait = Scripted::Wait(
             "FooNamespace",
             Duration::from_millis(300),
             "foo namespace missing two annotations",
         );
-        scene.app.script.say("CRFinalizer", wait);
+        scene.app.script.set("CRFinalizer", wait);
         scene.delete("ladder").await;
-        let said = scene.until_ready_says("FooNamespace").await;
-        assert_eq!(said, "foo namespace missing two annotations");
+        let message = scene.until_ready_reason("FooNamespace").await;
+        assert_eq!(message, "foo namespace missing two annotations");
         tokio::time::sleep(QUIET).await;
         assert!(scene.get("ladder").await.is_some());
-        scene.app.script.say("CRFinalizer", Say::Done);
-        let said = scene.until_ready_says("WaitingForResources").await;
-        assert!(said.starts_with("ConfigMap b is not gone yet"), "{said}");
+        scene.app.script.set("CRFinalizer", Scripted::Done);
+        let message = scene.until_ready_reason("WaitingForResources").await;
+        assert!(
+            message.starts_with("ConfigMap b is not gone yet"),
+            "{message}"
+        );
         tokio::time::sleep(QUIET).await;
         assert!(scene.get("ladder").await.is_some());
         maps.edit("b", json!({ "metadata": { "finalizers": Value::Null } }))

@@ -8,8 +8,8 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use okt::crd;
 use okt_testing::Kubernetes;
+use okt_tests::Served;
 use okt_tests::lamps::first::{Lamp, LampState, Lamps};
-use okt_tests::{Objects, Served};
 use serde_json::json;
 
 use crate::{PATIENCE, SERVER, on_kubernetes};

@@ -1,4 +1,4 @@
-//! This test refuses the operator's own write on a real API server: a bug to report, not a loop.
+//! A refusal of the operator's own write by a real API server: a bug to report, not a loop.
 
 use std::time::{Duration, Instant};
 

@@ -160,17 +160,17 @@ async fn a_namespace_goes_although_nothing_says_any_more_what_to_keep() {
         shops.make(json!({
             "apiVersion": kind.api_version, "kind": "Shop", "metadata": { "name": "shop" }, "spec": {},
         })).await;
-        let says = async |reason: &str| {
+        let written = async |reason: &str| {
             let shop = shops.get_opt("shop").await.expect("a read");
             shop.is_some_and(|shop| shop.data["status"].to_string().contains(reason))
         };
-        until("it is open", async || says(r#""reason":"Open""#).await).await;
+        until("it is open", async || written(r#""reason":"Open""#).await).await;
         // The Secret that says what to declare goes with the namespace.
         let gone = Failure::retry("NoSecret", "the Secret is gone");
         scene.app.fail_to_declare(Some(gone));
         namespaces.remove("edge").await;
         // It fails in the state before, too, until the namespace is on its way out.
-        let goes_on = async || says("after ten minutes the deletion goes on").await;
+        let goes_on = async || written("after ten minutes the deletion goes on").await;
         until("it says how it goes on", goes_on).await;
         // In one step: a clock that runs ahead by itself leaves no time for answers, and each that is lost makes the
         // next wait longer.

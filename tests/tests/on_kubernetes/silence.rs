@@ -1,4 +1,4 @@
-//! This test puts a proxy between an operator and a real API server, which swallows all bytes and closes nothing.
+//! A proxy between an operator and a real API server, which swallows all bytes and closes nothing.
 
 use std::time::Duration;
 

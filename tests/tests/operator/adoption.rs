@@ -248,7 +248,7 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
     // While they are paused, the operator observes and reports, and does nothing.
     rig.pass(LONG).await;
     assert_eq!(rig.app.worked(), []);
-    assert_eq!(rig.says("red", "Paused").await, "True Paused");
+    assert_eq!(rig.shows("red", "Paused").await, "True Paused");
     for name in ["red", "white", "new"] {
         rig.unpause(name).await;
     }
@@ -261,7 +261,7 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
         assert_eq!(foreign(&rig, name).await, json!([12, "Ann", insured]));
         assert_eq!(rig.position(name).await.state.known(), Some(Stocked));
         assert_eq!(rig.condition(name, "Reconciling").await, None);
-        assert_eq!(rig.says(name, "Available").await, "True Stocked");
+        assert_eq!(rig.shows(name, "Available").await, "True Stocked");
     }
     for old in before {
         let now = rig.get(&old.name_any()).await.expect("it is there");

@@ -178,7 +178,7 @@ async fn an_agent_that_does_not_answer_moves_nothing_and_makes_conditions_unknow
     }));
     machine.kill();
     stage.until_reason("db", "Ready", "Unreachable").await;
-    assert_eq!(stage.says("db", "Available").await, "Unknown Unreachable");
+    assert_eq!(stage.shows("db", "Available").await, "Unknown Unreachable");
     tokio::time::sleep(Duration::from_mins(30)).await;
     let position = stage.position("db").await;
     assert_eq!(

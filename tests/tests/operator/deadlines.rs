@@ -16,7 +16,7 @@ async fn servicing(rig: &Rig, reply: Reply) {
 }
 
 fn waits(times: usize) -> impl Iterator<Item = Reply> {
-    let reply = Reply::Say(okt::Answer::Wait(Duration::from_mins(2)));
+    let reply = Reply::Answer(okt::Answer::Wait(Duration::from_mins(2)));
     std::iter::repeat_n(reply, times)
 }
 
@@ -51,7 +51,11 @@ async fn after_a_deadline_the_object_says_which_time_was_over_and_what_failed_la
     for reply in waits(20) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
     rig.pass(Duration::from_mins(31)).await;
     let (reason, message) = over(rig.position("db").await.failure);
     assert_eq!(reason, "DeadlineExceeded");
@@ -83,7 +87,11 @@ async fn a_deadline_is_kept_across_restarts() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
     let since = rig.position("db").await.since.expect("a time");
     for _ in 0..5 {
         rig.pass(Duration::from_mins(5)).await;
@@ -139,7 +147,11 @@ async fn what_has_become_good_while_no_operator_was_there_or_the_object_was_paus
             for reply in waits(20) {
                 rig.app.next_time(Servicing, reply);
             }
-            servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+            servicing(
+                &rig,
+                Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+            )
+            .await;
             rig.pass(Duration::from_mins(before)).await;
             if pauses {
                 rig.pause("db").await;
@@ -292,7 +304,11 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
     rig.pause("db").await;
     rig.pass(Duration::from_mins(31)).await;
     let observations = rig.app.observations();

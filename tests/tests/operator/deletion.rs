@@ -59,7 +59,7 @@ async fn deletion_is_reported_while_an_action_is_in_flight() {
     rig.delete("db").await;
     rig.until_reason("db", "Deleting", "Deleting").await;
     assert_eq!(rig.position("db").await.state.to_string(), "Start");
-    assert_eq!(rig.says("db", "Ready").await, "False Start");
+    assert_eq!(rig.shows("db", "Ready").await, "False Start");
     rig.until_gone("db").await;
 }
 

@@ -30,11 +30,11 @@ async fn a_desired_state_without_a_route_is_refused_with_a_reason() {
     rig.ask_for("s", json!({ "state": "Online" })).await;
     rig.until_message("s", "Stalled", "NoRoute", "an archive is not opened again")
         .await;
-    assert_eq!(rig.says("s", "Ready").await, "False NoRoute");
+    assert_eq!(rig.shows("s", "Ready").await, "False NoRoute");
     rig.writes_nothing_for(Duration::from_hours(1)).await;
     rig.ask_for("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
-    assert_eq!(rig.says("s", "Stalled").await, "");
+    assert_eq!(rig.shows("s", "Stalled").await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,11 +58,13 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
 async fn a_leaf_is_left_for_a_new_request_only() {
     let rig = running().await;
     // The handler of the visited state ends the lifecycle although the desired state is Running.
-    rig.app
-        .next_time(Servicing, Reply::Say(Answer::To(okt::Lifecycle::id(End))));
+    rig.app.next_time(
+        Servicing,
+        Reply::Answer(Answer::To(okt::Lifecycle::id(End))),
+    );
     rig.visit("db", "Servicing", None).await;
     rig.until_in("db", End).await;
-    assert_eq!(rig.says("db", "Stalled").await, "True End");
+    assert_eq!(rig.shows("db", "Stalled").await, "True End");
     rig.pass(Duration::from_hours(1)).await;
     rig.restart().await;
     rig.pass(Duration::from_mins(1)).await;
@@ -152,7 +154,7 @@ async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
     let rig = running().await;
     rig.app.next_time(
         Running,
-        Reply::Say(Answer::To(okt::Lifecycle::id(Servicing))),
+        Reply::Answer(Answer::To(okt::Lifecycle::id(Servicing))),
     );
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
         .await;

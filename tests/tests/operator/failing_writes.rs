@@ -71,14 +71,14 @@ impl Write {
     /// Creates the object if it has to exist before the fault.
     async fn prepare(self, rig: &Stand, name: &str) {
         if !matches!(self, Self::Finalize | Self::Status | Self::Create) {
-            rig.create_raw(kiosk(name)).await;
+            create(rig, name).await;
         }
     }
 
     /// Causes the write that the fault hits.
     async fn provoke(self, rig: &Stand, name: &str) {
         match self {
-            Self::Finalize | Self::Status | Self::Create => drop(rig.create_raw(kiosk(name)).await),
+            Self::Finalize | Self::Status | Self::Create => create(rig, name).await,
             Self::Release => rig.delete(name).await,
             Self::Apply => maps(rig, name, json!({ (name): "b" })).await,
             Self::Delete => maps(rig, name, json!({ (name): null })).await,
@@ -111,13 +111,9 @@ impl Write {
     }
 }
 
-fn kiosk(name: &str) -> serde_json::Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Kiosk",
-        "metadata": { "name": name },
-        "spec": { "maps": { (name): "a" } },
-    })
+async fn create(rig: &Stand, name: &str) {
+    rig.create_with(name, json!({ "maps": { (name): "a" } }))
+        .await;
 }
 
 async fn maps(rig: &Stand, name: &str, maps: serde_json::Value) {
@@ -243,12 +239,12 @@ async fn a_lasting_server_error_is_reported() {
     let fault = rig.server.inject(fault);
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_secs(20)).await;
-    assert_eq!(rig.says("db", "Stalled").await, "", "it may pass");
+    assert_eq!(rig.shows("db", "Stalled").await, "", "it may pass");
     rig.until_message("db", "Stalled", "WriteFailed", "etcdserver: no space")
         .await;
     fault.end();
     rig.until_ready("db", DatabaseState::Running).await;
-    assert_eq!(rig.says("db", "Stalled").await, "");
+    assert_eq!(rig.shows("db", "Stalled").await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,8 +298,8 @@ async fn a_write_that_is_refused_for_another_cause_than_a_role_or_a_schema_names
                 .on_writes(),
         );
         rig.create("db", json!({})).await;
-        let said = if code == 403 { "Forbidden" } else { "Refused" };
-        let stalled = rig.until_reason("db", "Stalled", said).await;
+        let reason = if code == 403 { "Forbidden" } else { "Refused" };
+        let stalled = rig.until_reason("db", "Stalled", reason).await;
         assert!(stalled.message.ends_with(advice), "{}", stalled.message);
         for other in ["`rbac`", "CRD"] {
             assert!(!stalled.message.contains(other), "{}", stalled.message);

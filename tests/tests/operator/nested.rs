@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use okt::Operator;
 use okt::view::{Kind, View};
 use okt_tests::{
-    KioskState::*, Kiosks, OPERATOR, Objects, Rig, Served, ShelfState, Shelves, assert_contains,
+    KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves, assert_contains,
 };
 use serde_json::{Value, json};
 

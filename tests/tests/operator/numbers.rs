@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt::Answer;
-use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Say};
+use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Scripted};
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_requeued_after_the_longest_duration_stops_no_other() {
@@ -21,7 +21,7 @@ async fn an_object_that_is_requeued_after_the_longest_duration_stops_no_other() 
 async fn a_handler_that_waits_for_the_longest_duration_runs_only_on_a_reconcile_request() {
     let rig = Rig::without_operator().await;
     rig.app
-        .next_time(Start, Reply::Say(Answer::Wait(Duration::MAX)));
+        .next_time(Start, Reply::Answer(Answer::Wait(Duration::MAX)));
     rig.app.limit_attempts(Duration::MAX);
     rig.start();
     rig.create_in("db", Start).await;
@@ -36,7 +36,7 @@ async fn a_step_that_is_requeued_after_the_longest_duration_stops_no_other_objec
     let rig = Rig::<Queues>::without_operator_of().await;
     rig.app
         .script
-        .say("Check", Say::RequeueAfter(Duration::MAX));
+        .set("Check", Scripted::RequeueAfter(Duration::MAX));
     rig.start();
     for name in ["first", "second"] {
         rig.create_ready(name, QueueState::Serving).await;

@@ -60,7 +60,7 @@ async fn a_holding_state_does_not_follow_an_observation() {
     rig.app.sees("db", Sight::Event(Running, Running));
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.state.to_string(), "Failed");
-    assert_eq!(rig.says("db", "Stalled").await, "True Failed");
+    assert_eq!(rig.shows("db", "Stalled").await, "True Failed");
     rig.ask_for("db", json!({ "request": "mended" })).await;
     rig.until_ready("db", Running).await;
 }
@@ -105,18 +105,18 @@ async fn unknown_is_reported_after_three_failed_observations_and_cleared_by_one_
     rig.wire.clear();
     rig.app.sees("db", Sight::Unreachable);
     rig.pass(Duration::from_secs(65)).await;
-    assert_eq!(rig.says("db", "Ready").await, "True Running");
+    assert_eq!(rig.shows("db", "Ready").await, "True Running");
     assert_eq!(rig.wire.writes(), [""; 0]);
     rig.pass(Duration::from_secs(30)).await;
-    assert_eq!(rig.says("db", "Ready").await, "Unknown Unreachable");
-    assert_eq!(rig.says("db", "Available").await, "Unknown Unreachable");
-    assert_eq!(rig.says("db", "Reconciling").await, "True Unreachable");
+    assert_eq!(rig.shows("db", "Ready").await, "Unknown Unreachable");
+    assert_eq!(rig.shows("db", "Available").await, "Unknown Unreachable");
+    assert_eq!(rig.shows("db", "Reconciling").await, "True Unreachable");
     rig.pass(Duration::from_mins(30)).await;
     assert_eq!(rig.wire.writes().len(), 1);
     rig.app.sees("db", Sight::In(Running));
     rig.until_ready("db", Running).await;
     assert_eq!(
-        rig.says("db", "Available").await,
+        rig.shows("db", "Available").await,
         "True AcceptingConnections"
     );
     assert_eq!(rig.wire.writes().len(), 2);

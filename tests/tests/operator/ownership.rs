@@ -15,13 +15,9 @@ use serde_json::{Value, json};
 
 type Market = Rig<Kiosks>;
 
-fn kiosk(name: &str, map: &str) -> Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Kiosk",
-        "metadata": { "name": name },
-        "spec": { "maps": { (map): name } },
-    })
+async fn create(rig: &Market, name: &str, map: &str) {
+    rig.create_with(name, json!({ "maps": { (map): name } }))
+        .await;
 }
 
 fn maps_in(rig: &Market, namespace: &str) -> Api<ConfigMap> {
@@ -61,7 +57,7 @@ where
 async fn when_two_objects_declare_the_same_map_one_owns_it_and_the_other_reports_it() {
     let rig = Market::of().await;
     for name in ["first", "second"] {
-        rig.create_raw(kiosk(name, "shared")).await;
+        create(&rig, name, "shared").await;
     }
     rig.until_ready("first", Open).await;
     rig.until_message("second", "Ready", "NotOwned", "ConfigMap shared")
@@ -81,7 +77,7 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
     loop {
         number += 1;
         let rig = Market::without_operator_of().await;
-        rig.create_raw(kiosk("kiosk", "map")).await;
+        create(&rig, "kiosk", "map").await;
         let by_hand: ConfigMap = serde_json::from_value(json!({
             "metadata": { "name": "map" },
             "data": { "by": "hand" },
@@ -102,7 +98,7 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
         if data.contains_key("by") {
             assert_eq!(data.len(), 1, "before request {number}");
             assert!(there.labels().is_empty(), "before request {number}");
-            assert_eq!(rig.says("kiosk", "Ready").await, "False NotOwned");
+            assert_eq!(rig.shows("kiosk", "Ready").await, "False NotOwned");
         }
         rig.delete_until_gone("kiosk").await;
         if data.contains_key("by") {
@@ -148,7 +144,7 @@ async fn forge(rig: &Market, namespace: &str, uid: &str, owner: &Value) {
 async fn a_map_that_claims_to_be_owned_is_not_believed() {
     let rig = Market::of().await;
     rig.create_namespace("elsewhere").await;
-    rig.create_raw(kiosk("kiosk", "map")).await;
+    create(&rig, "kiosk", "map").await;
     let uid = rig.until_ready("kiosk", Open).await.uid().expect("a uid");
     let reference = json!([{
         "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "name": "kiosk", "uid": uid,
@@ -190,7 +186,7 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
 #[tokio::test(start_paused = true)]
 async fn edits_of_an_owned_map_cause_few_observations() {
     let rig = Market::of().await;
-    rig.create_raw(kiosk("kiosk", "map")).await;
+    create(&rig, "kiosk", "map").await;
     rig.until_ready("kiosk", Open).await;
     rig.pass(Duration::from_mins(5)).await;
     let observations = rig.app.asked("kiosk", Part::Observe);

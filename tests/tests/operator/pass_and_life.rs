@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use okt::{Declared, Failure};
-use okt_tests::{Objects, QueueState::*, Queues, Rig, Say};
+use okt_tests::{Objects, QueueState::*, Queues, Rig, Scripted};
 use serde_json::json;
 
 type Post = Rig<Queues>;
@@ -31,8 +31,8 @@ async fn pass_and_lifecycle_are_ready_in_one_status() {
     rig.start();
     rig.create_ready("post", Serving).await;
     assert!(is_there(&rig, "base").await && is_there(&rig, "guest").await);
-    assert_eq!(rig.says("post", "Founded").await, "True Apply");
-    assert_eq!(rig.says("post", "Available").await, "True Serving");
+    assert_eq!(rig.shows("post", "Founded").await, "True Apply");
+    assert_eq!(rig.shows("post", "Available").await, "True Serving");
     assert_eq!(rig.app.script.worked(), ["Joining"]);
     rig.wire.clear();
     rig.restart().await;
@@ -44,15 +44,15 @@ async fn pass_and_lifecycle_are_ready_in_one_status() {
 #[tokio::test(start_paused = true)]
 async fn work_begins_only_when_the_pass_is_complete() {
     let rig = Post::without_operator_of().await;
-    let wait = Say::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
-    rig.app.script.say("Apply", wait);
+    let wait = Scripted::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
+    rig.app.script.set("Apply", wait);
     rig.start();
     rig.create("post", json!({})).await;
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(rig.app.script.worked(), [""; 0]);
-    assert_eq!(rig.says("post", "Ready").await, "False WaitingForDisk");
-    assert_eq!(rig.says("post", "Founded").await, "False WaitingForDisk");
-    rig.app.script.say("Apply", Say::Done);
+    assert_eq!(rig.shows("post", "Ready").await, "False WaitingForDisk");
+    assert_eq!(rig.shows("post", "Founded").await, "False WaitingForDisk");
+    rig.app.script.set("Apply", Scripted::Done);
     rig.until_ready("post", Serving).await;
     assert_eq!(rig.app.script.worked(), ["Joining"]);
 }
@@ -61,35 +61,35 @@ async fn work_begins_only_when_the_pass_is_complete() {
 async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
     let rig = Post::of().await;
     let at = rig.create_ready("post", Serving).await;
-    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
-    rig.app.script.say("Apply", fails);
+    let fails = Scripted::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.set("Apply", fails);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
-    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
-    assert_eq!(rig.says("post", "Reconciling").await, "True NoQuota");
+    assert_eq!(rig.shows("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Reconciling").await, "True NoQuota");
     let transition = at
         .status
         .and_then(|it| it.lifecycle)
         .expect("a position")
         .transition;
     assert_eq!(rig.position("post").await.transition, transition);
-    rig.app.script.say("Apply", Say::Done);
+    rig.app.script.set("Apply", Scripted::Done);
     rig.until_ready("post", Serving).await;
-    assert_eq!(rig.says("post", "Founded").await, "True Apply");
+    assert_eq!(rig.shows("post", "Founded").await, "True Apply");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_does_not_make_an_unready_object_ready() {
     let rig = Post::of().await;
     rig.create_ready("post", Serving).await;
-    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
-    rig.app.script.say("Apply", fails);
+    let fails = Scripted::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.set("Apply", fails);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
     rig.pause("post").await;
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
-    assert_eq!(rig.says("post", "Founded").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Founded").await, "False NoQuota");
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,12 +113,12 @@ async fn on_deletion_the_lifecycle_ends_first_then_the_pass_then_the_finalizer()
     rig.start();
     rig.create_ready("post", Serving).await;
     rig.app.script.taken();
-    let wait = Say::Wait(
+    let wait = Scripted::Wait(
         "WaitingForChildDeletion",
         Duration::from_secs(5),
         "one is left",
     );
-    rig.app.script.say("Finalize", wait);
+    rig.app.script.set("Finalize", wait);
     rig.delete("post").await;
     rig.until_in("post", Gone).await;
     assert_eq!(rig.app.script.worked()[..2], ["Joining", "Draining"]);
@@ -135,10 +135,10 @@ async fn on_deletion_the_lifecycle_ends_first_then_the_pass_then_the_finalizer()
     );
     assert!(rig.get("post").await.is_some());
     assert_eq!(
-        rig.says("post", "Ready").await,
+        rig.shows("post", "Ready").await,
         "False WaitingForChildDeletion"
     );
-    rig.app.script.say("Finalize", Say::Done);
+    rig.app.script.set("Finalize", Scripted::Done);
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("post").await.is_none());
     assert_eq!(
@@ -173,13 +173,15 @@ async fn a_stopping_operator_leaves_the_on_delete_steps_to_the_next() {
 async fn on_delete_steps_that_give_up_are_retried() {
     let rig = Rig::<Queues>::of().await;
     rig.create_ready("queue", Serving).await;
-    rig.app.script.say("Finalize", Say::GiveUp("not today"));
+    rig.app
+        .script
+        .set("Finalize", Scripted::GiveUp("not today"));
     rig.delete("queue").await;
     rig.pass(Duration::from_mins(10)).await;
     let tried = rig.app.script.taken().into_iter();
     let tried = tried.filter(|step| *step == "Finalize").count();
     assert!((5..=60).contains(&tried), "{tried}");
-    rig.app.script.say("Finalize", Say::Done);
+    rig.app.script.set("Finalize", Scripted::Done);
     rig.until_gone("queue").await;
 }
 
@@ -200,17 +202,17 @@ async fn an_undecodable_object_is_not_released_before_its_on_delete_steps() {
             object["metadata"] = json!({ "name": "queue", "finalizers": [okt::FINALIZER] });
             rig.create_raw(object).await;
         }
-        let is_told = async |what: &str| {
+        let is_reported = async |what: &str| {
             let queue = rig.raw().read("queue").await;
             queue.data["status"]["conditions"]
                 .to_string()
                 .contains(what)
         };
         rig.pass(Duration::from_mins(1)).await;
-        assert!(is_told("Undecodable").await);
+        assert!(is_reported("Undecodable").await);
         rig.delete("queue").await;
         rig.pass(Duration::from_hours(1)).await;
-        assert!(is_told("okt.dev/abandon").await);
+        assert!(is_reported("okt.dev/abandon").await);
         rig.patch("queue", json!({ "spec": { "lifecycle": {} } }))
             .await;
         rig.until_gone("queue").await;

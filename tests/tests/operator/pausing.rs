@@ -16,8 +16,8 @@ async fn pause(rig: &Rig, paused: bool) {
 async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
     let rig = Rig::running().await;
     pause(&rig, true).await;
-    assert_eq!(rig.says("db", "Paused").await, "True Paused");
-    assert_eq!(rig.says("db", "Ready").await, "True Running");
+    assert_eq!(rig.shows("db", "Paused").await, "True Paused");
+    assert_eq!(rig.shows("db", "Ready").await, "True Running");
     rig.ask_for("db", json!({ "state": "End" })).await;
     let ready = rig.until_reason("db", "Ready", "Paused").await;
     assert_eq!(ready.status, "False");
@@ -27,7 +27,7 @@ async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
     assert_eq!(rig.wire.writes(), [""; 0]);
     pause(&rig, false).await;
     rig.until_ready("db", End).await;
-    assert_eq!(rig.says("db", "Paused").await, "False NotPaused");
+    assert_eq!(rig.shows("db", "Paused").await, "False NotPaused");
 }
 
 #[tokio::test(start_paused = true)]

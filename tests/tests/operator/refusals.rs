@@ -5,7 +5,7 @@ use std::time::Duration;
 use okt::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
 use okt_testing::Fault;
 use okt_tests::{
-    Database, DatabaseState::*, Databases, OPERATOR, Objects, Rig, assert_contains, definition,
+    Database, DatabaseState::*, Databases, OPERATOR, Rig, assert_contains, definition,
 };
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ async fn a_refused_write_is_reported_backed_off_and_made_once_it_is_allowed() {
     let page = include_str!("../../../docs/upgrades.md");
     let page = page.replace("Broker.demo.okt.dev \"b\"", "Database.demo.okt.dev \"db\"");
     assert_contains(&page, &format!("\n{}\n", stalled.message));
-    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_eq!(rig.shows("db", "Ready").await, "False Refused");
     assert_eq!(
-        rig.says("db", "Available").await,
+        rig.shows("db", "Available").await,
         "False Start",
         "it is kept"
     );

@@ -350,10 +350,10 @@ async fn share(filters: bool) {
     assert_eq!(all, 60, "no object is written by two replicas");
     assert_eq!(fleet.rig.app.overlaps(), 0);
     let text = log.text();
-    let said = text
+    let lines = text
         .matches("it does not filter by `shardSelector`")
         .count();
-    assert_eq!(said, if filters { 0 } else { 3 }, "once by each replica");
+    assert_eq!(lines, if filters { 0 } else { 3 }, "once by each replica");
     // As with one replica: one for the finalizer, one for each of two transitions, one for the work that ends at rest.
     sleep(LONG).await;
     let writes: usize = fleet.writers(mark).values().map(Vec::len).sum();
@@ -398,9 +398,9 @@ async fn a_policy_that_refuses_the_lease_of_a_replica_is_told() {
     sleep(Duration::from_mins(5)).await;
     policy.end();
     let text = log.text();
-    let said =
+    let lines =
         text.matches("cannot write the leases of the replicas: 422 a lease needs the label team");
-    assert_eq!(said.count(), 1, "{text}");
+    assert_eq!(lines.count(), 1, "{text}");
     fleet.create_ready("db", Running).await;
 }
 

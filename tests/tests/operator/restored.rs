@@ -63,11 +63,8 @@ async fn an_object_that_was_released_in_the_lost_history_is_reconciled_again() {
 #[tokio::test(start_paused = true)]
 async fn owned_objects_are_listed_again_after_a_restore() {
     let rig = Rig::<Kiosks>::of().await;
-    let kiosk = json!({
-        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },
-        "spec": { "maps": { "map": "a" } },
-    });
-    rig.create_raw(kiosk).await;
+    rig.create_with("kiosk", json!({ "maps": { "map": "a" } }))
+        .await;
     rig.until_ready("kiosk", okt_tests::KioskState::Open).await;
     let backup = rig.server.backup();
     for text in 0..100 {

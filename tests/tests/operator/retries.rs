@@ -100,7 +100,7 @@ async fn endless_retries_write_the_reason_once_and_not_per_attempt() {
         (ready.status.as_str(), ready.message.as_str()),
         ("False", "clients stay")
     );
-    assert_eq!(rig.says("db", "Reconciling").await, "True Refused");
+    assert_eq!(rig.shows("db", "Reconciling").await, "True Refused");
     rig.pass(Duration::from_mins(20)).await;
     assert!(rig.app.ran().len() > 8);
     assert!(rig.wire.writes().len() <= 1, "{:?}", rig.wire.writes());
@@ -164,8 +164,8 @@ async fn a_permanent_failure_stays_until_the_generation_changes() {
         "{}",
         stalled.message
     );
-    assert_eq!(rig.says("db", "Ready").await, "False Impossible");
-    assert_eq!(rig.says("db", "Reconciling").await, "");
+    assert_eq!(rig.shows("db", "Ready").await, "False Impossible");
+    assert_eq!(rig.shows("db", "Reconciling").await, "");
     rig.wire.clear();
     rig.pass(Duration::from_mins(30)).await;
     rig.restart().await;
@@ -213,7 +213,7 @@ async fn a_permanent_failure_takes_the_on_error_trigger_at_once() {
     rig.create_in("db", Failed).await;
     assert_eq!(rig.app.states("db"), [Start]);
     rig.until_reason("db", "Stalled", "Failed").await;
-    assert_eq!(rig.says("db", "Available").await, "False Broken");
+    assert_eq!(rig.shows("db", "Available").await, "False Broken");
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,7 +274,7 @@ async fn a_failure_with_an_invalid_reason_is_still_reported() {
 async fn a_failure_after_a_wait_is_retried_soon() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::Say(Answer::Wait(Duration::from_secs(5))));
+        .next_time(Start, Reply::Answer(Answer::Wait(Duration::from_secs(5))));
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.create_ready("db", Running).await;
     let attempts: Vec<_> = rig.app.ran().iter().map(|ran| ran.attempt).collect();

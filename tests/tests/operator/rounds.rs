@@ -10,7 +10,7 @@ use serde_json::json;
 async fn the_loop_guard_slows_an_object_down_and_reports_it() {
     let rig = Rig::new().await;
     rig.app
-        .next_times(10_000, Running, &Reply::Say(Answer::To(Servicing.id())));
+        .next_times(10_000, Running, &Reply::Answer(Answer::To(Servicing.id())));
     rig.create("db", json!({})).await;
     let ready = rig.until_reason("db", "Ready", "LoopDetected").await;
     assert_eq!(ready.status, "False");

@@ -286,12 +286,12 @@ async fn a_certificate_that_cannot_be_read_at_the_start_is_an_error_with_its_fil
         Ok(_) => panic!("it serves"),
         Err(error) => error.to_string(),
     };
-    let said = why().await;
-    assert!(said.contains("tls.crt: No such file"), "{said}");
+    let reason = why().await;
+    assert!(reason.contains("tls.crt: No such file"), "{reason}");
     certify(&directory);
     std::fs::write(directory.path().join("tls.crt"), "").expect("it is written");
-    let said = why().await;
-    assert_contains(&said, "tls.crt: there is no certificate in it");
+    let reason = why().await;
+    assert_contains(&reason, "tls.crt: there is no certificate in it");
     certify(&directory);
     let other = tempfile::tempdir().expect("a directory");
     certify(&other);
@@ -300,6 +300,6 @@ async fn a_certificate_that_cannot_be_read_at_the_start_is_an_error_with_its_fil
         directory.path().join("tls.key"),
     )
     .expect("a copy");
-    let said = why().await;
-    assert!(said.contains("with its key"), "{said}");
+    let reason = why().await;
+    assert!(reason.contains("with its key"), "{reason}");
 }

@@ -335,7 +335,7 @@ async fn ignored_changes_keep_the_times_of_requeues() {
     let rig = Rig::without_operator().await;
     let seconds = Duration::from_secs;
     rig.app.observe_again_after(seconds(7));
-    let wait = Reply::Say(Answer::Wait(seconds(20)));
+    let wait = Reply::Answer(Answer::Wait(seconds(20)));
     rig.app.next_time(Start, wait);
     rig.start_with(|operator| operator.predicate(nothing));
     create(&rig, "db", None).await;

@@ -97,8 +97,8 @@ async fn a_watch_that_falls_silent_is_seen_in_readiness_and_metrics_and_begins_a
         let away = rig.inject(reads);
         rig.server.end_watches();
         rig.pass(Duration::from_mins(6)).await;
-        let said = monitoring.readiness().expect_err(resource);
-        assert_contains(&said, "the API server has not served the watch of");
+        let problem = monitoring.readiness().expect_err(resource);
+        assert_contains(&problem, "the API server has not served the watch of");
         let text = monitoring.metrics();
         let silences = text.lines().filter_map(|line| {
             let line = line.strip_prefix("okt_watch_silence_seconds{controller=\"shelf\",")?;
@@ -200,9 +200,8 @@ async fn a_write_is_not_repeated_before_the_time_that_the_server_asks_for() {
                 .on(Verb::Apply)
                 .resource(resource),
         );
-        let mut kiosk = Kiosks::object("kiosk", json!({}));
-        kiosk["spec"]["maps"] = json!({ "map": "a" });
-        rig.create_raw(kiosk).await;
+        rig.create_with("kiosk", json!({ "maps": { "map": "a" } }))
+            .await;
         rig.pass(Duration::from_mins(1)).await;
         let since = rig.server.mark();
         for change in ["b", "c", "d"] {
@@ -231,8 +230,8 @@ async fn a_replica_whose_leases_are_never_answered_is_not_ready_and_leads_when_t
         rig.create("kiosk", json!({})).await;
         let since = rig.server.mark();
         rig.pass(Duration::from_mins(6)).await;
-        let said = monitoring.readiness().expect_err("it acts on nothing");
-        assert!(said.contains("the watch of Lease"), "{said}");
+        let problem = monitoring.readiness().expect_err("it acts on nothing");
+        assert!(problem.contains("the watch of Lease"), "{problem}");
         let sent = sent(&rig, since, verb, "leases");
         assert!(sent <= 40, "{verb}: {sent} in six minutes");
         silent.end();
@@ -262,8 +261,8 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_fo
     // Nothing comes any more, so only timers are left.
     tokio::time::pause();
     sleep(Duration::from_mins(7)).await;
-    let said = monitoring.readiness().expect_err("it knows nothing new");
-    assert!(said.contains("has not served the watch"), "{said}");
+    let problem = monitoring.readiness().expect_err("it knows nothing new");
+    assert!(problem.contains("has not served the watch"), "{problem}");
     tokio::time::resume();
     proxy.swallow(false);
     is_ready(&rig, "second").await;

@@ -19,10 +19,10 @@ async fn at_work(time: Duration) -> Rig {
 #[tokio::test(start_paused = true)]
 async fn running_work_is_waited_for_and_its_result_is_recorded() {
     let rig = at_work(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
     assert_eq!(
-        told.elapsed().as_secs(),
+        stopped.elapsed().as_secs(),
         9,
         "it waits as long as the work takes"
     );
@@ -40,9 +40,9 @@ async fn running_work_is_waited_for_and_its_result_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn work_that_takes_too_long_is_dropped_and_resumed_under_its_id() {
     let rig = at_work(Duration::from_mins(5)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    assert_eq!(told.elapsed().as_secs(), 20);
+    assert_eq!(stopped.elapsed().as_secs(), 20);
     assert_eq!(rig.app.ended(), 1, "it is no longer under way");
     rig.start();
     rig.until_ready("db", Running).await;
@@ -75,7 +75,7 @@ async fn a_failure_during_a_shutdown_is_recorded_and_not_retried() {
         .next_time(Start, Reply::Pause(Duration::from_secs(10)));
     rig.begin_work(Start, Reply::Fail("the disk is full")).await;
     rig.stop().await;
-    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_eq!(rig.shows("db", "Ready").await, "False Refused");
     assert_eq!(rig.app.ran().len(), 1);
     rig.start();
     rig.until_ready("db", Running).await;
@@ -88,9 +88,9 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
         .await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    let took = told.elapsed();
+    let took = stopped.elapsed();
     assert!(took < Duration::from_secs(9), "{took:?}");
     assert_eq!(rig.app.states("db"), [Start, Running]);
     rig.start();
@@ -103,9 +103,9 @@ async fn cancelled_work_may_clean_up() {
     let rig = Rig::new().await;
     let cleans_up = Reply::CleansUpFor(Duration::from_secs(8));
     rig.cancel_work(cleans_up).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    assert_eq!(told.elapsed().as_secs(), 8);
+    assert_eq!(stopped.elapsed().as_secs(), 8);
     assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 2));
 }
 
@@ -114,9 +114,9 @@ async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
     let rig = at_work(Duration::from_secs(5)).await;
     rig.pause("db").await;
     rig.pass(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    assert_within(told, Duration::from_secs(1));
+    assert_within(stopped, Duration::from_secs(1));
     rig.unpause("db").await;
     rig.start();
     rig.until_ready("db", Running).await;
@@ -127,12 +127,12 @@ async fn an_api_server_that_does_not_answer_does_not_block_a_shutdown() {
     let rig = at_work(Duration::from_secs(5)).await;
     let silent = rig.inject(Fault::delay(Duration::from_mins(10)).on_writes());
     rig.pass(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
     assert!(
-        told.elapsed() <= Duration::from_secs(21),
+        stopped.elapsed() <= Duration::from_secs(21),
         "{:?}",
-        told.elapsed()
+        stopped.elapsed()
     );
     silent.end();
     rig.start();

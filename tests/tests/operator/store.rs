@@ -16,7 +16,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use okt::{Operator, Store};
 use okt_testing::Verb;
 use okt_tests::{
-    Database, DatabaseState::*, Databases, Kiosks, Objects, Part, Rig, Served, definition, numbered,
+    Database, DatabaseState::*, Databases, Kiosks, Objects, Part, Rig, definition, numbered,
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -70,9 +70,7 @@ async fn an_object_that_does_not_decode_is_an_error_of_its_own() {
     let crd = definition::with_schema::<Database>(definition::any_spec);
     rig.define(crd).await;
     rig.create("db", json!({})).await;
-    let mut broken = Databases::object("broken", json!({}));
-    broken["spec"]["storage"] = json!(3);
-    rig.create_raw(broken).await;
+    rig.create_with("broken", json!({ "storage": 3 })).await;
     let store = start(&rig);
     store.wait_until_ready().await.expect("the operator runs");
     let error = store.get(&name("broken")).expect_err("it does not decode");
@@ -127,7 +125,7 @@ async fn events_are_a_list_and_then_each_change() {
     rig.pass(Duration::from_secs(1)).await;
     rig.delete_until_gone("db").await;
     let events = events.await.expect("the events of a life");
-    let told: Vec<String> = (events.iter())
+    let lines: Vec<String> = (events.iter())
         .map(|event| match event {
             Event::Init => "Init".to_owned(),
             Event::InitDone => "InitDone".to_owned(),
@@ -139,9 +137,9 @@ async fn events_are_a_list_and_then_each_change() {
             Event::Delete(db) => format!("Delete {}", db.name_any()),
         })
         .collect();
-    let mut told: Vec<&str> = told.iter().map(String::as_str).collect();
-    told.dedup();
-    let [list @ .., delete] = &told[..] else {
+    let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    lines.dedup();
+    let [list @ .., delete] = &lines[..] else {
         panic!("no events");
     };
     assert_eq!(list[..3], ["Init", "InitApply db", "InitDone"]);

@@ -105,8 +105,8 @@ async fn gust(
                 Reply::After(long, Answer::Next),
                 Reply::After(long, Answer::Wait(long)),
                 Reply::After(long, Answer::To(to)),
-                Reply::Say(Answer::Wait(long)),
-                Reply::Say(Answer::To(to)),
+                Reply::Answer(Answer::Wait(long)),
+                Reply::Answer(Answer::To(to)),
             ]);
             rig.app.next_time(dice.one_of(&STATES), reply);
         }

@@ -193,7 +193,10 @@ async fn foreign_conditions_and_fields_are_kept() {
     rig.writes_nothing_for(Duration::from_mins(5)).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
-    assert_eq!(rig.says("db", "example.com/BackedUp").await, "True Nightly");
+    assert_eq!(
+        rig.shows("db", "example.com/BackedUp").await,
+        "True Nightly"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,10 +254,10 @@ async fn leftover_fields_of_a_restored_status_are_removed_once_and_foreign_condi
         .expect("the status is accepted");
     rig.start();
     rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.says("db", "Stalled").await, "True Failed");
+    assert_eq!(rig.shows("db", "Stalled").await, "True Failed");
     let action = rig.position("db").await.action.expect("it is on record");
     assert_eq!((action.message.as_str(), action.failure), ("", None));
-    assert_eq!(rig.says("db", "BackedUp").await, "True Restored");
+    assert_eq!(rig.shows("db", "BackedUp").await, "True Restored");
     let writes = rig.wire.writes().len();
     println!("writes after a restore: {writes}");
     assert_eq!(writes, 3, "the finalizer, the status, what was left");

@@ -153,7 +153,7 @@ async fn an_attempt_that_waits_for_its_next_call_ends_as_cancelled() {
     rig.create_ready("db", Running).await;
     for _ in 0..10 {
         let wait = Answer::Wait(Duration::from_hours(1));
-        rig.app.next_time(Servicing, Reply::Say(wait));
+        rig.app.next_time(Servicing, Reply::Answer(wait));
     }
     rig.visit("db", "Servicing", None).await;
     // By the trigger `after`.

@@ -7,7 +7,7 @@ use okt_tests::{DatabaseState::*, Reply, Rig};
 use serde_json::json;
 
 fn wait(seconds: u64) -> Reply {
-    Reply::Say(Answer::Wait(Duration::from_secs(seconds)))
+    Reply::Answer(Answer::Wait(Duration::from_secs(seconds)))
 }
 
 #[tokio::test(start_paused = true)]

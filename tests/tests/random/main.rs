@@ -1,4 +1,4 @@
-//! This test writes random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
+//! Random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
 //!
 //! `OKT_SEED` repeats a run; `OKT_OBJECTS` sets the number of objects: by default 20,000 in CI, which take a minute,
 //! otherwise 2,000. A run with another seed finds more than a longer one with the same.
@@ -67,10 +67,10 @@ fn random_objects() -> Result<(), String> {
     let objects = number("OKT_OBJECTS", if in_ci { 20_000 } else { 2_000 })?;
     let seed = number("OKT_SEED", 5)?;
     println!("{objects} random objects; OKT_SEED={seed} repeats them");
-    let said = panic::take_hook();
+    let default = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        said(panic);
+        default(panic);
     }));
     // The content of a batch does not depend on the thread that takes it.
     let (next, most) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -1,6 +1,5 @@
-//! This file generates invalid objects: valid ones with random holes and replacements, and plain noise.
+//! Invalid objects: valid ones with random holes and replacements, and plain noise.
 
-use okt_tests::Objects;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -36,7 +36,7 @@ async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<
 }
 
 /// Returns the message of an error, with the port replaced by PORT.
-fn said(error: &HttpError) -> String {
+fn message(error: &HttpError) -> String {
     let text = error.to_string();
     let Some((before, after)) = text.split_once("127.0.0.1:") else {
         return text;
@@ -129,7 +129,7 @@ async fn whatever_is_no_success_is_an_error_that_says_the_body_only_where_it_may
             .await
             .expect_err(status);
         assert_eq!(
-            said(&error),
+            message(&error),
             format!(
                 "GET http://127.0.0.1:PORT/health: {status} ({} bytes)",
                 body.len()
@@ -189,7 +189,7 @@ async fn a_hanging_application_times_out() {
             .await
             .expect_err("it hangs");
         assert_eq!(
-            said(&error),
+            message(&error),
             "GET http://127.0.0.1:PORT/health: no answer within 0.3 s"
         );
         assert!(error.retry_helps());
@@ -215,7 +215,7 @@ async fn an_answer_is_read_up_to_its_limit() {
     let endless = || Answer::Endless(head.to_owned(), chunk.clone());
     let error = asked(endless(), |it| it).await.expect_err("it has no end");
     assert_eq!(
-        said(&error),
+        message(&error),
         "GET http://127.0.0.1:PORT/health: an answer (200 OK) of more than 1048576 bytes"
     );
     assert!(!error.retry_helps());
@@ -258,7 +258,7 @@ async fn an_answer_of_another_form_is_an_error_without_its_values() {
         assert!(body.is_empty() || !debug.contains(body), "{debug}");
         let error = reply.json::<Widget>().expect_err("it is none");
         let expected = format!("GET http://127.0.0.1:PORT/health: an answer (200 OK, {why}");
-        assert_eq!(said(&error), expected);
+        assert_eq!(message(&error), expected);
         assert!(error.retry_helps());
         let debug = format!("{error:?}");
         assert!(body.is_empty() || !debug.contains(body), "{debug}");

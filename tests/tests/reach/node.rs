@@ -1,4 +1,4 @@
-//! This file is a Kubernetes API on the loopback interface: pods are objects of the in-process API, and a script
+//! A Kubernetes API on the loopback interface: pods are objects of the in-process API, and a script
 //! answers the subresources `exec` and `portforward` with the channel protocols over a real WebSocket.
 
 use std::convert::Infallible;
@@ -266,7 +266,7 @@ pub(crate) struct Socket(WebSocketStream<TokioIo<Upgraded>>);
 
 impl Socket {
     /// Sends bytes on a channel; returns whether the client is still connected.
-    pub(crate) async fn say(&mut self, channel: u8, bytes: impl AsRef<[u8]>) -> bool {
+    pub(crate) async fn send(&mut self, channel: u8, bytes: impl AsRef<[u8]>) -> bool {
         let mut message = vec![channel];
         message.extend_from_slice(bytes.as_ref());
         self.0.send(Message::binary(message)).await.is_ok()
@@ -293,7 +293,7 @@ impl Socket {
 
     /// Sends the final status of the command, and closes.
     pub(crate) async fn end(mut self, status: Value) {
-        self.say(STATUS, status.to_string()).await;
+        self.send(STATUS, status.to_string()).await;
         self.close().await;
     }
 

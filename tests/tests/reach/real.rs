@@ -221,7 +221,7 @@ async fn shout(mut socket: Socket) {
                 if input == b"fail" {
                     return socket.exit(4).await;
                 }
-                socket.say(STDOUT, input.to_ascii_uppercase()).await;
+                socket.send(STDOUT, input.to_ascii_uppercase()).await;
                 return socket.exit(0).await;
             }
             _ => {}
@@ -232,10 +232,10 @@ async fn shout(mut socket: Socket) {
 /// Sends back all data of port 5432.
 async fn echo(mut socket: Socket) {
     for channel in [0, 1] {
-        socket.say(channel, 5432_u16.to_le_bytes()).await;
+        socket.send(channel, 5432_u16.to_le_bytes()).await;
     }
     while let Some((0, bytes)) = socket.heard().await {
-        socket.say(0, bytes).await;
+        socket.send(0, bytes).await;
     }
 }
 

@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 use super::application::{self, Application};
 use super::exec::pod;
 use super::node::{Answer, Node, Socket, V4};
-use okt_tests::Objects;
 
 /// The channels of the only port.
 const DATA: u8 = 0;
@@ -24,7 +23,7 @@ const ERROR: u8 = 1;
 /// Opens both channels with the port, as the kubelet does.
 async fn open(socket: &mut Socket, port: u16) {
     for channel in [DATA, ERROR] {
-        socket.say(channel, port.to_le_bytes()).await;
+        socket.send(channel, port.to_le_bytes()).await;
     }
 }
 
@@ -44,7 +43,7 @@ async fn passing_on(port: u16, to: u16) -> Node {
                 },
                 read = there.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => return socket.close().await,
-                    Ok(read) => { socket.say(DATA, &buffer[..read]).await; }
+                    Ok(read) => { socket.send(DATA, &buffer[..read]).await; }
                 },
             }
         }
@@ -56,9 +55,9 @@ async fn passing_on(port: u16, to: u16) -> Node {
 async fn echoing() -> Node {
     Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 5432).await;
-        socket.say(DATA, "hello ").await;
+        socket.send(DATA, "hello ").await;
         while let Some((DATA, bytes)) = socket.heard().await {
-            socket.say(DATA, bytes).await;
+            socket.send(DATA, bytes).await;
         }
     }))
     .await
@@ -95,7 +94,7 @@ fn replica(name: &str, ready: bool) -> Value {
 }
 
 /// Sends a text through a route, and returns the greeting with the echo.
-async fn said_back(route: &Route, text: &str) -> String {
+async fn echoed(route: &Route, text: &str) -> String {
     let mut stream = TcpStream::connect(route.to_string())
         .await
         .expect("a connection");
@@ -131,8 +130,8 @@ async fn inside_the_cluster_a_route_is_the_name_of_a_service_or_the_address_of_a
     );
     for (pod, phase) in [("db-1", "Pending"), ("db-2", "Failed")] {
         let error = reach.pod("team", pod, 5432).await.expect_err("no address");
-        let said = format!("port 5432 of pod team/{pod}: the pod is {phase}");
-        assert_eq!(error.to_string(), said);
+        let message = format!("port 5432 of pod team/{pod}: the pod is {phase}");
+        assert_eq!(error.to_string(), message);
         assert_eq!(Failure::from(error).reason(), "TargetNotRunning");
     }
     let error = reach.pod("team", "none", 5432).await.expect_err("no pod");
@@ -149,7 +148,7 @@ async fn outside_a_pod_is_reached_by_any_number_of_connections() {
     let route = reach.pod("team", "db-0", 5432).await.expect("a route");
     assert_eq!(route.host(), "127.0.0.1");
     let long = "é".repeat(200_000);
-    let (one, two) = tokio::join!(said_back(&route, "one"), said_back(&route, &long));
+    let (one, two) = tokio::join!(echoed(&route, "one"), echoed(&route, &long));
     assert_eq!(one, "hello one");
     assert!(two == format!("hello {long}"));
     let path = "/api/v1/namespaces/team/pods/db-0/portforward?&ports=5432";
@@ -166,7 +165,7 @@ async fn outside_a_service_is_reached_at_a_pod_that_is_ready_at_the_time() {
     serve(&node, &[("db-0", false), ("db-1", true)]).await;
     let reach = Reach::outside(node.client());
     let route = reach.service("team", "db", 80).await.expect("a route");
-    assert_eq!(said_back(&route, "one").await, "hello one");
+    assert_eq!(echoed(&route, "one").await, "hello one");
     let path = "/api/v1/namespaces/team/pods/db-1/portforward?&ports=5432";
     assert!(
         node.asked().iter().all(|it| it == path),
@@ -175,7 +174,7 @@ async fn outside_a_service_is_reached_at_a_pod_that_is_ready_at_the_time() {
     );
     node.create::<Pod>(replica("db-2", true)).await;
     node.delete_pod("db-1").await;
-    assert_eq!(said_back(&route, "two").await, "hello two");
+    assert_eq!(echoed(&route, "two").await, "hello two");
     let last = node.asked().pop().expect("a request");
     assert!(last.contains("/db-2/"), "{last}");
 }
@@ -194,15 +193,15 @@ async fn a_port_that_cannot_be_forwarded_is_an_error_before_any_connection() {
     );
     serve(&node, &[("db-0", false)]).await;
     let error = reach.service("team", "db", 80).await.expect_err("no pod");
-    let said = "port 80 of Service team/db: no pod of the Service is ready";
-    assert_eq!(error.to_string(), said);
+    let message = "port 80 of Service team/db: no pod of the Service is ready";
+    assert_eq!(error.to_string(), message);
     assert!(error.retry_helps());
     let error = reach
         .service("team", "db", 5432)
         .await
         .expect_err("no port");
-    let said = "port 5432 of Service team/db: the Service has no such port, only [9090, 80]";
-    assert_eq!(error.to_string(), said);
+    let message = "port 5432 of Service team/db: the Service has no such port, only [9090, 80]";
+    assert_eq!(error.to_string(), message);
     let error = reach.pod("team", "../nodes", 1).await.expect_err("no name");
     assert!(matches!(error, ReachError::Unaskable { .. }), "{error:?}");
     assert!(node.asked().is_empty());
@@ -210,8 +209,8 @@ async fn a_port_that_cannot_be_forwarded_is_an_error_before_any_connection() {
     let forbidding = Node::start(Answer::refuse(403, "cannot create pods/portforward")).await;
     let reach = Reach::outside(forbidding.client());
     let error = reach.pod("team", "db-0", 1).await.expect_err("forbidden");
-    let said = "port 1 of pod team/db-0: forbidden: cannot create pods/portforward";
-    assert_eq!(error.to_string(), said);
+    let message = "port 1 of pod team/db-0: forbidden: cannot create pods/portforward";
+    assert_eq!(error.to_string(), message);
     let missing = Node::start(Answer::refuse(404, "pods \"db-0\" not found")).await;
     let reach = Reach::outside(missing.client());
     let error = reach.pod("team", "db-0", 1).await.expect_err("no pod");
@@ -270,7 +269,7 @@ async fn a_client_that_closed_its_side_still_receives_the_answer() {
             return;
         };
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        socket.say(DATA, question.repeat(2)).await;
+        socket.send(DATA, question.repeat(2)).await;
         socket.close().await;
     }))
     .await;
@@ -298,13 +297,13 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
         socket.gone().await;
     };
     let babble = async |mut socket: Socket| {
-        socket.say(77, "what").await;
+        socket.send(77, "what").await;
         socket.gone().await;
     };
     let no_port = async |mut socket: Socket| {
         open(&mut socket, 5432).await;
         socket
-            .say(
+            .send(
                 ERROR,
                 "dial tcp4 127.0.0.1:5432: connect: connection refused",
             )
@@ -417,7 +416,7 @@ async fn http_reports_why_a_port_is_not_forwarded() {
     assert_eq!(failure.reason(), "Unreachable");
     let closed = Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 8080).await;
-        socket.say(ERROR, "connect: connection refused").await;
+        socket.send(ERROR, "connect: connection refused").await;
         socket.close().await;
     }))
     .await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use okt::Failure;
-use okt_tests::{Objects, Rig, Say, Slates, assert_contains};
+use okt_tests::{Objects, Rig, Scripted, Slates, assert_contains};
 use serde_json::json;
 
 use super::map;
@@ -16,13 +16,7 @@ async fn written(script: impl FnOnce(&Slates)) -> Slate {
     let rig = Slate::without_operator_of().await;
     script(&rig.app);
     rig.start();
-    let slate = json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Slate",
-        "metadata": { "name": "slate" },
-        "spec": {},
-    });
-    rig.create_raw(slate).await;
+    rig.create("slate", json!({})).await;
     rig.pass(Duration::from_secs(1)).await;
     rig
 }
@@ -36,20 +30,20 @@ async fn is_there(rig: &Slate, name: &str) -> bool {
 async fn one_step_applies_its_resources_and_reports_its_result() {
     let rig = written(|app| app.script.put("Reconcile", [map("a", "x")])).await;
     assert!(is_there(&rig, "a").await);
-    assert_eq!(rig.says("slate", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("slate", "Ready").await, "True Complete");
     let slate = rig.object("slate").await;
     assert_eq!(slate.finalizers(), [""; 0], "no finalizer");
-    (rig.app.script).say("Reconcile", Say::Fail(Failure::retry("Broken", "no")));
+    (rig.app.script).set("Reconcile", Scripted::Fail(Failure::retry("Broken", "no")));
     rig.request("slate");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.says("slate", "Ready").await, "False Broken");
+    assert_eq!(rig.shows("slate", "Ready").await, "False Broken");
     assert!(
         is_there(&rig, "a").await,
         "a failed pass run deletes nothing"
     );
-    rig.app.script.say("Reconcile", Say::Done);
+    rig.app.script.set("Reconcile", Scripted::Done);
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.says("slate", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("slate", "Ready").await, "True Complete");
     rig.delete("slate").await;
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("slate").await.is_none());

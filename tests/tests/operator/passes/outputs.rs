@@ -8,10 +8,10 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use okt::{Declared, Failure};
 use okt_testing::{Fault, Verb};
-use okt_tests::{Charts, Objects, Say};
+use okt_tests::{Charts, Objects, Scripted};
 use serde_json::json;
 
-use super::{Board, DONE, chart, map, ran, says, status_writes};
+use super::{Board, DONE, conditions, map, ran, status_writes};
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_steps_declare_are_created_repaired_and_pruned() {
@@ -39,7 +39,7 @@ async fn a_pass_run_that_ended_early_deletes_nothing() {
     rig.app.script.put("Provision", []);
     rig.app
         .script
-        .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+        .set("Report", Scripted::Fail(Failure::retry("Broken", "no")));
     rig.request("chart");
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.text("a").await.as_deref(), Some("x"));
@@ -50,29 +50,29 @@ async fn a_pass_run_that_ended_early_applies_nothing_and_reports_that() {
     let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
         app.script
-            .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+            .set("Report", Scripted::Fail(Failure::retry("Broken", "no")));
     })
     .await;
     assert_eq!(rig.text("a").await, None);
-    let says = says(&rig).await;
+    let shown = conditions(&rig).await;
     assert!(
-        says[3].starts_with("Provisioned False NotApplied: "),
-        "{says:#?}"
+        shown[3].starts_with("Provisioned False NotApplied: "),
+        "{shown:#?}"
     );
-    assert_eq!(says[4], "Reported False Broken: no");
+    assert_eq!(shown[4], "Reported False Broken: no");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_applies_resources_at_once() {
     let rig = ran(|app| {
         app.script.put("Provision", [map("a", "x")]);
-        app.script.say("Provision", Say::Commit);
+        app.script.set("Provision", Scripted::Commit);
         app.script
-            .say("Report", Say::Fail(Failure::retry("Broken", "no")));
+            .set("Report", Scripted::Fail(Failure::retry("Broken", "no")));
     })
     .await;
     assert_eq!(rig.text("a").await.as_deref(), Some("x"));
-    assert_eq!(says(&rig).await[3], "Provisioned True Provision: ");
+    assert_eq!(conditions(&rig).await[3], "Provisioned True Provision: ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,22 +82,22 @@ async fn a_conflict_is_the_failure_of_the_step_that_declared_the_object() {
     maps.make(json!({ "metadata": { "name": "a" } })).await;
     rig.app.script.put("Provision", [map("a", "x")]);
     rig.start();
-    rig.create_raw(chart("x")).await;
+    rig.create("chart", json!({})).await;
     rig.pass(Duration::from_secs(1)).await;
-    let conditions = says(&rig).await;
+    let shown = conditions(&rig).await;
     assert!(
-        conditions[0].starts_with("Ready False NotOwned: ConfigMap a exists"),
-        "{conditions:#?}"
+        shown[0].starts_with("Ready False NotOwned: ConfigMap a exists"),
+        "{shown:#?}"
     );
     assert!(
-        conditions[3].starts_with("Provisioned False NotOwned: "),
-        "{conditions:#?}"
+        shown[3].starts_with("Provisioned False NotOwned: "),
+        "{shown:#?}"
     );
-    assert_eq!(conditions[4], "Reported True Report: ");
+    assert_eq!(shown[4], "Reported True Report: ");
     maps.remove("a").await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(
-        says(&rig).await[0],
+        conditions(&rig).await[0],
         DONE,
         "it recovers when the cause is gone"
     );
@@ -107,7 +107,7 @@ async fn a_conflict_is_the_failure_of_the_step_that_declared_the_object() {
 async fn a_pass_creates_nothing_for_an_object_that_is_being_deleted() {
     let rig = ran(|_| {}).await;
     rig.app.script.put("Leave", [map("late", "x")]);
-    rig.app.script.say("Leave", Say::Commit);
+    rig.app.script.set("Leave", Scripted::Commit);
     rig.delete("chart").await;
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("chart").await.is_none());
@@ -146,7 +146,7 @@ async fn an_object_that_is_no_longer_declared_and_already_gone_needs_no_request(
     rig.start();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    assert_eq!(says(&rig).await[0], DONE);
+    assert_eq!(conditions(&rig).await[0], DONE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn two_steps_that_declare_one_object_fail_the_second() {
         app.script.put("Provision", [map("a", "y")]);
     })
     .await;
-    let all = says(&rig).await;
+    let all = conditions(&rig).await;
     assert!(
         all[0].starts_with("Ready False BadResource: ConfigMap a is declared twice"),
         "{all:#?}"
@@ -203,7 +203,7 @@ async fn an_empty_list_removes_the_entries_and_an_omitted_list_leaves_them_to_ot
     rig.request("chart");
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(lists().await, Some(vec!["test.okt.dev/theirs".to_owned()]));
-    assert_eq!(says(&rig).await[0], DONE);
+    assert_eq!(conditions(&rig).await[0], DONE);
 }
 
 /// Creates maps with these names that do not belong to the chart.
@@ -219,25 +219,25 @@ async fn disputed(names: &[&str], script: impl FnOnce(&Charts)) -> Vec<String> {
     theirs(&rig, names).await;
     script(&rig.app);
     rig.start();
-    rig.create_raw(chart("x")).await;
+    rig.create("chart", json!({})).await;
     rig.pass(Duration::from_secs(1)).await;
-    says(&rig).await
+    conditions(&rig).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_step_whose_object_was_refused_reports_it() {
-    let says = disputed(&["a", "c"], |app| {
+    let shown = disputed(&["a", "c"], |app| {
         app.script.put("Check", [map("a", "x")]);
         app.script.put("Provision", [map("b", "x")]);
         app.script.put("Report", [map("c", "x")]);
     })
     .await;
-    let says = says
+    let shown = shown
         .iter()
         .map(|it| it.split(": ").next().unwrap_or_default());
-    let says: Vec<_> = says.collect();
+    let shown: Vec<_> = shown.collect();
     assert_eq!(
-        says,
+        shown,
         [
             "Ready False NotOwned",
             "Reconciling True NotOwned",
@@ -255,15 +255,15 @@ async fn a_commit_reports_what_it_could_not_apply_and_applies_the_rest() {
     theirs(&rig, &["a"]).await;
     rig.app.script.put("Check", [map("a", "x")]);
     rig.app.script.put("Provision", [map("b", "x")]);
-    rig.app.script.say("Provision", Say::Commit);
+    rig.app.script.set("Provision", Scripted::Commit);
     rig.start();
-    rig.create_raw(chart("x")).await;
+    rig.create("chart", json!({})).await;
     rig.pass(Duration::from_secs(1)).await;
-    let says = says(&rig).await;
-    assert!(says[2].starts_with("Valid False NotApplied"), "{says:#?}");
+    let shown = conditions(&rig).await;
+    assert!(shown[2].starts_with("Valid False NotApplied"), "{shown:#?}");
     assert!(
-        says[3].starts_with("Provisioned False NotOwned"),
-        "{says:#?}"
+        shown[3].starts_with("Provisioned False NotOwned"),
+        "{shown:#?}"
     );
     assert_eq!(rig.text("b").await.as_deref(), Some("x"));
 }
@@ -277,20 +277,20 @@ async fn a_permanently_refused_commit_is_retried_rarely() {
             .resource("configmaps"),
     );
     rig.app.script.put("Provision", [map("a", "x")]);
-    rig.app.script.say("Provision", Say::Commit);
+    rig.app.script.set("Provision", Scripted::Commit);
     rig.start();
-    rig.create_raw(chart("x")).await;
+    rig.create("chart", json!({})).await;
     // Unrelated events do not bring the retry forward.
     for number in 0..5 {
         rig.pass(Duration::from_mins(1)).await;
         let label = json!({ "metadata": { "labels": { "number": number.to_string() } } });
         rig.patch("chart", label).await;
     }
-    let stalled = rig.says("chart", "Stalled").await;
+    let stalled = rig.shows("chart", "Stalled").await;
     assert_eq!(stalled, "True ResourceRefused");
     let tried = refused.struck();
     assert!((1..=2).contains(&tried), "{tried} times in 5 minutes");
     refused.end();
     rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.says("chart", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("chart", "Ready").await, "True Complete");
 }

@@ -93,8 +93,8 @@ async fn many_unowned_resources_are_made_and_go_with_their_object() {
 async fn unowned_resources_beyond_the_limit_are_refused_by_name_and_the_others_made() {
     let rig = Shop::prepared("shop", |app| app.declare(unowned_maps(4_097))).await;
     let ready = rig.until_reason("shop", "Stalled", "BadResource").await;
-    let said = "ConfigMap map-4096 has no owner reference, as 4096 others";
-    assert_contains(&ready.message, said);
+    let message = "ConfigMap map-4096 has no owner reference, as 4096 others";
+    assert_contains(&ready.message, message);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(number_of_maps(&rig).await, 4_096);
     // All others are declared: they have to wait for room.
@@ -147,7 +147,7 @@ async fn nothing_is_pruned_while_the_declaration_fails() {
     assert_eq!(rig.text("a").await.as_deref(), Some("x"));
     rig.app.fail_to_declare(None);
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
     let broken = Resources::new().apply(map("", "x"));
     redeclare(&rig, broken);
     rig.until_reason("shop", "Stalled", "BadResource").await;
@@ -348,7 +348,7 @@ async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_retried
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!((rig.text("a").await, rig.text("b").await), (None, None));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 fn role() -> Declared {

@@ -162,7 +162,7 @@ async fn a_create_only_resource_is_not_overwritten_when_its_labels_are_removed()
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.text("a").await.as_deref(), Some("first"));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,9 +193,9 @@ async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_h
         rig.app.declare(Resources::new().with(farewell()));
         rig.delete("shop").await;
         if ready {
-            let said_ready = rig.until_reason("shop", "Ready", "BadResource").await;
-            let said = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
-            assert_contains(&said_ready.message, said);
+            let condition = rig.until_reason("shop", "Ready", "BadResource").await;
+            let message = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
+            assert_contains(&condition.message, message);
             rig.app
                 .declare(Resources::new().with(farewell().during_deletion()));
             rig.restart().await;

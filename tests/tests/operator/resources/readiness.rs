@@ -6,7 +6,6 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::discovery::Scope;
 use okt::{Declared, Operator, Resources, Watches};
@@ -137,15 +136,12 @@ async fn a_rollout_that_waits_for_a_broken_pod_of_another_revision_stalls_with_t
     let rig = start(Declared::of(set).ready()).await;
     let sets = rig.of::<StatefulSet>();
     let status = |revision: &str, ready: i64| {
-        Patch::Merge(json!({ "status": {
+        json!({
             "observedGeneration": 1, "replicas": 1, "readyReplicas": ready, "currentReplicas": 1,
             "updatedReplicas": ready, "currentRevision": "servers-a", "updateRevision": revision,
-        } }))
+        })
     };
-    let params = PatchParams::default();
-    let patch = status("servers-b", 0);
-    let patched = sets.patch_status("servers", &params, &patch).await;
-    patched.expect("it is accepted");
+    sets.edit_status("servers", status("servers-b", 0)).await;
     rig.pass(Duration::from_mins(5)).await;
     waits_for(&rig, "waits until Pods of another revision are ready").await;
     let stalled = rig
@@ -153,8 +149,6 @@ async fn a_rollout_that_waits_for_a_broken_pod_of_another_revision_stalls_with_t
         .await;
     let remedy = "delete such a Pod if it cannot become ready";
     assert_contains(&stalled.message, remedy);
-    let patch = status("servers-a", 1);
-    let patched = sets.patch_status("servers", &params, &patch).await;
-    patched.expect("it is accepted");
+    sets.edit_status("servers", status("servers-a", 1)).await;
     rig.until_ready("shop", Open).await;
 }

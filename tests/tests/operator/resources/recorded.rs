@@ -200,8 +200,8 @@ async fn an_operator_that_may_not_reach_a_former_kind_says_so_and_goes_on_when_i
     rig.delete("shop").await;
     let operator = start_with_fewer_kinds(&rig);
     let ready = rig.until_reason("shop", "Ready", "ResourceForbidden").await;
-    let said = "an earlier release owned this kind: declare it with `owns`";
-    assert_contains(&ready.message, said);
+    let message = "an earlier release owned this kind: declare it with `owns`";
+    assert_contains(&ready.message, message);
     fault.end();
     rig.until_gone("shop").await;
     operator.abort();
@@ -238,13 +238,11 @@ async fn migration(rig: &JobShop) -> Option<String> {
 }
 
 async fn ends(rig: &JobShop, condition: &str) {
-    let status = json!({ "status": { "conditions": [{
-        "type": condition, "status": "True", "reason": "Test", "message": "it says so",
+    let status = json!({ "conditions": [{
+        "type": condition, "status": "True", "reason": "Test", "message": "a test",
         "lastProbeTime": "2026-11-26T00:00:00Z", "lastTransitionTime": "2026-11-26T00:00:00Z",
-    }] } });
-    let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-    let patched = jobs(rig).patch_status("migration", &params, &patch).await;
-    patched.expect("it is accepted");
+    }] });
+    jobs(rig).edit_status("migration", status).await;
 }
 
 /// Deletes the job at once, as its time to live does, and whoever cleans up.
@@ -400,8 +398,8 @@ async fn a_deletion_goes_on_by_the_last_declaration_when_nothing_is_declared_any
         rig.app.fail_to_declare(Some(gone));
         rig.delete("shop").await;
         let ready = rig.until_reason("shop", "Ready", "NoSecret").await;
-        let said = "after ten minutes the deletion goes on by what was declared before";
-        assert_contains(&ready.message, said);
+        let message = "after ten minutes the deletion goes on by what was declared before";
+        assert_contains(&ready.message, message);
         rig.until_gone("shop").await;
         let left = maps_elsewhere(&rig)
             .list(&ListParams::default())

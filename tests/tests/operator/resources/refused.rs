@@ -71,12 +71,12 @@ async fn an_object_that_took_the_name_of_a_deleted_one_is_not_overwritten() {
     redeclare(&rig, Resources::new().apply(map("a", "ours, changed")));
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.text("a").await.as_deref(), Some("theirs"));
-    assert_eq!(rig.says("shop", "Ready").await, "False NotOwned");
+    assert_eq!(rig.shows("shop", "Ready").await, "False NotOwned");
     rig.app
         .declare(Resources::new().with(Declared::of(map("a", "ours")).adopting()));
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.text("a").await.as_deref(), Some("ours"));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn a_kind_that_may_not_be_listed_does_not_block_the_others() {
         .await;
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ async fn what_a_server_quotes_of_a_secret_is_not_reported() {
         assert_eq!(ready.message, expected);
         let events: Api<Event> = Api::all(rig.client.clone());
         let events = events.list(&ListParams::default()).await.expect("events");
-        let said = format!("{events:?} {:?}", rig.get("shop").await);
-        assert_eq!(said.contains("hunter2"), kind != "secrets", "{said}");
+        let text = format!("{events:?} {:?}", rig.get("shop").await);
+        assert_eq!(text.contains("hunter2"), kind != "secrets", "{text}");
     }
 }

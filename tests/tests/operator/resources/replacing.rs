@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PropagationPolicy};
+use kube::api::PropagationPolicy;
 use okt::{Declared, Resources};
 use okt_tests::{Objects, Rig, ShopState::Open, WebApps};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn selecting(label: &str) -> Deployment {
 }
 
 fn deployments(rig: &Shop) -> Api<Deployment> {
-    Api::namespaced(rig.client.clone(), "default")
+    rig.of()
 }
 
 async fn uid(rig: &Shop) -> String {
@@ -32,13 +32,10 @@ async fn uid(rig: &Shop) -> String {
 }
 
 async fn fail(rig: &Shop) {
-    let failed = json!({ "status": { "conditions": [{
+    let failed = json!({ "conditions": [{
         "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
-    }] } });
-    let patch = Patch::Merge(failed);
-    (deployments(rig).patch_status("web", &PatchParams::default(), &patch))
-        .await
-        .expect("the patch is accepted");
+    }] });
+    deployments(rig).edit_status("web", failed).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +64,7 @@ async fn a_failed_resource_is_replaced_if_declared_and_ever_more_slowly() {
     let rig = open(Resources::new().with(Declared::of(deployment("web")).recreate())).await;
     rig.pass(Duration::from_mins(1)).await;
     let mut uids = vec![uid(&rig).await];
-    let mut said = Vec::new();
+    let mut shown = Vec::new();
     for _ in 0..600 {
         let seen = deployments(&rig).get_opt("web").await.expect("a read");
         if let Some(seen) = seen.filter(|it| it.metadata.deletion_timestamp.is_none()) {
@@ -77,13 +74,13 @@ async fn a_failed_resource_is_replaced_if_declared_and_ever_more_slowly() {
             }
             fail(&rig).await;
         }
-        said.push(rig.says("shop", "Ready").await);
+        shown.push(rig.shows("shop", "Ready").await);
         rig.pass(Duration::from_secs(1)).await;
     }
     assert!((4..=12).contains(&uids.len()), "{} in 10 min", uids.len());
     assert!(
-        said.contains(&"False ResourceNotReady".to_owned()),
-        "{said:?}"
+        shown.contains(&"False ResourceNotReady".to_owned()),
+        "{shown:?}"
     );
 }
 
@@ -99,14 +96,8 @@ async fn a_failed_resource_stays_without_that_declaration() {
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
     let rig = Rig::<WebApps>::of().await;
-    let app = |version: &str| {
-        json!({
-            "apiVersion": "demo.okt.dev/v1", "kind": "WebApp",
-            "metadata": { "name": "shop" }, "spec": { "version": version },
-        })
-    };
     let jobs = rig.of::<Job>();
-    rig.create_raw(app("1")).await;
+    rig.create_with("shop", json!({ "version": "1" })).await;
     rig.pass(Duration::from_secs(5)).await;
     let old = jobs.read("schema").await;
     rig.patch("shop", json!({ "spec": { "version": "2" } }))
@@ -117,7 +108,7 @@ async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
     let template = new.spec.expect("a spec").template;
     let pod = template.spec.expect("a spec");
     assert_eq!(pod.containers[0].image.as_deref(), Some("web:2"));
-    assert_eq!(rig.says("shop", "Stalled").await, "");
+    assert_eq!(rig.shows("shop", "Stalled").await, "");
 }
 
 /// Makes a map that the deployment owns, as its Pods are.

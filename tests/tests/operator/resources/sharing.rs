@@ -26,8 +26,8 @@ async fn of_two_owners_that_adopt_one_object_the_second_names_the_first_and_writ
         let rig = open(Resources::new().with(declared)).await;
         rig.create("second", json!({})).await;
         let refused = rig.until_reason("second", "Ready", "NotOwned").await;
-        let said = "ConfigMap shared exists and belongs to Shop";
-        assert_contains(&refused.message, said);
+        let message = "ConfigMap shared exists and belongs to Shop";
+        assert_contains(&refused.message, message);
         rig.wire.clear();
         rig.pass(Duration::from_hours(1)).await;
         let applied = writes(&rig)
@@ -136,8 +136,8 @@ async fn a_place_that_is_none_is_refused() {
     rig.start();
     rig.create("shop", json!({})).await;
     let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
-    let said = "spec.replicas is not the place of a field outside of lists";
-    assert_contains(&stalled.message, said);
+    let message = "spec.replicas is not the place of a field outside of lists";
+    assert_contains(&stalled.message, message);
 }
 
 /// Returns an object as a tool like Velero creates it again: without what the cluster had given it.

@@ -147,7 +147,7 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
     let bad = BAD.iter().chain(&large);
     assert!(bad.clone().count() >= 30);
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    for (number, (source, said)) in bad.enumerate() {
+    for (number, (source, part)) in bad.enumerate() {
         rig.wire.clear();
         match declared(source) {
             Ok(resources) => rig.app.declare(resources),
@@ -160,7 +160,7 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
         let stalled = rig.condition("shop", "Stalled").await;
         let stalled = stalled.unwrap_or_else(|| panic!("no Stalled condition: {source}"));
         assert!(
-            stalled.message.contains(said),
+            stalled.message.contains(part),
             "{source}: {}",
             stalled.message
         );

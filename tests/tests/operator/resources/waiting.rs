@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Patch, PatchParams};
 use okt::{Resources, Which};
 use okt_tests::{
     Objects, Rig,
@@ -34,14 +33,10 @@ async fn work_waits_until_its_resources_are_ready_and_the_conditions_name_them()
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
-    let deployments = rig.of::<Deployment>();
-    let status = json!({ "status": {
+    let status = json!({
         "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
-    } });
-    let patched = deployments
-        .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
-        .await;
-    patched.expect("the status is accepted");
+    });
+    rig.of::<Deployment>().edit_status("web", status).await;
     rig.until_ready("shop", Open).await;
     assert_eq!(rig.app.ran(), ["Opening with 1", "Open with 1"]);
 }
@@ -76,19 +71,19 @@ async fn the_reason_for_waiting_is_reported_again_when_it_changes() {
     rig.until_reason("shop", "Ready", "WaitingForResources")
         .await;
     let deployments = rig.of::<Deployment>();
-    let told = async |status: Value, message: &str| {
+    let shown = async |status: Value, message: &str| {
         deployments.edit_status("web", json!(status)).await;
         rig.pass(Duration::from_secs(30)).await;
         let ready = rig.condition("shop", "Ready").await.expect("a condition");
         assert_eq!(ready.message, message);
     };
     let one = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 1 });
-    told(one, "Deployment web: 1 of 2 replicas are updated").await;
+    shown(one, "Deployment web: 1 of 2 replicas are updated").await;
     let stuck = json!({ "conditions": [{
         "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
     }] });
-    told(stuck, "Deployment web: ProgressDeadlineExceeded: too slow").await;
-    assert_eq!(rig.says("shop", "Stalled").await, "True ResourceNotReady");
+    shown(stuck, "Deployment web: ProgressDeadlineExceeded: too slow").await;
+    assert_eq!(rig.shows("shop", "Stalled").await, "True ResourceNotReady");
 }
 
 fn chosen() -> Resources {

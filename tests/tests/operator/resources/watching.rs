@@ -72,7 +72,7 @@ async fn a_resource_watched_by_metadata_is_written_once_repaired_and_deleted() {
     assert!(!maps.has("b").await);
     let map = maps.read("a").await;
     assert_eq!(map.data.expect("data")["text"], "y");
-    assert_eq!(rig.says("stall", "Ready").await, "True Open");
+    assert_eq!(rig.shows("stall", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,8 +82,8 @@ async fn a_resource_watched_by_metadata_cannot_be_waited_for() {
     rig.start();
     rig.create("stall", json!({})).await;
     let stalled = rig.until_reason("stall", "Stalled", "BadResource").await;
-    let said = "ConfigMap a has to be ready, of which only the metadata is watched: declare its kind with `owns`";
-    assert!(stalled.message.starts_with(said), "{}", stalled.message);
+    let message = "ConfigMap a has to be ready, of which only the metadata is watched: declare its kind with `owns`";
+    assert!(stalled.message.starts_with(message), "{}", stalled.message);
 }
 
 #[tokio::test(start_paused = true)]
