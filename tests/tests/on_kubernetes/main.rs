@@ -12,6 +12,7 @@ mod silence;
 mod transitions;
 mod upgrades;
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
@@ -20,9 +21,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use okt::crd;
 use okt_testing::Kubernetes;
-use okt_tests::Objects;
-use okt_tests::rollout::Place;
+use okt_tests::rollout::{Place, Working};
+use okt_tests::{Cluster, Objects, Served};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -56,6 +58,44 @@ async fn on_kubernetes(what: &str, test: impl AsyncFnOnce(Place)) {
     clean(&place.client).await;
     if let Err(panic) = ended {
         resume_unwind(panic);
+    }
+}
+
+/// An application whose operator runs against the server; it is killed when this value is dropped.
+struct Scene<A: Served> {
+    place: Place,
+    cluster: Cluster<A>,
+    app: A,
+    working: Working,
+}
+
+impl<A: Served> Deref for Scene<A> {
+    type Target = Cluster<A>;
+
+    fn deref(&self) -> &Cluster<A> {
+        &self.cluster
+    }
+}
+
+impl<A: Served> Scene<A> {
+    /// Defines the kind, and starts the operator of an application that is prepared like this.
+    async fn set(place: &Place, prepare: impl FnOnce(&A)) -> Self {
+        let cluster: Cluster<A> = place.cluster();
+        cluster.define(crd::<A::Resource>().expect("a CRD")).await;
+        let app = A::default();
+        prepare(&app);
+        Self {
+            working: place.operate(app.clone()),
+            place: place.clone(),
+            cluster,
+            app,
+        }
+    }
+
+    /// Kills the operator, and starts it again.
+    async fn restart(&mut self) {
+        let operator = self.place.operate(self.app.clone());
+        std::mem::replace(&mut self.working, operator).kill().await;
     }
 }
 

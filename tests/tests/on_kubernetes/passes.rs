@@ -1,67 +1,30 @@
 //! These tests run passes on a real API server with garbage collection: creation, repair, waits, reports and deletion.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
-use okt::{Declared, Failure, crd};
-use okt_tests::rollout::{Place, Working};
-use okt_tests::{Cluster, Ladder, Ladders, Objects, Scripted, until};
+use kube::Api;
+use okt::{Declared, Failure};
+use okt_tests::rollout::Place;
+use okt_tests::{Ladders, Objects, Scripted, until};
 use serde_json::{Value, json};
 
-use crate::on_kubernetes;
+use crate::{Scene, on_kubernetes};
 
 /// The time for which a server must get no requests.
 const QUIET: Duration = Duration::from_secs(3);
 
-struct Scene {
-    place: Place,
-    cluster: Cluster<Ladders>,
-    app: Ladders,
-    working: Working,
+/// Creates a ladder whose steps have this script.
+async fn climb(place: &Place, script: impl FnOnce(&Ladders)) -> Scene<Ladders> {
+    let scene = Scene::set(place, script).await;
+    scene.create("ladder", json!({})).await;
+    scene
 }
 
-impl Deref for Scene {
-    type Target = Cluster<Ladders>;
-
-    fn deref(&self) -> &Cluster<Ladders> {
-        &self.cluster
-    }
-}
-
-impl Scene {
-    async fn set(place: &Place, script: impl FnOnce(&Ladders)) -> Self {
-        let cluster: Cluster<Ladders> = place.cluster();
-        cluster.define(crd::<Ladder>().expect("a CRD")).await;
-        let app = Ladders::default();
-        script(&app);
-        let scene = Self {
-            working: place.operate(app.clone()),
-            place: place.clone(),
-            cluster,
-            app,
-        };
-        scene.create("ladder", json!({})).await;
-        scene
-    }
-
-    fn maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.client(), "default")
-    }
-
-    fn client(&self) -> Client {
-        self.place.client.clone()
-    }
-
-    async fn text(&self, name: &str) -> Option<String> {
-        let map = self.maps().get_opt(name).await.expect("a read")?;
-        map.data?.get("text").cloned()
-    }
-
+impl Scene<Ladders> {
     /// Changes the spec, which causes a pass run.
     async fn touch(&self, rungs: u32) {
         let spec = json!({ "spec": { "rungs": rungs } });
@@ -111,7 +74,7 @@ const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
     on_kubernetes("a pass", async |place| {
-        let mut scene = Scene::set(&place, |app| {
+        let mut scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x"), map("c", "x")]);
             app.script.set("Updater", Scripted::Commit);
@@ -126,8 +89,7 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         expected.push(STATUS.to_owned());
         assert_eq!(scene.writes(), expected);
 
-        scene.working.kill().await;
-        scene.working = place.operate(scene.app.clone());
+        scene.restart().await;
         scene.app.script.taken();
         until("it is walked through again, to its end", async || {
             scene.app.script.taken().contains(&"SuccessManager")
@@ -142,19 +104,19 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
 
         // Drift of declared fields and of other fields, and an object that is no longer declared.
         scene
-            .maps()
+            .of::<ConfigMap>()
             .edit(
                 "a",
                 json!({ "data": { "text": "theirs", "more": "theirs" } }),
             )
             .await;
-        scene.maps().remove("b").await;
+        scene.of::<ConfigMap>().remove("b").await;
         until("both are repaired", async || {
             scene.text("a").await.as_deref() == Some("x")
                 && scene.text("b").await.as_deref() == Some("x")
         })
         .await;
-        let data = scene.maps().read("a").await.data;
+        let data = scene.of::<ConfigMap>().read("a").await.data;
         assert_eq!(data.expect("data")["more"], "theirs");
         scene
             .app
@@ -196,7 +158,7 @@ fn with_arguments(arguments: &[&str]) -> Declared {
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_list_is_applied() {
     on_kubernetes("what has a pass walked through", async |place| {
-        let scene = Scene::set(&place, |app| {
+        let scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), with_arguments(&["-v"])]);
         })
@@ -218,7 +180,7 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
             taken.extend(scene.app.script.taken());
             taken.iter().filter(|step| **step == "CRChecker").count()
         };
-        let maps = scene.maps();
+        let maps = scene.of::<ConfigMap>();
         let stranger = || {
             let maps = maps.clone();
             async move {
@@ -254,7 +216,7 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
             .script
             .put("Mutator", [map("a", "x"), with_arguments(&[])]);
         scene.touch(1).await;
-        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
+        let deployments = scene.of::<Deployment>();
         until("the list is empty", async || {
             let climber = deployments.read("climber").await;
             let pod = climber.spec.template.spec.expect("a pod");
@@ -272,7 +234,7 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
 async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
     on_kubernetes("what steps say", async |place| {
         let wait = Scripted::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
-        let scene = Scene::set(&place, |app| {
+        let scene = climb(&place, |app| {
             app.script.set("CRChecker", wait);
             app.script.put("Mutator", [with_arguments(&[]).ready()]);
             app.script.set("Updater", Scripted::Commit);
@@ -289,7 +251,7 @@ async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
         let waits = scene.until_ready_reason("WaitingForResources").await;
         assert_eq!(waits, "Deployment climber: its controller has not observed it yet");
         assert_eq!(scene.shows("ladder", "UpToDate").await, "False WaitingForResources");
-        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
+        let deployments = scene.of::<Deployment>();
         deployments.edit_status("climber", json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
         })).await;
@@ -322,7 +284,7 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
         .expect("a map");
         let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "default");
         maps.make(json!(&theirs)).await;
-        let scene = Scene::set(&place, |app| {
+        let scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x").wave(1)]);
             app.script.set("Updater", Scripted::Commit);

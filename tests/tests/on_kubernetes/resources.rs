@@ -1,21 +1,18 @@
 //! These tests check owned resources on a real API server with garbage collection.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Resource;
 use kube::api::{Patch, PatchParams};
-use kube::{Client, Resource};
-use okt::{Declared, Operator, Resources, crd};
-use okt_tests::rollout::Place;
-use okt_tests::{Cluster, Objects, Shop, ShopState::Open, Shops, Tap, until};
+use okt::{Declared, Resources};
+use okt_tests::{Objects, ShopState::Open, Shops, until};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
-use crate::on_kubernetes;
+use crate::{Scene, on_kubernetes};
 
 /// The maximum delay between an effect and the operator's receipt of the answer.
 const MOMENT: Duration = Duration::from_millis(500);
@@ -61,59 +58,17 @@ fn role() -> Declared {
     .unowned()
 }
 
-struct Scene {
-    client: Client,
-    cluster: Cluster<Shops>,
-    tap: Tap,
-    app: Shops,
-    operator: JoinHandle<()>,
-}
-
-impl Deref for Scene {
-    type Target = Cluster<Shops>;
-
-    fn deref(&self) -> &Cluster<Shops> {
-        &self.cluster
-    }
-}
-
-impl Scene {
-    async fn set(place: &Place) -> Self {
-        let cluster: Cluster<Shops> = place.cluster();
-        cluster.define(crd::<Shop>().expect("a CRD")).await;
-        let (tap, app) = (Tap::default(), Shops::default());
-        Self {
-            operator: run(&tap.on(&place.client), &app),
-            client: place.client.clone(),
-            cluster,
-            tap,
-            app,
-        }
-    }
-
-    async fn restart(&mut self) {
-        self.operator.abort();
-        // An aborted task returns an error.
-        let _ = (&mut self.operator).await;
-        self.operator = run(&self.tap.on(&self.client), &self.app);
-    }
-
+impl Scene<Shops> {
     /// Declares other resources, and changes the spec to cause a reconciliation.
-    async fn declare(&self, resources: Resources, number: u32) {
+    pub(super) async fn declare(&self, resources: Resources, number: u32) {
         self.app.declare(resources);
         let touch = json!({ "spec": { "key": number.to_string() } });
         self.patch("shop", touch).await;
     }
 
-    async fn text(&self, name: &str) -> Option<String> {
-        let maps = self.of::<ConfigMap>();
-        let map = maps.get_opt(name).await.expect("a read")?;
-        map.data?.get("text").cloned()
-    }
-
     /// Returns the writes to other objects than the shop.
     fn writes(&self) -> Vec<String> {
-        let all = self.tap.writes().into_iter();
+        let all = self.working.tap.writes().into_iter();
         all.filter(|write| !write.path.contains("/shops/"))
             .map(|write| format!("{} {}", write.method, write.path))
             .collect()
@@ -128,35 +83,18 @@ impl Scene {
         .await;
         tokio::time::sleep(MOMENT).await;
         assert_eq!(self.writes(), expected);
-        self.tap.clear();
+        self.working.tap.clear();
     }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        self.operator.abort();
-    }
-}
-
-fn run(client: &Client, app: &Shops) -> JoinHandle<()> {
-    let operator = Operator::new(client.clone(), app.clone());
-    tokio::spawn(async move {
-        operator
-            .run(std::future::pending())
-            .await
-            .expect("the operator runs");
-    })
 }
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn owned_resources_are_created_repaired_and_deleted_and_nothing_is_written_twice() {
     on_kubernetes("what an object owns", async |place| {
-        let mut scene = Scene::set(&place).await;
+        let mut scene = Scene::<Shops>::set(&place, |_| {}).await;
         let both = |text: &str| Resources::new().apply(map("a", text)).with(role());
-        scene
-            .app
-            .declare(both("x").apply(map("b", "x")).apply(deployment()));
+        let declared = both("x").apply(map("b", "x")).apply(deployment());
+        scene.app.declare(declared);
         scene.create_ready("shop", Open).await;
         let of = |kind: &str, name: &str| format!("PATCH /api/v1/namespaces/default/{kind}/{name}");
         let (a, b) = (of("configmaps", "a"), of("configmaps", "b"));
@@ -167,9 +105,10 @@ async fn owned_resources_are_created_repaired_and_deleted_and_nothing_is_written
 
         // Nothing is written again, neither after the server's changes on storage nor after a restart.
         tokio::time::sleep(QUIET).await;
+        assert_eq!(scene.working.tap.writes(), []);
         scene.restart().await;
         tokio::time::sleep(QUIET).await;
-        assert_eq!(scene.tap.writes(), []);
+        assert_eq!(scene.working.tap.writes(), []);
 
         // Another manager takes a field by force, and adds one.
         let theirs = json!({
@@ -215,7 +154,7 @@ async fn owned_resources_are_created_repaired_and_deleted_and_nothing_is_written
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn work_waits_until_the_status_of_a_deployment_is_ready() {
     on_kubernetes("what work waits for", async |place| {
-        let scene = Scene::set(&place).await;
+        let scene = Scene::<Shops>::set(&place, |_| {}).await;
         scene.app.declare(Resources::new().apply_ready(deployment()));
         scene.create("shop", json!({})).await;
         let waits = scene.until_reason("shop", "Ready", "WaitingForResources");
@@ -224,13 +163,10 @@ async fn work_waits_until_the_status_of_a_deployment_is_ready() {
             "Deployment web: its controller has not observed it yet"
         );
         assert_eq!(scene.app.ran(), [""; 0]);
-        let deployments = scene.of::<Deployment>();
-        let status = json!({ "status": {
+        let status = json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
-        } });
-        let patch = Patch::Merge(status);
-        let patched = deployments.patch_status("web", &PatchParams::default(), &patch).await;
-        patched.expect("the status is accepted");
+        });
+        scene.of::<Deployment>().edit_status("web", status).await;
         scene.until_ready("shop", Open).await;
         assert_eq!(scene.app.ran(), ["Opening with 1", "Open with 1"]);
         scene.delete_until_gone("shop").await;
@@ -242,7 +178,7 @@ async fn work_waits_until_the_status_of_a_deployment_is_ready() {
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn waves_are_deleted_in_order_with_their_dependents() {
     on_kubernetes("waves of deletion", async |place| {
-        let scene = Scene::set(&place).await;
+        let scene = Scene::<Shops>::set(&place, |_| {}).await;
         let maps = scene.of::<ConfigMap>();
         scene.app.declare(
             Resources::new()
@@ -259,7 +195,7 @@ async fn waves_are_deleted_in_order_with_their_dependents() {
         owned.metadata.owner_references = Some(vec![reference]);
         owned.metadata.finalizers = Some(vec!["test.okt.dev/hold".to_owned()]);
         maps.make(json!(&owned)).await;
-        scene.tap.clear();
+        scene.working.tap.clear();
         scene.delete("shop").await;
         let waits = scene.until_reason("shop", "Ready", "WaitingForResources");
         let waits = waits.await.message;

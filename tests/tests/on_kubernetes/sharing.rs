@@ -1,74 +1,30 @@
 //! These tests check on a real API server what others do to owned resources: managers of fields, a deletion in the
 //! foreground, and a restored backup.
 
-use std::ops::Deref;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::core::ApiResource;
-use kube::{Api, Client, ResourceExt};
-use okt::{Declared, Failure, Operator, Resources, crd};
+use kube::{Api, ResourceExt};
+use okt::{Declared, Failure, Resources};
 use okt_tests::rollout::Place;
-use okt_tests::{Cluster, Objects, Shop, ShopState::Open, Shops, until};
+use okt_tests::{Objects, Shop, ShopState::Open, Shops, until};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 use super::resources::{deployment, map, of};
-use crate::on_kubernetes;
+use crate::{Scene, on_kubernetes};
 
-struct Scene {
-    cluster: Cluster<Shops>,
-    client: Client,
-    app: Shops,
-}
-
-impl Deref for Scene {
-    type Target = Cluster<Shops>;
-
-    fn deref(&self) -> &Cluster<Shops> {
-        &self.cluster
-    }
-}
-
-impl Scene {
-    async fn set(place: &Place, declared: Resources) -> Self {
-        let cluster: Cluster<Shops> = place.cluster();
-        cluster.define(crd::<Shop>().expect("a CRD")).await;
-        let app = Shops::default();
-        app.declare(declared);
-        Self {
-            cluster,
-            client: place.client.clone(),
-            app,
-        }
-    }
-
-    fn start(&self) -> JoinHandle<()> {
-        let operator = Operator::new(self.client.clone(), self.app.clone());
-        tokio::spawn(async move {
-            operator.run(std::future::pending()).await.expect("it runs");
-        })
-    }
-
-    fn deployments(&self) -> Api<Deployment> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-
-    /// Declares other resources, and changes the spec to cause a reconciliation.
-    async fn declare(&self, resources: Resources, number: u32) {
-        self.app.declare(resources);
-        let touch = json!({ "spec": { "key": number.to_string() } });
-        self.patch("shop", touch).await;
-    }
+async fn set(place: &Place, declared: Resources) -> Scene<Shops> {
+    Scene::set(place, |app: &Shops| app.declare(declared)).await
 }
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn fields_are_taken_over_from_a_chart_and_given_up_to_an_autoscaler() {
     on_kubernetes("the managers of fields", async |place| {
-        let scene = Scene::set(&place, Resources::new()).await;
+        let scene = set(&place, Resources::new()).await;
         let mut chart = serde_json::to_value(deployment()).expect("JSON");
         chart["metadata"]["labels"] = json!({ "chart": "web-1" });
         let containers = &mut chart["spec"]["template"]["spec"]["containers"];
@@ -78,13 +34,12 @@ async fn fields_are_taken_over_from_a_chart_and_given_up_to_an_autoscaler() {
             field_manager: Some("helm".to_owned()),
             ..PostParams::default()
         };
-        let made = scene.deployments().create(&params, &of(chart)).await;
+        let made = scene.of::<Deployment>().create(&params, &of(chart)).await;
         made.expect("it is accepted");
         let declared = Declared::of(deployment()).adopting().taking_over(["helm"]);
         scene.app.declare(Resources::new().with(declared));
-        let operator = scene.start();
         scene.create_ready("shop", Open).await;
-        let web = scene.deployments().read("web").await;
+        let web = scene.of::<Deployment>().read("web").await;
         assert!(!web.labels().contains_key("chart"));
         let pod = web.spec.template.spec.expect("a spec");
         assert_eq!(pod.containers.len(), 1, "{:?}", pod.containers);
@@ -98,18 +53,17 @@ async fn fields_are_taken_over_from_a_chart_and_given_up_to_an_autoscaler() {
         let three = Declared::of(of::<Deployment>(scaled)).adopting();
         scene.declare(Resources::new().with(three), 1).await;
         let replicas = async || {
-            let web = scene.deployments().read("web").await;
+            let web = scene.of::<Deployment>().read("web").await;
             web.spec.replicas
         };
         until("there are three", async || replicas().await == Some(3)).await;
         scene.declare(Resources::new().with(declared), 2).await;
         let given_up = async || {
-            let web = scene.deployments().read("web").await;
+            let web = scene.of::<Deployment>().read("web").await;
             let fields = serde_json::to_string(&web.metadata.managed_fields).expect("JSON");
             !fields.contains("f:replicas\":{}") && web.spec.replicas == Some(3)
         };
         until("nobody owns the replicas, and they stay", given_up).await;
-        operator.abort();
     })
     .await;
 }
@@ -119,8 +73,7 @@ async fn fields_are_taken_over_from_a_chart_and_given_up_to_an_autoscaler() {
 async fn what_is_unowned_outlives_a_deletion_in_the_foreground() {
     on_kubernetes("a deletion in the foreground", async |place| {
         let declared = Resources::new().with(Declared::of(map("a", "x")).unowned());
-        let scene = Scene::set(&place, declared.apply(map("b", "x"))).await;
-        let operator = scene.start();
+        let scene = set(&place, declared.apply(map("b", "x"))).await;
         scene.create_ready("shop", Open).await;
         let foreground = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Foreground),
@@ -138,7 +91,6 @@ async fn what_is_unowned_outlives_a_deletion_in_the_foreground() {
             let gone = async || !maps.has(name).await;
             until("it is gone", gone).await;
         }
-        operator.abort();
     })
     .await;
 }
@@ -150,10 +102,9 @@ async fn a_namespace_goes_although_nothing_says_any_more_what_to_keep() {
         let mut far = map("far", "x");
         far.metadata.namespace = Some("default".to_owned());
         let declared = Resources::new().with(Declared::of(far).unowned());
-        let scene = Scene::set(&place, declared.apply(map("a", "x"))).await;
+        let scene = set(&place, declared.apply(map("a", "x"))).await;
         let namespaces = scene.of::<Namespace>();
         scene.create_namespace("edge").await;
-        let operator = scene.start();
         let kind = ApiResource::erase::<Shop>(&());
         let shops: Api<DynamicObject> =
             Api::namespaced_with(scene.client.clone(), "edge", &kind);
@@ -184,7 +135,6 @@ async fn a_namespace_goes_although_nothing_says_any_more_what_to_keep() {
         until("the namespace is gone", is_gone).await;
         let maps = scene.of::<ConfigMap>();
         assert!(!maps.has("far").await);
-        operator.abort();
     })
     .await;
 }
@@ -194,10 +144,9 @@ async fn a_namespace_goes_although_nothing_says_any_more_what_to_keep() {
 async fn what_depends_on_a_deleted_resource_stays_if_that_is_declared() {
     on_kubernetes("propagation", async |place| {
         let declared = Declared::of(deployment()).propagation(PropagationPolicy::Orphan);
-        let scene = Scene::set(&place, Resources::new().with(declared)).await;
-        let operator = scene.start();
+        let scene = set(&place, Resources::new().with(declared)).await;
         scene.create_ready("shop", Open).await;
-        let web = scene.deployments().read("web").await;
+        let web = scene.of::<Deployment>().read("web").await;
         let dependent: ConfigMap = of(json!({ "metadata": {
             "name": "dependent",
             "ownerReferences": [{
@@ -208,14 +157,13 @@ async fn what_depends_on_a_deleted_resource_stays_if_that_is_declared() {
         maps.make(json!(&dependent)).await;
         scene.declare(Resources::new(), 1).await;
         let is_gone = async || {
-            let web = scene.deployments().get_opt("web").await;
+            let web = scene.of::<Deployment>().get_opt("web").await;
             web.expect("a read").is_none()
         };
         until("it is pruned", is_gone).await;
         let left = maps.read("dependent").await;
         assert_eq!(left.owner_references(), []);
         maps.remove("dependent").await;
-        operator.abort();
     })
     .await;
 }
@@ -224,8 +172,7 @@ async fn what_depends_on_a_deleted_resource_stays_if_that_is_declared() {
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_restored_backup_goes_on_where_it_was_and_is_deleted_like_any_other() {
     on_kubernetes("a restored backup", async |place| {
-        let scene = Scene::set(&place, Resources::new().apply(map("a", "x"))).await;
-        let operator = scene.start();
+        let scene = set(&place, Resources::new().apply(map("a", "x"))).await;
         scene.create_ready("shop", Open).await;
         let shop = scene.raw().read("shop").await;
         let shop = serde_json::to_value(shop).expect("JSON");
@@ -234,14 +181,20 @@ async fn a_restored_backup_goes_on_where_it_was_and_is_deleted_like_any_other() 
         scene.delete_until_gone("shop").await;
         let gone = async || !maps.has("a").await;
         until("it is gone", gone).await;
-        operator.abort();
-        let ran = scene.app.ran().len();
+        let Scene {
+            cluster,
+            app,
+            working,
+            ..
+        } = scene;
+        working.kill().await;
+        let ran = app.ran().len();
 
         let a = stripped(serde_json::to_value(a).expect("JSON"));
         maps.make(a).await;
         let kind = ApiResource::erase::<Shop>(&());
         let shops: Api<DynamicObject> =
-            Api::namespaced_with(scene.client.clone(), "default", &kind);
+            Api::namespaced_with(cluster.client.clone(), "default", &kind);
         let status = shop["status"].clone();
         let mut again = stripped(shop);
         again["apiVersion"] = json!(kind.api_version);
@@ -254,17 +207,16 @@ async fn a_restored_backup_goes_on_where_it_was_and_is_deleted_like_any_other() 
         let status = Patch::Merge(json!({ "status": status }));
         let written = shops.patch_status("shop", &by_tool, &status).await;
         written.expect("its position is accepted");
-        let operator = scene.start();
+        let _working = place.operate(app.clone());
         let uid = shops.read("shop").await.uid();
         let is_taken = async || {
             let map = maps.read("a").await;
             map.labels().get("okt.dev/owner") == uid.as_ref()
         };
         until("its map is its own again", is_taken).await;
-        scene.until_ready("shop", Open).await;
-        assert_eq!(scene.app.ran().len(), ran, "{:?}", scene.app.ran());
-        scene.delete_until_gone("shop").await;
-        operator.abort();
+        cluster.until_ready("shop", Open).await;
+        assert_eq!(app.ran().len(), ran, "{:?}", app.ran());
+        cluster.delete_until_gone("shop").await;
     })
     .await;
 }
