@@ -1,10 +1,10 @@
-//! This file is the application of buckets: each is one resource of an external service.
+//! The application of buckets: each is one resource of an external service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, AsResource, Context, Delegated, Desired, External, Failure, Found, LifecycleSpec,
     Status, lifecycle_graph,
@@ -187,10 +187,6 @@ impl External for Buckets {
 }
 
 impl Served for Delegated<AsResource<Buckets>> {
-    fn api(client: Client) -> Api<Bucket> {
-        Api::namespaced(client, "default")
-    }
-
     fn object(name: &str, lifecycle: Value) -> Value {
         json!({
             "apiVersion": "demo.okt.dev/v1",

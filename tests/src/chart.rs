@@ -1,16 +1,15 @@
-//! This file is the application of charts: a resource without a lifecycle, whose operator runs a scripted pass.
+//! The application of charts: a resource without a lifecycle, whose operator runs a scripted pass.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
-    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Watches,
-    lifecycle_graph,
+    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Watches, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Served;
-use crate::script::Script;
+use crate::script::{Script, steps};
 
 /// The pass of a chart.
 #[lifecycle_graph(pass)]
@@ -70,30 +69,11 @@ impl ChartPassHandler for Charts {
     type Context = Pass<Chart>;
     type Error = Failure;
 
-    async fn check(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterCheck>, Failure> {
-        self.script
-            .take(cx, "Check", chart_pass::AfterCheck::Next)
-            .await
-    }
-
-    async fn provision(
-        &self,
-        cx: &Pass<Chart>,
-    ) -> Result<Step<chart_pass::AfterProvision>, Failure> {
-        let next = chart_pass::AfterProvision::Next;
-        self.script.take(cx, "Provision", next).await
-    }
-
-    async fn report(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterReport>, Failure> {
-        self.script
-            .take(cx, "Report", chart_pass::AfterReport::Next)
-            .await
-    }
-
-    async fn leave(&self, cx: &Pass<Chart>) -> Result<Step<chart_pass::AfterLeave>, Failure> {
-        self.script
-            .take(cx, "Leave", chart_pass::AfterLeave::Next)
-            .await
+    steps! { Chart:
+        check "Check" chart_pass::AfterCheck,
+        provision "Provision" chart_pass::AfterProvision,
+        report "Report" chart_pass::AfterReport,
+        leave "Leave" chart_pass::AfterLeave,
     }
 }
 
@@ -109,8 +89,4 @@ impl Application for Charts {
     }
 }
 
-impl Served for Charts {
-    fn api(client: Client) -> Api<Chart> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Charts {}

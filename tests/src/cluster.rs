@@ -1,4 +1,4 @@
-//! This file provides a cluster on any server, with helpers that read, change and await objects.
+//! A cluster on any server, with helpers that read, change and await objects.
 #![expect(
     clippy::missing_panics_doc,
     clippy::missing_errors_doc,
@@ -9,19 +9,27 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::{Api, Client, CustomResourceExt, Resource};
-use okt::{Application, Lifecycle, LifecycleObject, Position, StateOf};
+use okt::{
+    ABANDON_ANNOTATION, Application, Lifecycle, LifecycleObject, PAUSED_ANNOTATION, Position,
+    StateOf, VisitOutcome,
+};
 use serde_json::{Value, json};
 
+use crate::objects::{Objects, Scoped};
+
 /// An application that a test can serve.
-pub trait Served: Application + Clone + Default {
+pub trait Served: Application<Resource: Resource<Scope: Scoped>> + Clone + Default {
     /// The API of its kind.
-    fn api(client: Client) -> Api<Self::Resource>;
+    fn api(client: Client) -> Api<Self::Resource> {
+        Scoped::api(client)
+    }
 
     /// Returns an object with this lifecycle field.
     fn object(name: &str, lifecycle: Value) -> Value {
@@ -97,6 +105,25 @@ impl<A: Served> Cluster<A> {
         }
     }
 
+    /// Returns the API of another kind: in the default namespace, or of all objects if the kind has no namespaces.
+    pub fn of<K: Resource<DynamicType = (), Scope: Scoped>>(&self) -> Api<K> {
+        Scoped::api(self.client.clone())
+    }
+
+    /// Returns the API of another kind in a namespace.
+    pub fn within<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Creates a namespace.
+    pub async fn create_namespace(&self, name: &str) {
+        let namespace = json!({ "metadata": { "name": name } });
+        self.of::<Namespace>().make(namespace).await;
+    }
+
     /// Creates an object with this lifecycle field.
     pub async fn create(&self, name: &str, lifecycle: Value) -> A::Resource {
         let created = self.create_raw(A::object(name, lifecycle)).await;
@@ -112,12 +139,39 @@ impl<A: Served> Cluster<A> {
             .expect("the object is accepted")
     }
 
+    /// Creates an object with these fields of the spec.
+    pub async fn create_with(&self, name: &str, spec: Value) {
+        let mut object = A::object(name, json!({}));
+        let spec = spec.as_object().cloned().expect("a spec");
+        object["spec"].as_object_mut().expect("a spec").extend(spec);
+        self.create_raw(object).await;
+    }
+
+    /// Creates an object without a desired state, and waits until it is in a state.
+    pub async fn create_in(&self, name: &str, state: StateOf<A>) -> A::Resource {
+        self.create(name, json!({})).await;
+        self.until_in(name, state).await
+    }
+
+    /// Creates an object without a desired state, and waits until it is ready in a state.
+    pub async fn create_ready(&self, name: &str, state: StateOf<A>) -> A::Resource {
+        self.create(name, json!({})).await;
+        self.until_ready(name, state).await
+    }
+
+    /// Creates objects at once, and waits until all of them are ready in a state.
+    pub async fn create_all_ready(&self, names: &[impl AsRef<str>], state: StateOf<A>) {
+        for name in names {
+            self.create(name.as_ref(), json!({})).await;
+        }
+        for name in names {
+            self.until_ready(name.as_ref(), state).await;
+        }
+    }
+
     /// Patches an object as `kubectl patch` does.
     pub async fn patch(&self, name: &str, patch: Value) -> DynamicObject {
-        self.raw()
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .expect("the patch is accepted")
+        self.raw().edit(name, patch).await
     }
 
     /// Patches the status as another client does.
@@ -135,6 +189,32 @@ impl<A: Served> Cluster<A> {
             .await;
     }
 
+    /// Asks for a visit, with or without a request.
+    pub async fn visit<'a>(&self, name: &str, state: &str, request: impl Into<Option<&'a str>>) {
+        let mut visit = json!({ "state": state });
+        if let Some(request) = request.into() {
+            visit["request"] = json!(request);
+        }
+        self.ask_for(name, json!({ "visit": visit })).await;
+    }
+
+    /// Pauses an object.
+    pub async fn pause(&self, name: &str) {
+        self.annotate(name, PAUSED_ANNOTATION, Some("true")).await;
+    }
+
+    /// Ends the pause of an object.
+    pub async fn unpause(&self, name: &str) {
+        self.annotate(name, PAUSED_ANNOTATION, None).await;
+    }
+
+    /// Abandons an object.
+    pub async fn abandon(&self, name: &str) {
+        let uid = self.raw().read(name).await.metadata.uid;
+        self.annotate(name, ABANDON_ANNOTATION, uid.as_deref())
+            .await;
+    }
+
     /// Sets an annotation.
     pub async fn annotate(&self, name: &str, annotation: &str, value: Option<&str>) {
         self.patch(
@@ -146,15 +226,38 @@ impl<A: Served> Cluster<A> {
 
     /// Deletes an object.
     pub async fn delete(&self, name: &str) {
-        self.raw()
-            .delete(name, &DeleteParams::default())
-            .await
-            .expect("the deletion is accepted");
+        self.raw().remove(name).await;
+    }
+
+    /// Deletes an object, and waits until it is gone.
+    pub async fn delete_until_gone(&self, name: &str) {
+        self.delete(name).await;
+        self.until_gone(name).await;
     }
 
     /// Returns the object; `None` if it is gone.
     pub async fn get(&self, name: &str) -> Option<A::Resource> {
         self.api().get_opt(name).await.expect("a read")
+    }
+
+    /// Returns the object.
+    ///
+    /// # Panics
+    ///
+    /// If it is gone.
+    pub async fn object(&self, name: &str) -> A::Resource {
+        self.get(name).await.expect("the object is there")
+    }
+
+    /// Returns the object as JSON.
+    pub async fn json(&self, name: &str) -> Value {
+        json!(self.raw().read(name).await)
+    }
+
+    /// Returns the key `text` of a `ConfigMap`; `None` if it does not exist.
+    pub async fn text(&self, map: &str) -> Option<String> {
+        let map = self.of::<ConfigMap>().get_opt(map).await;
+        map.expect("a read")?.data?.remove("text")
     }
 
     /// Returns the position of the object.
@@ -163,7 +266,7 @@ impl<A: Served> Cluster<A> {
     ///
     /// If the object has no position.
     pub async fn position(&self, name: &str) -> Position<StateOf<A>> {
-        let object = self.get(name).await.expect("the object is there");
+        let object = self.object(name).await;
         position_of(&object).expect("a position").clone()
     }
 
@@ -173,7 +276,7 @@ impl<A: Served> Cluster<A> {
     }
 
     /// Returns a condition of the object as `Status Reason`; empty if there is none.
-    pub async fn says(&self, name: &str, condition: &str) -> String {
+    pub async fn shows(&self, name: &str, condition: &str) -> String {
         self.condition(name, condition)
             .await
             .map_or_else(String::new, |c| format!("{} {}", c.status, c.reason))
@@ -232,6 +335,32 @@ impl<A: Served> Cluster<A> {
             })
             .await;
         find(&object, condition).expect("just seen").clone()
+    }
+
+    /// Waits until the object has this reason in a condition whose message contains a text.
+    pub async fn until_message(&self, name: &str, condition: &str, reason: &str, part: &str) {
+        let condition = self.until_reason(name, condition, reason).await;
+        assert_contains(&condition.message, part);
+    }
+
+    /// Waits until the position of the object meets a condition.
+    pub async fn until_position(
+        &self,
+        name: &str,
+        what: &str,
+        is_so: impl Fn(&Position<StateOf<A>>) -> bool,
+    ) {
+        let is_so = |object: &A::Resource| position_of(object).is_some_and(&is_so);
+        self.until(name, what, is_so).await;
+    }
+
+    /// Waits until the visit that the object asks for was made.
+    pub async fn until_visited(&self, name: &str) {
+        self.until_position(name, "has made its visit", |position| {
+            let visit = position.visit.as_ref();
+            visit.is_some_and(|visit| visit.outcome == VisitOutcome::Reached)
+        })
+        .await;
     }
 
     /// Waits until the object is gone.
@@ -294,4 +423,22 @@ fn pretty(value: &(impl serde::Serialize + Debug)) -> String {
         metadata.remove("managedFields");
     }
     serde_json::to_string_pretty(&json).unwrap_or_else(|_| format!("{value:?}"))
+}
+
+/// Checks that a text contains another one.
+#[track_caller]
+pub fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "no {part:?} in {text}");
+}
+
+/// Checks that less than this time has passed.
+#[track_caller]
+pub fn assert_within(begun: tokio::time::Instant, limit: Duration) {
+    let took = begun.elapsed();
+    assert!(took < limit, "{took:?}");
+}
+
+/// Returns the names `prefix-0`, `prefix-1` and so on.
+pub fn numbered(prefix: &str, numbers: std::ops::Range<usize>) -> Vec<String> {
+    numbers.map(|number| format!("{prefix}-{number}")).collect()
 }

@@ -1,4 +1,4 @@
-//! This file is the application of databases, whose handlers follow the script of a test.
+//! The application of databases, whose handlers follow the script of a test.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct DatabaseSpec {
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Returns this answer.
-    Say(Answer),
+    Answer(Answer),
     /// Fails with a retryable error.
     Fail(&'static str),
     /// Fails with a permanent error.
@@ -217,7 +217,14 @@ impl Databases {
             .push_back(reply);
     }
 
-    /// Removes the replies that handlers have not used yet.
+    /// Sets the next replies of a state to the same one.
+    pub fn next_times(&self, times: usize, state: DatabaseState, reply: &Reply) {
+        for _ in 0..times {
+            self.next_time(state, reply.clone());
+        }
+    }
+
+    /// Forgets the replies that were not given yet.
     pub fn forget_replies(&self) {
         self.script().replies.clear();
     }
@@ -310,7 +317,7 @@ impl Databases {
             return match reply {
                 None if state == DatabaseState::Running => Ok(Answer::Stay),
                 None => Ok(Answer::Next),
-                Some(Reply::Say(answer)) => Ok(answer),
+                Some(Reply::Answer(answer)) => Ok(answer),
                 Some(Reply::Fail(message)) => Err(Failure::retry("Refused", message)),
                 Some(Reply::FailPermanently(message)) => {
                     Err(Failure::permanent("Impossible", message))
@@ -352,8 +359,8 @@ impl Databases {
 
 /// Converts an answer for the handler of a state; a script must not name a target that the state does not have.
 macro_rules! answer {
-    ($said:expr, $after:ty, $($state:ident),*) => {
-        match $said {
+    ($answer:expr, $after:ty, $($state:ident),*) => {
+        match $answer {
             $(Answer::To(to) if to == DatabaseState::$state.id() => Ok(<$after>::$state),)*
             Answer::Wait(time) => Ok(<$after>::Wait(time)),
             _ => Ok(<$after>::Next),
@@ -378,12 +385,12 @@ impl DatabaseStateHandler for Databases {
         &self,
         cx: &Action<Database>,
     ) -> Result<database_state::AfterRunning, Failure> {
-        let said = self.work(DatabaseState::Running, cx).await?;
-        if said == Answer::Stay {
+        let answer = self.work(DatabaseState::Running, cx).await?;
+        if answer == Answer::Stay {
             return Ok(database_state::AfterRunning::Stay);
         }
         answer!(
-            said,
+            answer,
             database_state::AfterRunning,
             Servicing,
             Stopping,
@@ -451,10 +458,6 @@ impl Application for Databases {
 }
 
 impl Served for Databases {
-    fn api(client: Client) -> Api<Database> {
-        Api::namespaced(client, "default")
-    }
-
     fn object(name: &str, lifecycle: Value) -> Value {
         json!({
             "apiVersion": "demo.okt.dev/v1",

@@ -1,4 +1,4 @@
-//! This file builds CRDs that differ from the one that the operator prints: older, newer and wrong ones.
+//! CRDs that differ from the one that the operator prints: older, newer and wrong ones.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -7,6 +7,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use okt::{GRAPH_ANNOTATION, LifecycleObject, crd};
 use serde_json::{Value, json};
+
+use crate::Database;
 
 /// Returns the CRD of a kind with a changed schema.
 pub fn with_schema<K: LifecycleObject>(
@@ -59,4 +61,12 @@ pub fn anything(schema: &mut Value) {
     let any = json!({ "x-kubernetes-preserve-unknown-fields": true });
     schema["properties"] = json!({ "spec": any, "status": any });
     schema["required"] = json!([]);
+}
+
+/// Returns the CRD of databases, whose rules lack the edge from `Start` to `Running`, although its graph has it.
+pub fn without_an_edge() -> CustomResourceDefinition {
+    let whole = json!(crd::<Database>().expect("a CRD")).to_string();
+    let edited = whole.replace("'Start': ['Failed', 'Running']", "'Start': ['Failed']");
+    assert_ne!(edited, whole);
+    serde_json::from_str(&edited).expect("a CRD")
 }

@@ -1,5 +1,6 @@
-//! This file provides brokers in various states, with helpers for tests of upgrades.
+//! Brokers in various states, with helpers for tests of upgrades.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use okt::{crd, crd_union};
@@ -17,6 +18,14 @@ pub(crate) struct Fleet {
     place: Place,
     pub(crate) world: World,
     pub(crate) cluster: Cluster<first::Brokers>,
+}
+
+impl Deref for Fleet {
+    type Target = Cluster<first::Brokers>;
+
+    fn deref(&self) -> &Cluster<first::Brokers> {
+        &self.cluster
+    }
 }
 
 impl Fleet {
@@ -56,9 +65,8 @@ impl Fleet {
         for name in ["resting", "visiting", "leaving"] {
             self.until_ready(name, "Running").await;
         }
-        let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
-        self.cluster.ask_for("visiting", visit).await;
-        self.cluster.delete("leaving").await;
+        self.visit("visiting", "Compacting", "1").await;
+        self.delete("leaving").await;
         self.until_working("starting", "start").await;
         self.until_working("visiting", "compacting").await;
         self.until_working("leaving", "stopping").await;
@@ -70,8 +78,8 @@ impl Fleet {
         for name in ["resting", "starting", "visiting"] {
             self.until_ready(name, rest).await;
         }
-        self.cluster.until_gone("leaving").await;
-        let visit = self.get("visiting").await["status"]["lifecycle"]["visit"].clone();
+        self.until_gone("leaving").await;
+        let visit = self.json("visiting").await["status"]["lifecycle"]["visit"].clone();
         assert_eq!(visit["outcome"], "Reached");
         self.is_at("resting", 2, 0).await;
         self.is_at("starting", 2, 0).await;
@@ -79,21 +87,15 @@ impl Fleet {
     }
 
     pub(crate) async fn create(&self, name: &str, lifecycle: Value) {
-        self.cluster
-            .create_raw(first::Brokers::object(name, lifecycle))
+        self.create_raw(first::Brokers::object(name, lifecycle))
             .await;
     }
 
-    pub(crate) async fn get(&self, name: &str) -> Value {
-        let object = self.cluster.raw().get(name).await.expect("it is there");
-        serde_json::to_value(object).expect("JSON")
-    }
-
-    /// Waits until the stored object meets a condition.
+    /// Waits until an object meets a condition.
     pub(crate) async fn until(&self, name: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + self.place.patience;
         loop {
-            let object = self.get(name).await;
+            let object = self.json(name).await;
             if so(&object) {
                 return object;
             }
@@ -158,7 +160,7 @@ impl Fleet {
     }
 
     pub(crate) async fn is_at(&self, name: &str, transition: u64, jumps: u64) {
-        let lifecycle = self.get(name).await["status"]["lifecycle"].clone();
+        let lifecycle = self.json(name).await["status"]["lifecycle"].clone();
         let at = (&lifecycle["transition"], &lifecycle["jumps"]);
         assert_eq!(
             at,
@@ -171,12 +173,11 @@ impl Fleet {
     pub(crate) async fn is_idle(&self, operator: &Working) {
         operator.tap.clear();
         let ran = self.world.ran().len();
-        self.cluster
-            .patch(
-                "resting",
-                json!({ "metadata": { "labels": { "look": "here" } } }),
-            )
-            .await;
+        self.patch(
+            "resting",
+            json!({ "metadata": { "labels": { "look": "here" } } }),
+        )
+        .await;
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(operator.tap.writes(), []);
         assert_eq!(self.world.ran().len(), ran);
@@ -184,18 +185,17 @@ impl Fleet {
 
     /// Checks that an operator does not write to this broker for a while.
     pub(crate) async fn is_idle_about(&self, operator: &Working, name: &str) {
-        self.cluster
-            .patch(
-                name,
-                json!({ "metadata": { "labels": { "look": "here" } } }),
-            )
-            .await;
+        self.patch(
+            name,
+            json!({ "metadata": { "labels": { "look": "here" } } }),
+        )
+        .await;
         tokio::time::sleep(A_WHILE).await;
         assert_eq!(operator.writes_to(name), [""; 0]);
     }
 
     pub(crate) async fn state_of(&self, name: &str) -> String {
-        let object = self.get(name).await;
+        let object = self.json(name).await;
         object["status"]["lifecycle"]["state"]
             .as_str()
             .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! This file sends HTTPS requests, as whoever reads metrics does.
+//! HTTPS requests like those of a scraper of metrics.
 
 use std::io;
 use std::net::SocketAddr;

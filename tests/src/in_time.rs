@@ -1,4 +1,4 @@
-//! This file limits the time of what a real process or a real socket does, so that a test that waits in vain fails.
+//! Limits the time of what a real process or a real socket does, so that a test that waits in vain fails.
 
 use std::time::Duration;
 
@@ -12,4 +12,14 @@ const LIMIT: Duration = Duration::from_mins(10);
 pub async fn in_time<T>(what: &str, waited: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(LIMIT, waited).await;
     waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
+}
+
+/// Waits until something is so, and fails if it takes too long.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+    };
+    in_time(what, waited).await;
 }

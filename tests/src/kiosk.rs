@@ -1,10 +1,10 @@
-//! This file is the application of kiosks, whose spec names its owned objects and the code that hangs.
+//! The application of kiosks, whose spec names its owned objects and the code that hangs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
@@ -176,8 +176,4 @@ impl Application for Kiosks {
     }
 }
 
-impl Served for Kiosks {
-    fn api(client: Client) -> Api<Kiosk> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Kiosks {}

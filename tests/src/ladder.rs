@@ -1,4 +1,4 @@
-//! This file is the application of ladders: a resource without a lifecycle, whose operator runs the scripted steps of
+//! The application of ladders: a resource without a lifecycle, whose operator runs the scripted steps of
 //! the Stepper.
 #![expect(
     unreachable_pub,
@@ -8,19 +8,19 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource, KubeSchema};
+use kube::{CustomResource, KubeSchema};
 use okt::stepper::{
     AfterCRChecker, AfterCRFinalizer, AfterErrorManager, AfterGiveupManager, AfterMutator,
     AfterObjectsGetter, AfterSuccessManager, AfterUpdater,
 };
 use okt::{
-    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Step, Stepper,
-    StepperHandler, Watches,
+    Application, Failure, LifecycleSpec, Pass, PassGraph, PassStatus, Stepper, StepperHandler,
+    Watches,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Served;
-use crate::script::Script;
+use crate::script::{Script, steps};
 
 /// The spec of a ladder.
 #[derive(
@@ -53,45 +53,15 @@ impl StepperHandler for Ladders {
     type Context = Pass<Ladder>;
     type Error = Failure;
 
-    async fn cr_checker(&self, cx: &Pass<Ladder>) -> Result<Step<AfterCRChecker>, Failure> {
-        let next = AfterCRChecker::Next;
-        self.script.take(cx, "CRChecker", next).await
-    }
-
-    async fn objects_getter(&self, cx: &Pass<Ladder>) -> Result<Step<AfterObjectsGetter>, Failure> {
-        let next = AfterObjectsGetter::Next;
-        self.script.take(cx, "ObjectsGetter", next).await
-    }
-
-    async fn mutator(&self, cx: &Pass<Ladder>) -> Result<Step<AfterMutator>, Failure> {
-        self.script.take(cx, "Mutator", AfterMutator::Next).await
-    }
-
-    async fn updater(&self, cx: &Pass<Ladder>) -> Result<Step<AfterUpdater>, Failure> {
-        self.script.take(cx, "Updater", AfterUpdater::Next).await
-    }
-
-    async fn success_manager(
-        &self,
-        cx: &Pass<Ladder>,
-    ) -> Result<Step<AfterSuccessManager>, Failure> {
-        let next = AfterSuccessManager::Next;
-        self.script.take(cx, "SuccessManager", next).await
-    }
-
-    async fn cr_finalizer(&self, cx: &Pass<Ladder>) -> Result<Step<AfterCRFinalizer>, Failure> {
-        let next = AfterCRFinalizer::Next;
-        self.script.take(cx, "CRFinalizer", next).await
-    }
-
-    async fn error_manager(&self, cx: &Pass<Ladder>) -> Result<Step<AfterErrorManager>, Failure> {
-        let next = AfterErrorManager::Next;
-        self.script.take(cx, "ErrorManager", next).await
-    }
-
-    async fn giveup_manager(&self, cx: &Pass<Ladder>) -> Result<Step<AfterGiveupManager>, Failure> {
-        let next = AfterGiveupManager::Next;
-        self.script.take(cx, "GiveupManager", next).await
+    steps! { Ladder:
+        cr_checker "CRChecker" AfterCRChecker,
+        objects_getter "ObjectsGetter" AfterObjectsGetter,
+        mutator "Mutator" AfterMutator,
+        updater "Updater" AfterUpdater,
+        success_manager "SuccessManager" AfterSuccessManager,
+        cr_finalizer "CRFinalizer" AfterCRFinalizer,
+        error_manager "ErrorManager" AfterErrorManager,
+        giveup_manager "GiveupManager" AfterGiveupManager,
     }
 }
 
@@ -110,8 +80,4 @@ impl Application for Ladders {
     }
 }
 
-impl Served for Ladders {
-    fn api(client: Client) -> Api<Ladder> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Ladders {}

@@ -1,4 +1,4 @@
-//! This file holds an operator of lamps in two releases: the second one renames a state, removes another one, opens a
+//! An operator of lamps in two releases: the second one renames a state, removes another one, opens a
 //! way, and changes a resource.
 
 /// Defines a release: a graph, and the light of its lamps.
@@ -7,7 +7,7 @@ macro_rules! release {
         $(#[$doc])*
         pub mod $release {
             use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-            use kube::{Api, Client, CustomResource, ResourceExt};
+            use kube::{CustomResource, ResourceExt};
             use okt::{
                 Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources,
                 Status, Watches, lifecycle_graph,
@@ -86,11 +86,7 @@ macro_rules! release {
                 }
             }
 
-            impl Served for Lamps {
-                fn api(client: Client) -> Api<Lamp> {
-                    Api::default_namespaced(client)
-                }
-            }
+            impl Served for Lamps {}
         }
     };
 }

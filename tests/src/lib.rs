@@ -1,4 +1,4 @@
-//! This crate holds the shared parts of the end-to-end tests: scripted applications, and a cluster around them.
+//! The shared parts of the end-to-end tests: scripted applications, and a cluster around them.
 
 mod bucket;
 mod chart;
@@ -12,12 +12,14 @@ mod kiosk;
 mod ladder;
 pub mod lamps;
 pub mod measured;
+mod objects;
 mod proxy;
 mod queue;
 mod quiet;
 pub mod releases;
 mod rig;
 pub mod rollout;
+pub mod rules;
 mod runner;
 mod script;
 mod shelf;
@@ -33,18 +35,19 @@ mod wire;
 
 pub use bucket::{Bucket, BucketSpec, BucketState, Buckets};
 pub use chart::{Chart, ChartPass, ChartSpec, Charts};
-pub use cluster::{Cluster, Served};
+pub use cluster::{Cluster, Served, assert_contains, assert_within, numbered};
 pub use database::{Database, DatabaseSpec, DatabaseState, Databases, Ran, Reply, Sight};
 pub use https::https_get;
-pub use in_time::in_time;
+pub use in_time::{in_time, until};
 pub use kiosk::{Kiosk, KioskSpec, KioskState, Kiosks, Part};
 pub use ladder::{Ladder, LadderSpec, Ladders};
+pub use objects::{Objects, Scoped};
 pub use proxy::Proxy;
 pub use queue::{Queue, QueuePass, QueueSpec, QueueState, Queues};
 pub use quiet::rest;
 pub use rig::{Options, Rig};
 pub use runner::{Runner, RunnerSpec, RunnerState, Runners};
-pub use script::{Say, Script};
+pub use script::{Script, Scripted};
 pub use shelf::{Shelf, ShelfSpec, ShelfState, Shelves};
 pub use shop::{Shop, ShopSpec, ShopState, ShopStateHandler, Shops, shop_state};
 pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};

@@ -1,4 +1,4 @@
-//! This module holds the shared parts of benchmarks that compare two programs: a server, a measured process, its
+//! The shared parts of benchmarks that compare two programs: a server, a measured process, its
 //! counters, and a table.
 
 mod host;

@@ -1,4 +1,4 @@
-//! This file is a proxy that forwards connections, or swallows what comes from both sides, without a word.
+//! A proxy that forwards connections, or swallows what comes from both sides, without a word.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"

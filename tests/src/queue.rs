@@ -1,16 +1,16 @@
-//! This file is the application of message queues: a cluster-scoped kind with a lifecycle and a scripted pass.
+//! The application of message queues: a cluster-scoped kind with a lifecycle and a scripted pass.
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Pass, PassGraph,
-    Resources, Status, Step, Watches, lifecycle_graph,
+    Resources, Status, Watches, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Served;
-use crate::script::Script;
+use crate::script::{Script, steps};
 
 /// The pass of a queue.
 #[lifecycle_graph(pass)]
@@ -85,21 +85,10 @@ impl QueuePassHandler for Queues {
     type Context = Pass<Queue>;
     type Error = Failure;
 
-    async fn check(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterCheck>, Failure> {
-        self.script
-            .take(cx, "Check", queue_pass::AfterCheck::Next)
-            .await
-    }
-
-    async fn apply(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterApply>, Failure> {
-        self.script
-            .take(cx, "Apply", queue_pass::AfterApply::Next)
-            .await
-    }
-
-    async fn finalize(&self, cx: &Pass<Queue>) -> Result<Step<queue_pass::AfterFinalize>, Failure> {
-        let next = queue_pass::AfterFinalize::Next;
-        self.script.take(cx, "Finalize", next).await
+    steps! { Queue:
+        check "Check" queue_pass::AfterCheck,
+        apply "Apply" queue_pass::AfterApply,
+        finalize "Finalize" queue_pass::AfterFinalize,
     }
 }
 
@@ -147,8 +136,4 @@ impl Application for Queues {
     }
 }
 
-impl Served for Queues {
-    fn api(client: Client) -> Api<Queue> {
-        Api::all(client)
-    }
-}
+impl Served for Queues {}

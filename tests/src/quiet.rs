@@ -1,4 +1,4 @@
-//! This file waits until a server gets no more requests, for benchmarks.
+//! A wait until a server gets no more requests, for benchmarks.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! This file holds one operator of brokers in several releases, and the record of its calls.
+//! One operator of brokers in several releases, and the record of its calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -86,10 +86,10 @@ impl World {
 
 /// Defines a release: a graph, and an operator that the world controls.
 macro_rules! release {
-    ($(#[$doc:meta])* $release:ident { $graph:item } $($handler:ident: $after:ident::$says:ident,)*) => {
+    ($(#[$doc:meta])* $release:ident { $graph:item } $($handler:ident: $after:ident::$next:ident,)*) => {
         $(#[$doc])*
         pub mod $release {
-            use kube::{Api, Client, CustomResource};
+            use kube::CustomResource;
             use okt::{
                 Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
                 lifecycle_graph,
@@ -130,7 +130,7 @@ macro_rules! release {
                 $(
                     async fn $handler(&self, cx: &Action<Broker>) -> Result<broker_state::$after, Failure> {
                         self.0.work(stringify!($release), stringify!($handler), cx).await;
-                        Ok(broker_state::$after::$says)
+                        Ok(broker_state::$after::$next)
                     }
                 )*
             }
@@ -148,11 +148,7 @@ macro_rules! release {
                 }
             }
 
-            impl Served for Brokers {
-                fn api(client: Client) -> Api<Broker> {
-                    Api::default_namespaced(client)
-                }
-            }
+            impl Served for Brokers {}
         }
     };
 }

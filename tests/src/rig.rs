@@ -1,4 +1,4 @@
-//! This file provides an in-process cluster with an operator.
+//! A cluster in the process, with an operator.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -9,18 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::mpsc;
-use kube::CustomResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use kube::{Client, CustomResourceExt};
 use okt::{Operator, crd};
-use okt_testing::ApiServer;
 use okt_testing::rehearsal::Rules;
+use okt_testing::{ApiServer, Fault, Injected};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Served};
-use crate::database::Databases;
-use crate::wire::Wire;
+use crate::database::{DatabaseState, Databases, Reply, Sight};
+use crate::definition;
+use crate::rollout::{Place, Working};
+use crate::wire::{OPERATOR, Wire};
 
 /// The maximum wait for a condition, in tokio time.
 const PATIENCE: Duration = Duration::from_hours(1);
@@ -173,6 +175,48 @@ impl<A: Served> Rig<A> {
     }
 }
 
+impl<A: Served> Rig<A> {
+    /// Creates the cluster and the CRD, starts the operator of an application prepared by the test, and creates an
+    /// object of this name.
+    pub async fn prepared(name: &str, prepare: impl FnOnce(&A)) -> Self {
+        let rig = Self::without_operator_of().await;
+        prepare(&rig.app);
+        rig.start();
+        rig.create_with(name, serde_json::json!({})).await;
+        rig
+    }
+
+    /// Creates the cluster with a CRD that accepts any spec, without an operator.
+    pub async fn lenient() -> Self {
+        let rig = Self::bare();
+        let definition = definition::with_schema::<A::Resource>(definition::any_spec);
+        rig.define(definition).await;
+        rig
+    }
+
+    /// Starts another operator of the same application, with a client of its own.
+    pub fn operate(&self, client: Client) -> Working {
+        let place = Place {
+            client,
+            patience: PATIENCE,
+            virtual_time: true,
+        };
+        place.operate(self.app.clone())
+    }
+
+    /// Injects a fault into the requests of the operator.
+    pub fn inject(&self, fault: Fault) -> Injected {
+        self.server.inject(fault.client(OPERATOR))
+    }
+
+    /// Lets this time pass, and checks that the operator writes nothing.
+    pub async fn writes_nothing_for(&self, time: Duration) {
+        self.wire.clear();
+        self.pass(time).await;
+        assert_eq!(self.wire.writes(), [""; 0]);
+    }
+}
+
 impl<A: Served> Deref for Rig<A> {
     type Target = Cluster<A>;
 
@@ -193,6 +237,29 @@ impl<A: Served> Drop for Rig<A> {
 }
 
 impl Rig<Databases> {
+    /// Creates the database `db`, which has begun this work in a state a second ago.
+    pub async fn begin_work(&self, state: DatabaseState, work: Reply) {
+        self.app.next_time(state, work);
+        self.create_in("db", state).await;
+        self.pass(Duration::from_secs(1)).await;
+    }
+
+    /// Creates the database `db`, whose work in `Running` is cancelled, because it is observed as failed.
+    pub async fn cancel_work(&self, work: Reply) {
+        self.begin_work(DatabaseState::Running, work).await;
+        let failed = Sight::Event(DatabaseState::Running, DatabaseState::Failed);
+        self.app.sees("db", failed);
+        self.request("db");
+        self.until_in("db", DatabaseState::Failed).await;
+    }
+
+    /// Creates a cluster whose database `db` is ready.
+    pub async fn running() -> Self {
+        let rig = Self::of().await;
+        rig.create_ready("db", DatabaseState::Running).await;
+        rig
+    }
+
     /// Creates a cluster with databases and a running operator.
     pub async fn new() -> Self {
         Self::of().await

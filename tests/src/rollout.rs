@@ -1,4 +1,4 @@
-//! This file provides a cluster for operators of different releases, and a witness of all their writes.
+//! A cluster for operators of different releases, and a witness of all their writes.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -137,8 +137,8 @@ impl Witness {
                 continue;
             }
             // A deletion, a new desired state or a label does not come from the operator.
-            let told = last.as_ref().map(|last| &last["status"]) != Some(&object["status"]);
-            if told && object["status"]["observedGeneration"] != -1 {
+            let reported = last.as_ref().map(|last| &last["status"]) != Some(&object["status"]);
+            if reported && object["status"]["observedGeneration"] != -1 {
                 let broken = rules.broken(last.as_ref(), &object);
                 assert!(broken.is_empty(), "{name}: {broken:?} in {object:#}");
             }

@@ -1,8 +1,8 @@
-//! This file is the application of runners: three transitions to a resting state, with or without work there.
+//! The application of runners: three transitions to a resting state, with or without work there.
 
 use std::sync::Arc;
 
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -96,8 +96,4 @@ impl Application for Runners {
     type Resource = Runner;
 }
 
-impl Served for Runners {
-    fn api(client: Client) -> Api<Runner> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Runners {}

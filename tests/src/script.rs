@@ -1,4 +1,4 @@
-//! This file scripts the results and the declared objects of a pass's steps.
+//! A script of the results and the declared objects of a pass's steps.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Say {
+pub enum Scripted {
     /// Done.
     Done,
     /// Done, with a text.
@@ -45,7 +45,7 @@ pub struct Script(Arc<Mutex<Memory>>);
 
 #[derive(Default)]
 struct Memory {
-    says: HashMap<&'static str, Say>,
+    scripted: HashMap<&'static str, Scripted>,
     puts: HashMap<&'static str, Puts>,
     keeps: Vec<&'static str>,
     taken: Vec<&'static str>,
@@ -60,8 +60,8 @@ impl Script {
     }
 
     /// Sets the result of a step.
-    pub fn say(&self, step: &'static str, say: Say) {
-        self.memory(|memory| memory.says.insert(step, say));
+    pub fn set(&self, step: &'static str, result: Scripted) {
+        self.memory(|memory| memory.scripted.insert(step, result));
     }
 
     /// Sets the objects that a step declares.
@@ -145,26 +145,37 @@ impl Script {
     fn begin(&self, step: &'static str) -> bool {
         self.memory(|memory| {
             memory.taken.push(step);
-            memory.says.get(step) == Some(&Say::Commit)
+            memory.scripted.get(step) == Some(&Scripted::Commit)
         })
     }
 
     /// Returns the scripted result of a step, which leads to `next`.
     async fn end<S>(&self, step: &'static str, next: S) -> Result<Step<S>, Failure> {
-        let say = self.memory(|memory| memory.says.get(step).cloned());
-        Ok(match say {
-            None | Some(Say::Done | Say::Commit) => Step::done(next),
-            Some(Say::Text(text)) => Step::done(next).text(text),
-            Some(Say::RequeueAfter(time)) => Step::done(next).requeue_after(time),
-            Some(Say::Condition(status, reason, text)) => {
+        let result = self.memory(|memory| memory.scripted.get(step).cloned());
+        Ok(match result {
+            None | Some(Scripted::Done | Scripted::Commit) => Step::done(next),
+            Some(Scripted::Text(text)) => Step::done(next).text(text),
+            Some(Scripted::RequeueAfter(time)) => Step::done(next).requeue_after(time),
+            Some(Scripted::Condition(status, reason, text)) => {
                 Step::done(next).condition(status, reason, text)
             }
-            Some(Say::Wait(reason, time, text)) => Step::wait(reason, time).text(text),
-            Some(Say::Retry(reason, text)) => Step::retry(reason).text(text),
-            Some(Say::GiveUp(text)) => Step::give_up().text(text),
-            Some(Say::Fail(failure)) => return Err(failure),
-            Some(Say::Panic) => panic!("the step panics"),
-            Some(Say::Hang) => std::future::pending().await,
+            Some(Scripted::Wait(reason, time, text)) => Step::wait(reason, time).text(text),
+            Some(Scripted::Retry(reason, text)) => Step::retry(reason).text(text),
+            Some(Scripted::GiveUp(text)) => Step::give_up().text(text),
+            Some(Scripted::Fail(failure)) => return Err(failure),
+            Some(Scripted::Panic) => panic!("the step panics"),
+            Some(Scripted::Hang) => std::future::pending().await,
         })
     }
 }
+
+/// Writes the handlers of a pass whose steps take their results from the script.
+macro_rules! steps {
+    ($kind:ident: $($step:ident $name:literal $after:ty,)*) => {$(
+        async fn $step(&self, cx: &okt::Pass<$kind>) -> Result<okt::Step<$after>, okt::Failure> {
+            self.script.take(cx, $name, <$after>::Next).await
+        }
+    )*};
+}
+
+pub(crate) use steps;

@@ -1,10 +1,10 @@
-//! This file is the application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
+//! The application of shelves, which own kiosks and refer to kiosks in their own and other namespaces.
 
 use std::sync::Arc;
 
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status, Watches,
     lifecycle_graph,
@@ -126,8 +126,4 @@ impl Application for Shelves {
     }
 }
 
-impl Served for Shelves {
-    fn api(client: Client) -> Api<Shelf> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Shelves {}

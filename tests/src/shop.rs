@@ -1,4 +1,4 @@
-//! This file is the application of shops, which own the objects that a test declares and refer to a Secret.
+//! The application of shops, which own the objects that a test declares and refer to a Secret.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, lifecycle_graph,
@@ -178,8 +178,4 @@ impl Application for Shops {
     }
 }
 
-impl Served for Shops {
-    fn api(client: Client) -> Api<Shop> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Shops {}

@@ -1,9 +1,9 @@
-//! This file is the application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
+//! The application of web sites: a cluster-scoped kind with former state names, a field that an autoscaler
 //! owns, a leaf with work, and its own status fields.
 
 use std::sync::Arc;
 
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{Action, Application, Context, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -173,10 +173,6 @@ impl Application for Sites {
 }
 
 impl Served for Sites {
-    fn api(client: Client) -> Api<Site> {
-        Api::all(client)
-    }
-
     fn object(name: &str, lifecycle: Value) -> Value {
         json!({
             "apiVersion": "demo.okt.dev/v1",

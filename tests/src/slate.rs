@@ -1,7 +1,7 @@
-//! This file is the application of slates: a resource without a lifecycle, whose operator runs one scripted step.
+//! The application of slates: a resource without a lifecycle, whose operator runs one scripted step.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
     Application, Failure, FreeStyle, FreeStyleHandler, LifecycleSpec, Pass, PassGraph, PassStatus,
     Step, Watches, free_style,
@@ -56,8 +56,4 @@ impl Application for Slates {
     }
 }
 
-impl Served for Slates {
-    fn api(client: Client) -> Api<Slate> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Slates {}

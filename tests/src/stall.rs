@@ -1,4 +1,4 @@
-//! This file is the application of stalls, which own, refer to and watch kinds in every supported way.
+//! The application of stalls, which own, refer to and watch kinds in every supported way.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::Scope;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Resources, Status,
     Watches, Which, lifecycle_graph,
@@ -173,8 +173,4 @@ impl Application for Stalls {
     }
 }
 
-impl Served for Stalls {
-    fn api(client: Client) -> Api<Stall> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Stalls {}

@@ -1,4 +1,4 @@
-//! This file records the requests of an operator on any server, and delays its watches.
+//! A record of the requests of an operator to any server, which can delay watches.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! This file counts the writes of 900 transitions, on any cluster.
+//! The count of writes of 900 transitions, on any cluster.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"

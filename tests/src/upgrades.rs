@@ -1,4 +1,4 @@
-//! This file holds upgrades of a graph with objects in transition, for any cluster.
+//! Upgrades of a graph with objects in transition, for any cluster.
 #![expect(
     clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
@@ -42,24 +42,20 @@ pub async fn additions_the_definition_first(place: &Place) {
     let new = place.operate(wider::Brokers(fleet.world.clone()));
     fleet.arrive("Running").await;
     assert_eq!(new.writes_to("late"), [""; 0], "no write at rest");
-    fleet
-        .cluster
-        .ask_for("late", json!({ "state": "Standby" }))
-        .await;
+    fleet.ask_for("late", json!({ "state": "Standby" })).await;
     fleet.until_ready("late", "Standby").await;
     // An old operator does not write to objects in a state that only the new one knows.
     let old = place.operate(first::Brokers(fleet.world.clone()));
     fleet
-        .cluster
         .ask_for("resting", json!({ "state": "Standby", "request": "1" }))
         .await;
     fleet.until_in("resting", "Standby").await;
     fleet.until_ready("resting", "Standby").await;
     tokio::time::sleep(A_WHILE).await;
     old.tap.clear();
-    fleet.cluster.delete("late").await;
+    fleet.delete("late").await;
     fleet.is_idle_about(&old, "resting").await;
-    fleet.cluster.until_gone("late").await;
+    fleet.until_gone("late").await;
     witness.judge().await;
 }
 
@@ -88,29 +84,23 @@ async fn embark_in_removed_states(fleet: &Fleet) {
         fleet.until_ready(name, "Running").await;
     }
     fleet
-        .cluster
         .ask_for("standby", json!({ "state": "Standby" }))
         .await;
     fleet.until_ready("standby", "Standby").await;
-    let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
-    fleet.cluster.ask_for("moving", visit).await;
+    fleet.visit("moving", "Moving", "1").await;
     fleet.until_working("moving", "moving").await;
 }
 
 /// Checks that objects in a state that the CRD lacks stand still until they are observed in another state.
 async fn removed_states_are_left_by_observation(fleet: &Fleet) {
     for name in ["standby", "moving"] {
-        let said = fleet.until_reason(name, "Stalled", "UnknownState").await;
-        println!("{name}: {said}");
+        let stalled = fleet.until_reason(name, "Stalled", "UnknownState").await;
+        println!("{name}: {stalled}");
     }
     fleet
-        .cluster
         .ask_for("standby", json!({ "state": "Running" }))
         .await;
-    fleet
-        .cluster
-        .ask_for("moving", json!({ "visit": null }))
-        .await;
+    fleet.ask_for("moving", json!({ "visit": null })).await;
     for name in ["standby", "moving"] {
         fleet.world.sees(name, "Running");
         fleet.until_ready(name, "Running").await;
@@ -168,7 +158,7 @@ pub async fn renames_the_definition_first(place: &Place) {
     let visit = json!({ "visit": { "state": "Compacting", "request": "1" } });
     fleet.create("visited", json!({})).await;
     fleet.until_ready("visited", "Running").await;
-    fleet.cluster.ask_for("visited", visit).await;
+    fleet.ask_for("visited", visit).await;
     fleet.until_ready("visited", "Running").await;
     fleet.is_at("visited", 4, 0).await;
     fleet.define::<renamed::Brokers>().await;
@@ -195,16 +185,10 @@ pub async fn renames_the_definition_first(place: &Place) {
     fleet.is_idle_about(&old, "visiting").await;
     old.kill().await;
     // The old and the new name stand for the same desired state.
-    fleet
-        .cluster
-        .ask_for("asking", json!({ "state": "Serving" }))
-        .await;
+    fleet.ask_for("asking", json!({ "state": "Serving" })).await;
     fleet.until_ready("asking", "Serving").await;
     fleet.is_at("asking", 2, 0).await;
-    fleet
-        .cluster
-        .ask_for("late", json!({ "state": "End" }))
-        .await;
+    fleet.ask_for("late", json!({ "state": "End" })).await;
     fleet.until_ready("late", "Gone").await;
     fleet.is_at("late", 4, 0).await;
     fleet.world.began_nothing_twice();
@@ -248,7 +232,7 @@ pub async fn a_union_lets_both_releases_write(place: &Place) {
     let visit = json!({ "visit": { "state": "Moving", "request": "1" } });
     fleet.create("moving", json!({})).await;
     fleet.until_ready("moving", "Serving").await;
-    fleet.cluster.ask_for("moving", visit).await;
+    fleet.ask_for("moving", visit).await;
     fleet.until_working("moving", "moving").await;
     // Compacting is not a state of the new release.
     fleet.is_idle_about(&new, "visiting").await;
@@ -263,7 +247,6 @@ pub async fn a_union_lets_both_releases_write(place: &Place) {
     fleet.until_ready("moving", "Serving").await;
     fleet.define::<mixed::Brokers>().await;
     fleet
-        .cluster
         .ask_for(
             "resting",
             json!({ "state": "Running", "visit": { "state": "Moving" } }),
@@ -303,8 +286,7 @@ pub async fn a_union_lets_two_states_become_one(place: &Place) {
     new.kill().await;
     fleet.define::<leaner::Brokers>().await;
     let _new = place.operate(leaner::Brokers(fleet.world.clone()));
-    fleet.cluster.delete("standby").await;
-    fleet.cluster.until_gone("standby").await;
+    fleet.delete_until_gone("standby").await;
     fleet.world.began_nothing_twice();
     witness.judge().await;
 }

@@ -1,4 +1,4 @@
-//! This file is the application of web apps, which own a Job that migrates a schema, and a Deployment.
+//! The application of web apps, which own a Job that migrates a schema, and a Deployment.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, PostParams};
 use kube::runtime::conditions::is_job_completed;
 use kube::runtime::wait::await_condition;
-use kube::{Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Resources, ResultExt, Status,
     Watches, Which, lifecycle_graph,
@@ -183,8 +183,4 @@ impl Application for WebApps {
     }
 }
 
-impl Served for WebApps {
-    fn api(client: Client) -> Api<WebApp> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for WebApps {}

@@ -1,4 +1,4 @@
-//! This file reads the requests of an operator and checks its writes against the rules.
+//! The requests of an operator, with its writes checked against the rules.
 
 use kube::Client;
 use okt_testing::rehearsal::Rules;
@@ -49,14 +49,14 @@ impl Wire {
             .broken_by(&self.server, OPERATOR, resource)
             .into_iter();
         let own = all.filter(|(version, _)| !is_inherited(&version.object()["status"]));
-        let told = own.flat_map(|(version, broken)| {
+        let found = own.flat_map(|(version, broken)| {
             let status = &version.object()["status"];
             let status = serde_json::to_string_pretty(status).unwrap_or_default();
             broken
                 .into_iter()
                 .map(move |rule| format!("{rule}, in {status}"))
         });
-        told.collect()
+        found.collect()
     }
 }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::{Api, Client, Config};
 use okt::{Answer, Application, Declared, Operator, Resources, ServiceAccount, crd, rbac};
 use okt_testing::{Kubernetes, Verb};
 use okt_tests::{
-    Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Served, ShopState::Open, Shops,
-    Sight, Stalls, definition,
+    Database, DatabaseState::*, Databases, OPERATOR, Objects, Reply, Rig, Served, ShopState::Open,
+    Shops, Sight, Stalls, in_time,
 };
 use serde_json::{Value, json};
 
@@ -26,12 +26,9 @@ fn verb(verb: Verb) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_is_granted_what_it_asks_for_and_no_more() {
-    let rig = Rig::<Databases>::bare();
-    rig.define(definition::with_schema::<Database>(definition::any_spec))
-        .await;
+    let rig = Rig::<Databases>::lenient().await;
     rig.start();
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     for _ in 0..2 {
         // The object is observed as gone: a jump and its event, which the second jump repeats.
         let slowly = Reply::After(Duration::from_secs(1), Answer::Next);
@@ -91,11 +88,7 @@ async fn roles_grant_owned_and_referred_kinds_and_no_more() {
     }
     // These objects have the names first, belong to another owner, and are read before the report of `NotOwned`.
     for object in &foreign {
-        let made = dynamic(&rig, object);
-        let object = serde_json::from_value(object.clone()).expect("an object");
-        made.create(&PostParams::default(), &object)
-            .await
-            .expect("it is accepted");
+        dynamic(&rig, object).make(object.clone()).await;
     }
     rig.app.declare(resources);
     rig.start();
@@ -103,8 +96,7 @@ async fn roles_grant_owned_and_referred_kinds_and_no_more() {
     rig.until_reason("shop", "Ready", "NotOwned").await;
     for object in &foreign {
         let there = dynamic(&rig, object);
-        let gone = there.delete("a", &DeleteParams::default()).await;
-        gone.expect("it is accepted");
+        there.remove("a").await;
     }
     rig.until_ready("shop", Open).await;
     rig.app.declare(Resources::new());
@@ -179,8 +171,7 @@ async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_mins(10), waited).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"))
+    in_time(what, waited).await
 }
 
 #[tokio::test]
@@ -247,10 +238,7 @@ async fn on_a_real_server_the_printed_roles_are_enough_and_grant_no_more() {
             .find(|event| event.reason.as_deref() == Some("JumpedToStart"))
     })
     .await;
-    databases
-        .delete("db", &DeleteParams::default())
-        .await
-        .expect("a deletion");
+    databases.remove("db").await;
     until("it is gone", async || {
         databases.get_opt("db").await.ok()?.is_none().then_some(())
     })

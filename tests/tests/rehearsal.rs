@@ -13,8 +13,8 @@ use okt::{Declared, Failure, Resources};
 use okt_testing::Rehearsal;
 use okt_testing::controllers::{deployment_controller, job_controller};
 use okt_tests::{
-    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Say, Served,
-    ShopState, Shops, Sight, WebAppState, WebApps,
+    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Scripted, Served,
+    ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
 };
 use serde_json::{Value, json};
 
@@ -55,13 +55,14 @@ fn map(name: &str, text: &str) -> ConfigMap {
     serde_json::from_value(map).expect("a map")
 }
 
+fn role(name: &str) -> Declared {
+    let role = json!({ "metadata": { "name": name } });
+    Declared::of(serde_json::from_value::<ClusterRole>(role).expect("a role"))
+}
+
 /// An object with owned resources, some of which change and are deleted.
 fn shop() -> Rehearsal<Shops> {
-    let role = || {
-        let role = json!({ "metadata": { "name": "shop" } });
-        let role: ClusterRole = serde_json::from_value(role).expect("a role");
-        Declared::of(role).unowned()
-    };
+    let role = || role("shop").unowned();
     let fresh = move || {
         let shops = Shops::default();
         let resources = Resources::new().apply(map("a", "x")).apply(map("b", "x"));
@@ -80,28 +81,20 @@ fn shop() -> Rehearsal<Shops> {
 
 /// An object with a pass that runs repeatedly, and with owned resources, some of which change and are deleted.
 fn ladder() -> Rehearsal<Ladders> {
-    let role = || {
-        let role = json!({ "metadata": { "name": "ladder" } });
-        let role: ClusterRole = serde_json::from_value(role).expect("a role");
-        Declared::of(role).unowned()
-    };
+    let role = || role("ladder").unowned();
     let put = |text| Declared::of(map("a", text));
     let fresh = move || {
         let ladders = Ladders::default();
         let all = [put("x"), Declared::of(map("b", "x")).wave(1), role()];
         ladders.script.put("Mutator", all);
-        ladders.script.say("Updater", Say::Commit);
+        ladders.script.set("Updater", Scripted::Commit);
         // Changes outside the cluster cause no event.
-        let again = Say::RequeueAfter(Duration::from_secs(30));
-        ladders.script.say("CRChecker", again);
+        let again = Scripted::RequeueAfter(Duration::from_secs(30));
+        ladders.script.set("CRChecker", again);
         ladders
     };
-    let ladder = json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Ladder",
-        "metadata": { "name": "ladder" },
-        "spec": {},
-    });
+    let mut ladder = Ladders::object("ladder", json!({}));
+    ladder["spec"] = json!({});
     Rehearsal::of(fresh)
         .object(ladder)
         .happens("other things are put", move |app: &Ladders| {
@@ -109,7 +102,7 @@ fn ladder() -> Rehearsal<Ladders> {
         })
         .happens("a step does not find it sound", |app: &Ladders| {
             let failure = Failure::permanent("Invalid", "so many rungs");
-            app.script.say("CRChecker", Say::Fail(failure));
+            app.script.set("CRChecker", Scripted::Fail(failure));
         })
         .patch(json!({ "spec": { "rungs": 1000 } }))
         .delete()
@@ -117,11 +110,6 @@ fn ladder() -> Rehearsal<Ladders> {
 
 /// An object with a pass and a lifecycle.
 fn queue() -> Rehearsal<Queues> {
-    let role = |name: &str| {
-        let role = json!({ "metadata": { "name": name } });
-        let role: ClusterRole = serde_json::from_value(role).expect("a role");
-        Declared::of(role)
-    };
     let fresh = move || {
         let queues = Queues::default();
         // Work that ends at once may be recorded with the results of the pass or after them.
@@ -136,11 +124,11 @@ fn queue() -> Rehearsal<Queues> {
         .object(Queues::object("queue", json!({})))
         .happens("the ground gives way", |app: &Queues| {
             let failure = Failure::permanent("Sinking", "it is sand");
-            app.script.say("Check", Say::Fail(failure));
+            app.script.set("Check", Scripted::Fail(failure));
         })
         .patch(json!({ "metadata": { "labels": { "a": "b" } } }))
         .happens("it holds again", |app: &Queues| {
-            app.script.say("Check", Say::Done);
+            app.script.set("Check", Scripted::Done);
         })
         .patch(json!({ "metadata": { "labels": { "a": "c" } } }))
         .delete()
@@ -243,10 +231,7 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
 fn a_rehearsal_says_where_the_life_ends() {
     let report = web_app(None, true).run();
     let text = report.to_string();
-    assert!(
-        text.contains("it ended in Failed, not in Serving"),
-        "{text}"
-    );
+    assert_contains(&text, "it ended in Failed, not in Serving");
 }
 
 /// Returns the findings of a rehearsal with a bug in the operator's requests.

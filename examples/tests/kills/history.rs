@@ -1,4 +1,4 @@
-//! This file observes every version of every notebook, and reports which lifecycle rules it broke.
+//! Every version of every notebook, and which lifecycle rules it broke.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,9 +13,9 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// The history of the notebooks so far.
-pub(crate) struct History(Mutex<Told>);
+pub(crate) struct History(Mutex<Seen>);
 
-pub(crate) struct Told {
+pub(crate) struct Seen {
     rules: Rules,
     /// The existing notebooks, by uid, each as last observed.
     pub(crate) alive: BTreeMap<String, Value>,
@@ -37,7 +37,7 @@ pub(crate) struct Told {
 
 impl History {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Told {
+        Self(Mutex::new(Seen {
             rules: Rules::of::<NotesState>(),
             alive: BTreeMap::new(),
             version: 0,
@@ -52,12 +52,12 @@ impl History {
         }))
     }
 
-    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock()
     }
 }
 
-impl Told {
+impl Seen {
     /// Processes the next version of a notebook.
     pub(crate) fn see(&mut self, object: &DynamicObject) {
         let mut after = serde_json::to_value(object).expect("an object is JSON");

@@ -1,4 +1,4 @@
-//! This file kills: the operator and the servers in one loop, the API server in another.
+//! The killer of processes: of the operator and the servers in one loop, the API server in another.
 
 use std::time::Instant;
 

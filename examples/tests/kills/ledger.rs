@@ -1,4 +1,4 @@
-//! This file reads the logs of the servers and their agents, in order, and reports which rules they broke.
+//! The logs of the servers and their agents, in order, and which rules they broke.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! This file tests that nothing is lost however often the operator, its servers and the API server are killed.
+//! Nothing is lost however often the operator, its servers and the API server are killed.
 //!
 //! Everything is real: processes that are killed with SIGKILL at any moment, a kube-apiserver, documents on a disk.
 //! `OKT_KILLS_MINUTES` sets how long the killing lasts, `OKT_SEED` repeats the choices; the timing depends on the
@@ -86,12 +86,12 @@ async fn nothing_is_lost_however_often_anything_is_killed() {
         () = witness::watch(&raw, &history) => unreachable!("it watches for ever"),
     };
     kubernetes.stop().await;
-    let said = if broken.is_empty() {
+    let output = if broken.is_empty() {
         String::new()
     } else {
-        stage.said()
+        stage.output()
     };
-    let last: Vec<_> = said.lines().rev().take(400).collect();
+    let last: Vec<_> = output.lines().rev().take(400).collect();
     let last: Vec<_> = last.into_iter().rev().collect();
     assert!(
         broken.is_empty(),
@@ -103,7 +103,7 @@ async fn nothing_is_lost_however_often_anything_is_killed() {
 
 /// Returns why notebooks are not in their desired states, or their servers are not.
 async fn restless_now(user: &User<'_>) -> Vec<String> {
-    let notebooks: Vec<_> = user.history.told().alive.values().cloned().collect();
+    let notebooks: Vec<_> = user.history.seen().alive.values().cloned().collect();
     let mut restless = Vec::new();
     for notebook in notebooks {
         restless.extend(unrest(&notebook));
@@ -135,7 +135,7 @@ async fn judge(
     let since = Instant::now();
     let mut broken = processes.broken;
     let mut asked = 0;
-    let last_change = || history.told().last_change;
+    let last_change = || history.seen().last_change;
     let is_quiet = || last_change().max(since).elapsed() > SILENCE;
     let mut restless = restless_now(user).await;
     let mut rested = last_change();
@@ -156,12 +156,12 @@ async fn judge(
     }
     let rested = rested.saturating_duration_since(since);
     broken.extend(restless);
-    let alive = history.told().alive.len();
+    let alive = history.seen().alive.len();
     Kept::observe(stage).documents(&user.diary, &mut broken);
 
     user.delete_all().await;
     let since = Instant::now();
-    while !history.told().alive.is_empty() && since.elapsed() < PATIENCE {
+    while !history.seen().alive.is_empty() && since.elapsed() < PATIENCE {
         sleep(POLL).await;
     }
     broken.extend(stage.kill_operator().err());
@@ -173,17 +173,17 @@ async fn judge(
     broken.extend(left(stage));
     let kept = Kept::observe(stage);
     let documents = kept.documents(&user.diary, &mut broken);
-    let told = history.told();
-    let actions = kept.actions(&told.backups, &mut broken);
-    for notebook in told.alive.values() {
+    let seen = history.seen();
+    let actions = kept.actions(&seen.backups, &mut broken);
+    for notebook in seen.alive.values() {
         broken.push(format!(
             "{} is not gone: {}",
             notebook["metadata"]["name"], notebook["status"]
         ));
     }
-    broken.extend(told.broken.iter().cloned());
-    let said = stage.said();
-    let odd = said.lines().filter(|line| {
+    broken.extend(seen.broken.iter().cloned());
+    let output = stage.output();
+    let odd = output.lines().filter(|line| {
         // An API server that starts refuses what it cannot check yet with 403.
         let is_error = line.contains("ERROR") && !line.contains("not yet ready to handle request");
         line.contains("panicked") || is_error && line.contains("okt_")
@@ -212,12 +212,12 @@ async fn judge(
         count("is lost"),
         unheard.len(),
         documents.saturating_sub(kept.len() as u64),
-        told.versions, told.unseen, told.transitions, told.jumps, told.backups.len(),
+        seen.versions, seen.unseen, seen.transitions, seen.jumps, seen.backups.len(),
         count("was done twice"),
         rested.as_secs_f64(),
         broken.len(),
     );
-    drop(told);
+    drop(seen);
     // This bypasses the capture of test output: a long run is for the figures.
     let _ = writeln!(io::stderr(), "{report}");
     broken

@@ -1,4 +1,4 @@
-//! This file runs the operator's process and the servers that it starts, next to the API server.
+//! The operator's process and the servers that it starts, next to the API server.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Stage {
     }
 
     /// Returns the log of all operators.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         fs::read_to_string(self.operator_log()).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! This file is the user, who creates notebooks, writes documents and changes desired states.
+//! The user, who creates notebooks, writes documents and changes desired states.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ impl<'a> User<'a> {
 
     async fn take(&mut self, step: Step) {
         self.count += 1;
-        let notebooks: Vec<Value> = self.history.told().alive.values().cloned().collect();
+        let notebooks: Vec<Value> = self.history.seen().alive.values().cloned().collect();
         if let Step::Create = step {
             let free: Vec<_> = (NAMES.iter())
                 .filter(|name| !notebooks.iter().any(|one| text(one, NAME) == **name))
@@ -221,7 +221,7 @@ impl<'a> User<'a> {
 
     /// Continues everything that waits for the user; returns how many notebooks needed another request.
     pub(crate) async fn let_go_on(&mut self) -> u64 {
-        let notebooks: Vec<Value> = self.history.told().alive.values().cloned().collect();
+        let notebooks: Vec<Value> = self.history.seen().alive.values().cloned().collect();
         let mut asked = 0;
         for notebook in notebooks {
             let name = text(&notebook, NAME);
@@ -252,7 +252,7 @@ impl<'a> User<'a> {
 
     /// Deletes all notebooks.
     pub(crate) async fn delete_all(&mut self) {
-        let names: Vec<String> = (self.history.told().alive.values())
+        let names: Vec<String> = (self.history.seen().alive.values())
             .map(|notebook| text(notebook, NAME).to_owned())
             .collect();
         for name in names {

@@ -1,4 +1,4 @@
-//! This file checks what must hold at rest: nothing is lost, done twice or left over.
+//! What must hold at rest: nothing is lost, done twice or left over.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

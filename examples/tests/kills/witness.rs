@@ -1,4 +1,4 @@
-//! This file watches the notebooks through the whole run, and reads what it missed while the API server was down.
+//! A watch of the notebooks through the whole run, which reads what it missed while the API server was down.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) async fn watch(api: &Api<DynamicObject>, history: &History) {
 async fn catch_up(api: &Api<DynamicObject>, history: &History) -> Option<()> {
     let present = list(api, &ListParams::default()).await.ok()?;
     let present = present.metadata.resource_version?.parse().ok()?;
-    let last = history.told().version;
+    let last = history.seen().version;
     // At first nothing comes before the current version.
     let first = if last == 0 { present } else { last + 1 };
     for version in first..=present {
@@ -38,8 +38,8 @@ async fn catch_up(api: &Api<DynamicObject>, history: &History) -> Option<()> {
             .at(&version.to_string())
             .matching(VersionMatch::Exact);
         match list(api, &exactly).await {
-            Ok(list) => history.told().see_all(version, &list.items),
-            Err(kube::Error::Api(status)) if status.code == 410 => history.told().miss(version),
+            Ok(list) => history.seen().see_all(version, &list.items),
+            Err(kube::Error::Api(status)) if status.code == 410 => history.seen().miss(version),
             Err(_) => return None,
         }
     }
@@ -58,20 +58,20 @@ async fn list(
 
 /// Watches until the watch ends, for any reason.
 async fn follow(api: &Api<DynamicObject>, history: &History) {
-    let since = history.told().version.to_string();
+    let since = history.seen().version.to_string();
     let Ok(Ok(events)) = timeout(PATIENCE, api.watch(&WatchParams::default(), &since)).await else {
         return;
     };
     let mut events = pin!(events);
     while let Some(Ok(event)) = events.next().await {
-        let mut told = history.told();
+        let mut seen = history.seen();
         match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => told.see(&object),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => seen.see(&object),
             WatchEvent::Deleted(object) => {
                 let version = object.metadata.resource_version.as_deref();
                 let version = version.and_then(|version| version.parse().ok());
-                told.gone(object.metadata.uid.as_deref().unwrap_or_default());
-                told.version = told.version.max(version.unwrap_or(0));
+                seen.gone(object.metadata.uid.as_deref().unwrap_or_default());
+                seen.version = seen.version.max(version.unwrap_or(0));
             }
             WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(_) => return,

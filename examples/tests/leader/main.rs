@@ -312,15 +312,15 @@ async fn a_leader_that_shuts_down_hands_over_at_once() {
     scene.create_leaflets().await;
     scene.middle_of_work(LEAFLETS / 2).await;
     leader.signal(Signal::TERM);
-    let told = Instant::now();
+    let signalled = Instant::now();
     assert!(leader.end().await.success());
     let ended = Instant::now();
-    let leads = other.leads(told).await;
-    let works = scene.first_job_of(&other, told).await;
+    let leads = other.leads(signalled).await;
+    let works = scene.first_job_of(&other, signalled).await;
     scene.all_settled().await;
     println!(
         "told to end: ended after {}; from then on the other leads after {}, works after {}",
-        seconds(told, ended),
+        seconds(signalled, ended),
         seconds(ended, leads.max(ended)),
         seconds(ended, works.max(ended)),
     );
@@ -351,7 +351,7 @@ async fn a_suspended_leader_begins_nothing_when_it_continues() {
     scene.all_settled().await;
     let begun = scene.press.asked_by(leader.name).into_iter();
     let begun: Vec<_> = begun.filter(|asked| asked.job.begun >= waking).collect();
-    let written = leader.said("transition", woken);
+    let written = leader.lines("transition", woken);
     println!(
         "stopped: the other works after {}; awake, it knows after {}, began {} jobs, says {} transitions",
         seconds(stopped, works),

@@ -165,7 +165,7 @@ impl Press {
         if let Some(done) = book.jobs.get(id) {
             return done.clone();
         }
-        let (tell, done) = watch::channel(false);
+        let (end, done) = watch::channel(false);
         book.jobs.insert(id.to_owned(), done.clone());
         if !book.at_work.insert(job.leaflet.clone()) {
             book.overlaps += 1;
@@ -176,7 +176,7 @@ impl Press {
             let mut book = press.book();
             book.at_work.remove(&job.leaflet);
             book.done.push(Done { id, job });
-            tell.send_replace(true);
+            end.send_replace(true);
         });
         done
     }

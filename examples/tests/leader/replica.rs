@@ -16,7 +16,7 @@ use crate::{LEASE_SECONDS, until};
 pub(crate) struct Replica {
     pub(crate) name: &'static str,
     process: Child,
-    said: Arc<Mutex<Vec<(Instant, String)>>>,
+    lines: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Replica {
@@ -44,20 +44,19 @@ impl Replica {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let saying = Arc::clone(&said);
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let mut output = BufReader::new(process.stderr.take().unwrap()).lines();
+        let writer = Arc::clone(&lines);
         tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
+            while let Ok(Some(line)) = output.next_line().await {
                 tracing::debug!(replica = name, "{line}");
-                let mut said = saying.lock();
-                said.push((Instant::now(), line));
+                writer.lock().push((Instant::now(), line));
             }
         });
         Self {
             name,
             process,
-            said,
+            lines,
         }
     }
 
@@ -74,9 +73,9 @@ impl Replica {
     }
 
     /// Returns when it logged these words, after a time.
-    pub(crate) fn said(&self, words: &str, after: Instant) -> Vec<Instant> {
-        let said = self.said.lock();
-        (said.iter())
+    pub(crate) fn lines(&self, words: &str, after: Instant) -> Vec<Instant> {
+        let lines = self.lines.lock();
+        (lines.iter())
             .filter(|(at, line)| *at >= after && line.contains(words))
             .map(|(at, _)| *at)
             .collect()
@@ -84,8 +83,8 @@ impl Replica {
 
     /// Returns how many ranges it acts on, as it logged last.
     pub(crate) fn ranges(&self) -> usize {
-        let said = self.said.lock();
-        let last = said.iter().rev().find_map(|(_, line)| {
+        let lines = self.lines.lock();
+        let last = lines.iter().rev().find_map(|(_, line)| {
             if line.contains("acts on nothing") {
                 return Some(0);
             }
@@ -99,7 +98,9 @@ impl Replica {
     pub(crate) async fn leads(&self, after: Instant) -> Instant {
         let what = format!("{} leads", self.name);
         until(&what, async || {
-            self.said("acts on 64 of 64 ranges", after).first().copied()
+            self.lines("acts on 64 of 64 ranges", after)
+                .first()
+                .copied()
         })
         .await
     }
@@ -108,7 +109,7 @@ impl Replica {
     pub(crate) async fn leads_no_longer(&self, after: Instant) -> Instant {
         let what = format!("{} does not lead any more", self.name);
         until(&what, async || {
-            self.said("acts on nothing", after).first().copied()
+            self.lines("acts on nothing", after).first().copied()
         })
         .await
     }

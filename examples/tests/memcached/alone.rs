@@ -67,7 +67,7 @@ async fn an_invalid_cache_gets_no_resources_and_can_be_deleted() {
     operate(&server);
     let made = stage.create(&json!({ "maxItemMib": 100 })).await;
     made.expect("the schema takes it");
-    let so = async || stage.says("Stalled").await.is_some();
+    let so = async || stage.shows("Stalled").await.is_some();
     stage.until_so("it is stalled", so).await;
     stage.nothing_is_written().await;
     assert_eq!(stage.versions().await, [None, None, None]);
@@ -98,7 +98,7 @@ async fn servers_with_users_wait_for_their_secret() {
     let made = stage.create(&json!({ "size": 1, "users": "people" })).await;
     made.expect("accepted");
     let waits = "False WaitingForUsers: there is no Secret people with a key `users`";
-    stage.until_says("Ready", waits).await;
+    stage.until_shows("Ready", waits).await;
     assert_eq!(stage.versions().await, [None, None, None]);
     let secret: Secret = serde_json::from_value(json!({
         "metadata": { "name": "people" },
@@ -158,7 +158,7 @@ async fn a_foreign_deployment_is_not_adopted() {
     let why =
         "Deployment cache exists and was not made for this object: delete or rename one of them";
     stage
-        .until_says("Ready", &format!("False NotOwned: {why}"))
+        .until_shows("Ready", &format!("False NotOwned: {why}"))
         .await;
     stage.delete(&DeleteParams::default()).await;
     stage.until_gone().await;
@@ -173,8 +173,8 @@ async fn a_failed_apply_is_retried() {
     server.inject(fails.resource("deployments").times(3));
     stage.create(&json!({ "size": 1 })).await.expect("accepted");
     let failed = async || {
-        let said = stage.says("UpToDate").await.unwrap_or_default();
-        said.starts_with("False ResourceFailed: Deployment cache: ")
+        let shown = stage.shows("UpToDate").await.unwrap_or_default();
+        shown.starts_with("False ResourceFailed: Deployment cache: ")
     };
     stage.until_so("it says what has failed", failed).await;
     let made = async || stage.versions().await.iter().all(Option::is_some);

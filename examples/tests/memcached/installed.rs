@@ -103,8 +103,8 @@ impl Drop for Installed<'_> {
 
 /// Returns the output of a program that succeeded.
 fn text(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

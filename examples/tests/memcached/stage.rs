@@ -188,25 +188,25 @@ impl Stage {
     }
 
     /// Returns a condition as `Status Reason: message`.
-    pub(crate) async fn says(&self, condition: &str) -> Option<String> {
+    pub(crate) async fn shows(&self, condition: &str) -> Option<String> {
         let cache = self.caches.get_opt(NAME).await.expect("an answer")?;
         let generation = cache.metadata.generation;
-        let said = |it: &Condition| format!("{} {}: {}", it.status, it.reason, it.message);
+        let shown = |it: &Condition| format!("{} {}: {}", it.status, it.reason, it.message);
         (cache.status?.conditions.iter())
             .find(|it| it.type_ == condition && it.observed_generation == generation)
-            .map(said)
+            .map(shown)
     }
 
     /// Waits until a condition reports this text for the current spec.
-    pub(crate) async fn until_says(&self, condition: &str, what: &str) {
-        let so = async || self.says(condition).await.as_deref() == Some(what);
+    pub(crate) async fn until_shows(&self, condition: &str, what: &str) {
+        let so = async || self.shows(condition).await.as_deref() == Some(what);
         self.until_so(&format!("{condition} {what}"), so).await;
     }
 
     /// Waits until the cache is ready with this many servers.
     pub(crate) async fn until_ready(&self, servers: i32) {
-        let said = format!("True Complete: {servers} of {servers} servers are ready");
-        self.until_says("Ready", &said).await;
+        let shown = format!("True Complete: {servers} of {servers} servers are ready");
+        self.until_shows("Ready", &shown).await;
         let cache = self.caches.get(NAME).await.expect("it is there");
         assert_eq!(cache.status.expect("a status").extra.ready_servers, servers);
     }

@@ -30,8 +30,8 @@ pub(crate) async fn of_a_cache(stage: &Stage) {
 async fn is_made_and_waited_for(stage: &Stage) {
     stage.create(&json!({})).await.expect("it is accepted");
     let unseen = waits(UNSEEN);
-    stage.until_says("Ready", &unseen).await;
-    assert_eq!(stage.says("UpToDate").await, Some(unseen));
+    stage.until_shows("Ready", &unseen).await;
+    assert_eq!(stage.shows("UpToDate").await, Some(unseen));
     assert_eq!(stage.setting("MEMORY").await, "128");
     let service = stage.services.get(NAME).await.expect("it is there");
     let selector = service.spec.and_then(|spec| spec.selector);
@@ -46,7 +46,7 @@ async fn is_made_and_waited_for(stage: &Stage) {
 
     stage.servers(1).await;
     let some = waits("1 of 3 replicas are updated");
-    stage.until_says("Ready", &some).await;
+    stage.until_shows("Ready", &some).await;
     stage.servers(3).await;
     stage.until_ready(3).await;
     stage.nothing_is_written().await;
@@ -70,7 +70,7 @@ async fn is_scaled(stage: &Stage) {
     // The controller has observed it, but the servers are not gone yet.
     stage.servers(5).await;
     let too_many = waits("3 replicas too many are not gone yet");
-    stage.until_says("Ready", &too_many).await;
+    stage.until_shows("Ready", &too_many).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
 }
@@ -100,7 +100,7 @@ async fn is_repaired(stage: &Stage) {
     };
     stage.until_so("all of it is repaired", so).await;
     // The earlier status was about the earlier state.
-    stage.until_says("Ready", &waits(UNSEEN)).await;
+    stage.until_shows("Ready", &waits(UNSEEN)).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
 
@@ -108,7 +108,7 @@ async fn is_repaired(stage: &Stage) {
     let patience =
         json!({ "spec": { "minReadySeconds": 3 }, "metadata": { "labels": { "team": "a" } } });
     patch(&stage.deployments, patience).await;
-    stage.until_says("Ready", &waits(UNSEEN)).await;
+    stage.until_shows("Ready", &waits(UNSEEN)).await;
     stage.servers(2).await;
     stage.until_ready(2).await;
     stage.nothing_is_written().await;
@@ -125,8 +125,8 @@ async fn has_other_settings(stage: &Stage) {
     let other_servers = async || {
         let template = stage.deployment().await.spec.template;
         let annotations = template.metadata.and_then(|it| it.annotations);
-        let said = annotations.unwrap_or_default();
-        said["demo.okt.dev/settings"] == r#"{"MAX_ITEM":"1m","MEMORY":"256"}"#
+        let shown = annotations.unwrap_or_default();
+        shown["demo.okt.dev/settings"] == r#"{"MAX_ITEM":"1m","MEMORY":"256"}"#
     };
     stage
         .until_so("the servers are others too", other_servers)
@@ -141,14 +141,14 @@ async fn is_not_sound(stage: &Stage) {
     stage.ask_for(json!({ "maxItemMib": 200, "size": 9 })).await;
     let why = "spec.maxItemMib: 200 is more than half of spec.memoryMib, 256";
     let stalled = format!("True ItemsTooLarge: {why}; it is retried when something changes");
-    stage.until_says("Stalled", &stalled).await;
-    let valid = stage.says("Valid").await;
+    stage.until_shows("Stalled", &stalled).await;
+    let valid = stage.shows("Valid").await;
     assert_eq!(valid, Some(format!("False ItemsTooLarge: {why}")));
     stage.nothing_is_written().await;
     assert_eq!(stage.versions().await, before);
     stage.ask_for(json!({ "maxItemMib": 1, "size": 2 })).await;
     stage.until_ready(2).await;
-    assert_eq!(stage.says("Stalled").await, None);
+    assert_eq!(stage.shows("Stalled").await, None);
 }
 
 async fn is_paused(stage: &Stage) {
@@ -172,8 +172,8 @@ async fn goes(stage: &Stage) {
     stage.delete(&DeleteParams::default()).await;
     let waits = "False WaitingForResources: Deployment cache is not gone yet";
     let so = async || {
-        let said = stage.says("Ready").await.unwrap_or_default();
-        said.starts_with(waits)
+        let shown = stage.shows("Ready").await.unwrap_or_default();
+        shown.starts_with(waits)
     };
     stage.until_so("the servers are waited for", so).await;
     stage.nothing_is_written().await;

@@ -1,4 +1,4 @@
-//! This file tests `notes` with real processes: they are killed, restarted, given work by their agents, archived.
+//! `notes` with real processes, which are killed, restarted, given work by their agents, archived.
 
 mod agent;
 mod backups;

@@ -21,7 +21,7 @@ async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
     let unseen =
         "False WaitingForResources: Zone team-a.shop: its controller has not observed it yet";
     land.until(unseen).await;
-    assert_eq!(land.says("Bound").await, unseen);
+    assert_eq!(land.shows("Bound").await, unseen);
     let zone = land.zone().await.expect("there is a zone");
     assert_eq!(zone.spec.domain, "shop.example.com");
     assert_eq!(zone.labels()[OWNER_LABEL], claim.uid().expect("a uid"));
@@ -37,29 +37,29 @@ async fn a_claim_is_given_a_zone_and_ready_when_that_is() {
     assert_eq!(claim.finalizers(), [FINALIZER]);
 
     let ready = |status: &str| json!({ "type": "Ready", "status": status, "reason": "Served" });
-    land.zone_says(ready("True"), 0).await;
+    land.until_zone(ready("True"), 0).await;
     land.until("True Complete").await;
     assert_eq!(
-        land.says("Bound").await,
+        land.shows("Bound").await,
         "True Bind: the zone team-a.shop is ready"
     );
     let status = land.claim().await.and_then(|claim| claim.status);
     assert_eq!(status.expect("a status").extra.zone.as_deref(), Some(ZONE));
     land.rests().await;
 
-    land.zone_says(ready("False"), 0).await;
+    land.until_zone(ready("False"), 0).await;
     land.until("False WaitingForResources: Zone team-a.shop: Served")
         .await;
     let stalled = json!({ "type": "Stalled", "status": "True", "reason": "DomainTaken" });
-    land.zone_says(stalled, 0).await;
+    land.until_zone(stalled, 0).await;
     land.until("False ResourceNotReady: Zone team-a.shop: DomainTaken")
         .await;
     assert!(
-        land.says("Stalled")
+        land.shows("Stalled")
             .await
             .starts_with("True ResourceNotReady")
     );
-    land.zone_says(ready("True"), 0).await;
+    land.until_zone(ready("True"), 0).await;
     land.until("True Complete").await;
 }
 
@@ -146,19 +146,19 @@ async fn goes_after_its_zone(land: &Land) {
 async fn a_zone_in_use_keeps_its_claim_and_is_not_touched() {
     let land = Land::bound().await;
     let ready = json!({ "type": "Ready", "status": "True", "reason": "Complete" });
-    land.zone_says(ready.clone(), 7).await;
+    land.until_zone(ready.clone(), 7).await;
     land.rests().await;
     let before = land.zone().await;
     land.delete().await;
     land.until("False InUse: the zone team-a.shop still has records")
         .await;
-    assert!(land.says("Released").await.starts_with("False InUse"));
+    assert!(land.shows("Released").await.starts_with("False InUse"));
     land.rests().await;
     assert_eq!(
         land.zone().await.map(|zone| zone.metadata),
         before.map(|zone| zone.metadata)
     );
-    land.zone_says(ready, 0).await;
+    land.until_zone(ready, 0).await;
     land.until_gone().await;
     assert!(land.zone().await.is_none());
 }
@@ -174,7 +174,7 @@ async fn a_zone_of_another_owner_is_not_taken_over_and_outlives_the_claim() {
     land.claims(json!({})).await;
     land.until("False NotOwned: Zone team-a.shop exists and was not made for this object")
         .await;
-    assert!(land.says("Bound").await.starts_with("False NotOwned"));
+    assert!(land.shows("Bound").await.starts_with("False NotOwned"));
     land.delete().await;
     land.until_gone().await;
     let metadata = |zone: Option<Zone>| zone.map(|zone| zone.metadata);
@@ -185,7 +185,7 @@ async fn a_zone_of_another_owner_is_not_taken_over_and_outlives_the_claim() {
 async fn a_paused_claim_is_not_bound_and_can_be_deleted() {
     let land = Land::new().await;
     land.claims(json!({ PAUSED_ANNOTATION: "true" })).await;
-    let paused = async || land.says("Paused").await.starts_with("True");
+    let paused = async || land.shows("Paused").await.starts_with("True");
     land.until_so("it is paused", paused).await;
     land.rests().await;
     assert!(land.zone().await.is_none());
@@ -204,7 +204,7 @@ async fn a_paused_claim_is_not_bound_and_can_be_deleted() {
 async fn a_paused_claim_that_is_deleted_is_kept_only_while_its_zone_is_in_use() {
     let land = Land::bound().await;
     let ready = json!({ "type": "Ready", "status": "True", "reason": "Complete" });
-    land.zone_says(ready.clone(), 1).await;
+    land.until_zone(ready.clone(), 1).await;
     let pause = json!({ "metadata": { "annotations": { PAUSED_ANNOTATION: "true" } } });
     let params = PatchParams::default();
     let pause = Patch::Merge(pause);
@@ -212,7 +212,7 @@ async fn a_paused_claim_that_is_deleted_is_kept_only_while_its_zone_is_in_use() 
     paused.expect("accepted");
     land.delete().await;
     land.until("False InUse").await;
-    land.zone_says(ready, 0).await;
+    land.until_zone(ready, 0).await;
     land.until_gone().await;
     assert!(land.zone().await.is_none());
 }

@@ -72,7 +72,7 @@ impl Land {
         self.claims(json!({})).await;
         let made = async || self.zone().await.is_some();
         self.until_so("there is a zone", made).await;
-        self.zone_says(
+        self.until_zone(
             json!({ "type": "Ready", "status": "True", "reason": "Complete" }),
             0,
         )
@@ -81,7 +81,7 @@ impl Land {
     }
 
     /// Writes the status of the zone, as the operator of zones does.
-    pub(crate) async fn zone_says(&self, condition: Value, records: i32) {
+    pub(crate) async fn until_zone(&self, condition: Value, records: i32) {
         let zone = self.zone().await.expect("there is a zone");
         let mut condition = condition;
         condition["message"] = json!("");
@@ -113,18 +113,18 @@ impl Land {
     }
 
     /// Returns a condition of the claim as `Status Reason: message`.
-    pub(crate) async fn says(&self, condition: &str) -> String {
+    pub(crate) async fn shows(&self, condition: &str) -> String {
         let status = self.claim().await.and_then(|claim| claim.status);
         let all = status.map(|status| status.conditions).unwrap_or_default();
-        let said = all.iter().find(|it| it.type_ == condition);
-        said.map_or_else(String::new, |it| {
+        let found = all.iter().find(|it| it.type_ == condition);
+        found.map_or_else(String::new, |it| {
             format!("{} {}: {}", it.status, it.reason, it.message)
         })
     }
 
     /// Waits until the condition `Ready` of the claim starts with this text.
     pub(crate) async fn until(&self, what: &str) {
-        let so = async || self.says("Ready").await.starts_with(what);
+        let so = async || self.shows("Ready").await.starts_with(what);
         self.until_so(what, so).await;
     }
 

@@ -1,4 +1,4 @@
-//! This file tests a real PostgreSQL with its agent: through its lifecycle, and under random kills of all processes.
+//! A real PostgreSQL with its agent: through its lifecycle, and under random kills of all processes.
 //!
 //! `OKT_POSTGRES_ROUNDS` sets how many rounds of killing there are, `OKT_SEED` repeats the choices; the timing depends
 //! on the machine.
@@ -34,14 +34,14 @@ fn demo(kubeconfig: Option<&Path>) {
         show.arg("--kubeconfig").arg(kubeconfig);
     }
     let output = show.output().expect("the program runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    println!("{printed}");
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{printed}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(said.contains("everything was as it should be"));
+    assert!(printed.contains("everything was as it should be"));
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! This file reads the logs of the agents of one server and checks that each piece of work was done once and is
-//! accounted for.
+//! The logs of the agents of one server, and the check that each piece of work was done once and is accounted for.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! This file kills PostgreSQL, its agent and its operator at random moments, round by round.
+//! Kills of PostgreSQL, its agent and its operator at random moments, round by round.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ async fn no_commit_is_lost_however_often_anything_is_killed() {
     };
     let mut stage = Stage::set(crate::PROGRAM.into(), &kubeconfig).expect("a stage");
     let outcome = live(&mut stage, &desk, seed, rounds).await;
-    let said = if outcome.is_err() {
+    let printed = if outcome.is_err() {
         stage.said(60)
     } else {
         String::new()
@@ -92,7 +92,7 @@ async fn no_commit_is_lost_however_often_anything_is_killed() {
     drop(stage);
     served.shutdown().await;
     if let Err(error) = outcome {
-        panic!("seed {seed}: {error}\n{said}");
+        panic!("seed {seed}: {error}\n{printed}");
     }
 }
 

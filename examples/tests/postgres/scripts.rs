@@ -1,4 +1,4 @@
-//! This file tests the agent's scripts without PostgreSQL: they do not misinterpret what is lost, killed or unreadable.
+//! The agent's scripts without PostgreSQL: they do not misinterpret what is lost, killed or unreadable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -172,8 +172,8 @@ impl Place {
     /// Returns the answer of the probe, if it answers.
     fn seen(&self) -> Option<String> {
         let output = self.run("where", &[]);
-        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        output.status.success().then_some(said)
+        let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(printed)
     }
 
     /// Prepares a start with this state of PostgreSQL; returns whether its recovery continues then.
@@ -183,7 +183,7 @@ impl Place {
         fs::remove_file(self.home().join("data/recovery.signal")).is_ok()
     }
 
-    fn said(&self) -> String {
+    fn output(&self) -> String {
         self.read("result").unwrap_or_default()
     }
 }
@@ -214,7 +214,7 @@ fn a_living_server_is_left_alone() {
         b"served\n"
     );
     assert_eq!(place.run("nobody", &[]).status.code(), Some(1));
-    assert_eq!(place.said(), "message: PostgreSQL is still at work\n");
+    assert_eq!(place.output(), "message: PostgreSQL is still at work\n");
     assert!(!server.has_ended() && !backend.has_ended());
 }
 
@@ -231,7 +231,11 @@ fn a_server_with_an_unreadable_working_directory_counts_as_running() {
         place.run("nobody", &["--unless-served"]).status.code(),
         Some(1)
     );
-    assert!(place.said().contains("does not show"), "{}", place.said());
+    assert!(
+        place.output().contains("does not show"),
+        "{}",
+        place.output()
+    );
     // Another program may have the pid of a server that is gone.
     let other = place.at_work("sleep", "");
     place.write("data/postmaster.pid", &other.pid_file());

@@ -112,11 +112,11 @@ fn the_status_in_the_docs_has_the_fields_of_a_status() {
 
 #[test]
 fn the_readme_shows_the_message_of_the_compiler() {
-    let said = read("ui-tests/cases/fail/together/three_mistakes.stderr");
+    let printed = read("ui-tests/cases/fail/together/three_mistakes.stderr");
     let shown = blocks("text");
     assert_eq!(
         shown.first().map(|block| block.trim_end()),
-        Some(said.trim_end())
+        Some(printed.trim_end())
     );
 }
 

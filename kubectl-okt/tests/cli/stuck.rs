@@ -193,7 +193,7 @@ async fn going_round() {
     let rig = Rig::new().await;
     for _ in 0..1000 {
         rig.app
-            .next_time(Running, Reply::Say(Answer::To(Servicing.id())));
+            .next_time(Running, Reply::Answer(Answer::To(Servicing.id())));
     }
     rig.create("a", json!({})).await;
     rig.until_reason("a", "Ready", "LoopDetected").await;

@@ -1,4 +1,4 @@
-//! This file is the same controller written by hand on kube: one write per transition, and no write twice.
+//! The same controller written by hand on kube: one write per transition, and no write twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -254,19 +254,19 @@ fn status(parcel: &Parcel, old: Option<&Position>, to: State) -> Value {
         format!("{to:?}"),
         if deleting { "Deleting" } else { "NotDeleted" },
     );
-    let told = if arrived {
+    let message = if arrived {
         "it is where it should be"
     } else {
         "it is on its way"
     };
     let mut conditions = vec![
-        condition("Ready", arrived, &here, told),
-        condition("Arrived", arrived, &here, told),
+        condition("Ready", arrived, &here, message),
+        condition("Arrived", arrived, &here, message),
         condition("Deleting", deleting, leaving, ""),
         condition("Paused", false, "NotPaused", ""),
     ];
     if !arrived {
-        conditions.push(condition("Reconciling", true, &here, told));
+        conditions.push(condition("Reconciling", true, &here, message));
     }
     json!({ "observedGeneration": generation, "lifecycle": position, "conditions": conditions })
 }

@@ -1,4 +1,4 @@
-//! This file runs one controller in its own process, so that its memory and its CPU time are measured alone.
+//! One controller in its own process, so that its memory and its CPU time are measured alone.
 
 use std::error::Error;
 use std::future::pending;

@@ -1,4 +1,4 @@
-//! This file measures the life of parcels: from creation to delivery, and then the deletion of all at once.
+//! The life of parcels: from creation to delivery, and then the deletion of all at once.
 
 use std::error::Error;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! This benchmark compares a controller made with OKT to one written by hand on kube, on the test double and on a real
+//! A controller made with OKT compared to one written by hand on kube, on the test double and on a real
 //! API server.
 //!
 //! It prints the tables of `docs/benchmarks.md`. The arguments `double`, `real`, `lives`, `restarts`, `sinks` and `work`
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
     let chosen = |word: &str, others: &[&str]| {
-        let said = |word: &str| words.iter().any(|w| w == word);
-        said(word) || !others.iter().any(|other| said(other))
+        let given = |word: &str| words.iter().any(|w| w == word);
+        given(word) || !others.iter().any(|other| given(other))
     };
     let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let is_short = words.iter().any(|word| word == "short");

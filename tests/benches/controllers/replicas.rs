@@ -1,4 +1,4 @@
-//! This file compares each of three replicas that share objects with one replica that has them all.
+//! Each of three replicas that share objects, compared with one replica that has them all.
 //!
 //! Each of them lists the objects, and then receives one change of each third object.
 

@@ -1,4 +1,4 @@
-//! This file restarts controllers on settled objects, and then leaves them idle.
+//! Restarts of controllers on settled objects, after which they are idle.
 
 use std::error::Error;
 use std::time::Duration;
@@ -101,39 +101,35 @@ async fn restart(
     sleep(PAUSE).await;
     let figures = controller.figures()?;
     let memory = controller.memory()?;
+    let mut row = |what: &str, figure: f64| table.add(way.title(), what, figure);
     if let Some(time) = figures.all_reconciled {
-        table.add(
-            way.title(),
+        row(
             "seconds until every object was reconciled",
             time.as_secs_f64(),
         );
-        table.add(way.title(), "CPU until then, ms", milliseconds(cpu));
+        row("CPU until then, ms", milliseconds(cpu));
     }
-    table.add(
-        way.title(),
+    row(
         "requests until then",
         figures.requests.values().sum::<u64>() as f64,
     );
-    table.add(way.title(), MEMORY, megabytes(memory.now));
-    table.add(way.title(), "peak of it, MB", megabytes(memory.peak));
+    row(MEMORY, megabytes(memory.now));
+    row("peak of it, MB", megabytes(memory.peak));
     if idles {
         let cpu = controller.cpu()?;
         sleep(IDLE).await;
         let after = controller.figures()?;
-        table.add(
-            way.title(),
+        row(
             "writes since the start, 60 s idle included",
             after.writes as f64,
         );
-        table.add(
-            way.title(),
+        row(
             "reconciliations in 60 s idle",
             (after.reconciliations - figures.reconciliations) as f64,
         );
         let used = controller.cpu()?.saturating_sub(cpu);
-        table.add(way.title(), "CPU in 60 s idle, ms", milliseconds(used));
-        table.add(
-            way.title(),
+        row("CPU in 60 s idle, ms", milliseconds(used));
+        row(
             "resident memory after 60 s idle, MB",
             megabytes(controller.memory()?.now),
         );

@@ -1,4 +1,4 @@
-//! This file compares an operator that tells what happens with one that tells nothing: the life of a thousand parcels.
+//! An operator that reports what happens, compared with one that reports nothing: the life of a thousand parcels.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -61,17 +61,16 @@ async fn life(
     .await?;
     let lived = controller.figures()?;
     let time = lived.last_write.unwrap_or_default();
-    table.add(
-        way.title(),
+    let mut row = |what: &str, figure: f64| table.add(way.title(), what, figure);
+    row(
         "transitions per second",
         each * TRANSITIONS as f64 / time.as_secs_f64(),
     );
-    table.add(
-        way.title(),
+    row(
         "CPU of the controller, ms per object",
         milliseconds(controller.cpu()?) / each,
     );
-    table.add(way.title(), "writes per object", lived.writes as f64 / each);
+    row("writes per object", lived.writes as f64 / each);
     parcels.delete().await?;
     parcels.are_gone().await
 }

@@ -1,4 +1,4 @@
-//! This file provides a server with parcels: the test double, served over HTTP, or a real one.
+//! A server with parcels: the test double, served over HTTP, or a real one.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! This file is the controller with OKT: a parcel is packed, carried, delivered, and taken back when its object is
+//! The controller with OKT: a parcel is packed, carried, delivered, and taken back when its object is
 //! deleted.
 
 use std::future::pending;

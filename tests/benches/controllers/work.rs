@@ -1,4 +1,4 @@
-//! This file measures the memory of an operator with many running actions, compared to one with settled objects.
+//! The memory of an operator with many running actions, compared to one with settled objects.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! This file builds and starts the other side: a Go program on the Achilles SDK in `tests/benches/achilles`.
+//! The other side, built and started: a Go program on the Achilles SDK in `tests/benches/achilles`.
 
 use std::error::Error;
 use std::io;
@@ -29,8 +29,8 @@ impl Achilles {
         if built.status.success() {
             Ok(Some(Self(program)))
         } else {
-            let said = String::from_utf8_lossy(&built.stderr);
-            Err(format!("tests/benches/achilles does not build: {said}").into())
+            let printed = String::from_utf8_lossy(&built.stderr);
+            Err(format!("tests/benches/achilles does not build: {printed}").into())
         }
     }
 

@@ -1,4 +1,4 @@
-//! This file runs the OKT side in its own process.
+//! The OKT side in its own process.
 
 use std::error::Error;
 use std::path::Path;

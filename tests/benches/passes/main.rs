@@ -1,4 +1,4 @@
-//! This benchmark compares a pass of three states with the Achilles SDK: writes, requests, time and memory for many
+//! A pass of three states compared with the Achilles SDK: writes, requests, time and memory for many
 //! objects, once and again after a restart.
 //!
 //! It prints the tables of `docs/benchmarks.md`. The arguments `double` and `real` select a server, `alone` leaves out
@@ -27,24 +27,24 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
-    let said = |word: &str| words.iter().any(|w| w == word);
+    let given = |word: &str| words.iter().any(|w| w == word);
     let mut numbers = words.iter().filter_map(|word| word.parse().ok());
     let measurement = Measurement {
         objects: numbers.next().unwrap_or(1_000),
         rounds: numbers.next().unwrap_or(5),
-        achilles: if said("alone") {
+        achilles: if given("alone") {
             None
         } else {
             Achilles::build()?
         },
     };
-    if !said("real") {
+    if !given("real") {
         let directory = tempfile::tempdir()?;
         measurement
             .bench(&Site::double(directory.path()).await?)
             .await?;
     }
-    if !said("double") {
+    if !given("double") {
         measurement.bench(&Site::real().await?).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! This file lets both sides bring charts to rest in alternation, restarts them, and prints the figures.
+//! Rounds in which both sides bring charts to rest in alternation and are restarted, with the printed figures.
 
 use std::error::Error;
 use std::io;

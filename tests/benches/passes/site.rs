@@ -1,4 +1,4 @@
-//! This file provides a server with charts.
+//! A server with charts.
 
 use std::collections::HashSet;
 use std::error::Error;

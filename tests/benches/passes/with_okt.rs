@@ -1,4 +1,4 @@
-//! This file is the operator with OKT: a chart passes three states, each with a condition; the second may apply a
+//! The operator with OKT: a chart passes three states, each with a condition; the second may apply a
 //! `ConfigMap`.
 
 use std::collections::BTreeMap;

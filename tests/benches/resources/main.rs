@@ -1,4 +1,4 @@
-//! This benchmark measures the cost of owned objects: in requests compared to a controller written by hand, and in
+//! The cost of owned objects: in requests compared to a controller written by hand, and in
 //! memory with and without their content.
 //!
 //! It prints the tables of `docs/benchmarks.md`. The arguments `requests` and `memory` select a table; two numbers are
@@ -19,17 +19,17 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn bench(words: &[String]) -> Result<(), Box<dyn Error>> {
-    let said = |word: &str| words.iter().any(|w| w == word);
+    let given = |word: &str| words.iter().any(|w| w == word);
     let numbers: Vec<usize> = words.iter().filter_map(|it| it.parse().ok()).collect();
     let (racks, count) = match numbers[..] {
         [racks, count, ..] => (racks, count),
         [racks] => (racks, 20),
         [] => (500, 20),
     };
-    if !said("memory") {
+    if !given("memory") {
         requests::bench(racks, count).await?;
     }
-    if !said("requests") {
+    if !given("requests") {
         memory::bench(racks, count).await?;
     }
     Ok(())

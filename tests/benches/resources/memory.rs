@@ -1,4 +1,4 @@
-//! This file measures the memory of operators that cache owned objects completely, or only their metadata.
+//! The memory of operators that cache owned objects completely, or only their metadata.
 //!
 //! Each operator runs in its own process and starts with settled objects; the two alternate.
 

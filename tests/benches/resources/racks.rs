@@ -1,4 +1,4 @@
-//! This file is the operator: a rack owns boxes, which are `ConfigMap`s.
+//! The operator: a rack owns boxes, which are `ConfigMap`s.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! This file counts requests: for objects declared to OKT, and by hand with get, create and update.
+//! The count of requests: for objects declared to OKT, and by hand with get, create and update.
 //!
 //! Both run on the test double, which counts the requests.
 

@@ -1,4 +1,4 @@
-//! This program is the database operator, for tests of the command line.
+//! The database operator, for tests of the command line.
 
 use std::convert::Infallible;
 use std::process::ExitCode;

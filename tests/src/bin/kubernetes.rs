@@ -1,5 +1,5 @@
-//! This program starts a real Kubernetes API server, prints the path of its kubeconfig, and keeps it running until the
-//! program is killed.
+//! A real Kubernetes API server by hand: the program prints the path of its kubeconfig, and keeps it running until it
+//! is killed.
 //!
 //! With the argument `killed` it kills the server first, with `gated` it needs a feature gate.
 

@@ -1,4 +1,4 @@
-//! This program is the operator of lamps in its second release, for tests of `preview`.
+//! The operator of lamps in its second release, for tests of `preview`.
 
 use std::convert::Infallible;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! This program runs three operators, for tests of the process: of a namespaced kind, of a cluster-scoped one, and of a
+//! Three operators in one program, for tests of the process: of a namespaced kind, of a cluster-scoped one, and of a
 //! pass. It has an option and a subcommand of its own.
 
 use std::convert::Infallible;
@@ -18,8 +18,8 @@ struct Options {
 
 /// Say a word.
 #[derive(Parser)]
-#[command(name = "say")]
-struct Say {
+#[command(name = "echo")]
+struct Echo {
     /// The word.
     word: String,
 }
@@ -33,8 +33,8 @@ async fn main() -> ExitCode {
         })
         .with(|_| async { Ok::<_, Infallible>(Sites::default()) })
         .with(|_| async { Ok::<_, Infallible>(Charts::default()) })
-        .command(|say: Say| async move {
-            println!("{}", say.word);
+        .command(|echo: Echo| async move {
+            println!("{}", echo.word);
             Ok::<_, Infallible>(())
         })
         .main()

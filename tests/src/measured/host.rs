@@ -1,4 +1,4 @@
-//! This file provides a server for two programs: the test double, served over HTTP, or a real one.
+//! A server for two programs: the test double, served over HTTP, or a real one.
 
 use std::any::Any;
 use std::error::Error;

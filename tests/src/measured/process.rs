@@ -1,4 +1,4 @@
-//! This file runs a measured program in its own process, so that its memory and its CPU time are measured alone.
+//! A measured program in its own process, so that its memory and its CPU time are measured alone.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! This file counts the bytes of responses, as they arrive.
+//! The count of the bytes of responses, as they arrive.
 
 use std::pin::Pin;
 use std::sync::Arc;

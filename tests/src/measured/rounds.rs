@@ -1,4 +1,4 @@
-//! This file repeats a measurement: it prints each round as it ends, and repeats a round that fails.
+//! The rounds of a measurement: each is printed as it ends, and repeated if it fails.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! This file prints figures of two sides: the medians, and the ratios of each round.
+//! A table of the figures of two sides: the medians, and the ratios of each round.
 
 use std::collections::BTreeMap;
 

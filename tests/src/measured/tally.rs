@@ -1,4 +1,4 @@
-//! This file counts the reconciliations and requests of a controller, within its process.
+//! The counts of reconciliations and requests of a controller, within its process.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -5,37 +5,11 @@ use kube::Api;
 use okt::{LifecycleObject, crd, crd_union};
 use okt_tests::releases::{first, leaner, renamed, wider};
 use okt_tests::rollout::Place;
+use okt_tests::rules::{self, answer, at, check_moves};
 use okt_tests::{Cluster, Database, Databases, Served};
 use serde_json::{Value, json};
 
 use crate::on_kubernetes;
-
-/// Returns the message of a rule, without the common beginning of all messages.
-fn words(written: Result<(), kube::Error>) -> String {
-    match written {
-        Ok(()) => "accepted".to_owned(),
-        Err(kube::Error::Api(status)) if status.code == 422 => {
-            let (_, words) = status.message.split_once("is invalid: ").expect("a reason");
-            words.to_owned()
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Writes two statuses and returns the answer to the second one; the first one may be null.
-async fn answer<A: Served>(place: &Place, name: &str, first: Value, second: Value) -> String {
-    let cluster: Cluster<A> = place.cluster();
-    cluster.create_raw(A::object(name, json!({}))).await;
-    if !first.is_null() {
-        let first = cluster.patch_status(name, first).await;
-        assert_eq!(words(first), "accepted", "{name}");
-    }
-    words(cluster.patch_status(name, second).await)
-}
-
-fn at(state: &str, transition: u64, jumps: u64) -> Value {
-    json!({ "lifecycle": { "state": state, "transition": transition, "jumps": jumps } })
-}
 
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
@@ -43,82 +17,24 @@ async fn every_rule_refuses_with_a_message_that_a_user_understands() {
     on_kubernetes("the rules of a definition", async |place| {
         let cluster: Cluster<Databases> = place.cluster();
         cluster.define(crd::<Database>().expect("a CRD")).await;
-        let no_edge = |from: &str, to: &str| {
-            format!("status.lifecycle: Forbidden: the graph has no edge from {from} to {to}, and `jumps` counts no jump")
-        };
-        let counts = "status.lifecycle: Forbidden: `transition` goes up by one with each change of state, and only then";
-        let first = "status.lifecycle: Forbidden: the first state of an object is Start; another one is a jump, which `jumps` counts";
-        let shape = |condition: Value| json!({ "conditions": [condition] });
-        for (what, before, after, said) in [
-            ("an edge", at("Start", 1, 0), at("Running", 2, 0), "accepted".to_owned()),
-            ("no edge", at("Start", 1, 0), at("Stopping", 2, 0), no_edge("Start", "Stopping")),
-            ("no state", at("Start", 1, 0), at("Zombie", 2, 0), no_edge("Start", "Zombie")),
-            ("a jump", at("Start", 1, 0), at("Stopping", 2, 1), "accepted".to_owned()),
-            ("transition goes down", at("Running", 5, 1), at("Running", 4, 1), counts.to_owned()),
-            ("transition stands still", at("Running", 5, 1), at("Stopping", 5, 1), counts.to_owned()),
-            ("transition leaps", at("Running", 5, 1), at("Stopping", 7, 1), counts.to_owned()),
-            ("transition without a move", at("Running", 5, 1), at("Running", 6, 1), counts.to_owned()),
-            ("jumps goes down", at("Running", 5, 2), at("Running", 5, 1), "status.lifecycle: Forbidden: `jumps` never goes down".to_owned()),
-            ("a leaf is left for the entry", at("End", 5, 1), at("Start", 6, 1), "accepted".to_owned()),
-            ("a leaf is left for another state", at("End", 5, 1), at("Running", 6, 1), no_edge("End", "Running")),
-            ("the first state is the entry", Value::Null, at("Start", 1, 0), "accepted".to_owned()),
-            ("the first state is a jump", Value::Null, at("Running", 1, 1), "accepted".to_owned()),
-            ("the first state is another", Value::Null, at("Running", 1, 0), first.to_owned()),
-            ("a backup is restored", Value::Null, at("Running", 7, 0), "accepted".to_owned()),
-            ("the lifecycle goes", at("Start", 1, 0), json!({ "lifecycle": null }), "status: Forbidden: a recorded lifecycle cannot be removed".to_owned()),
-            (
-                "a condition without a reason",
-                Value::Null,
-                shape(json!({ "type": "Ready", "status": "True", "message": "", "lastTransitionTime": "2026-11-21T09:00:00Z" })),
-                "status.conditions[0].reason: Required value".to_owned(),
-            ),
-            (
-                "a condition of another status",
-                Value::Null,
-                shape(json!({ "type": "Ready", "status": "Maybe", "reason": "Running", "message": "", "lastTransitionTime": "2026-11-21T09:00:00Z" })),
-                "status.conditions[0].status: Unsupported value: \"Maybe\": supported values: \"True\", \"False\", \"Unknown\"".to_owned(),
-            ),
-        ] {
-            let name = what.replace(' ', "-");
-            let answered = answer::<Databases>(&place, &name, before, after).await;
-            println!("{what}: {answered}");
-            assert!(answered.contains(&said), "{what}: {answered} is not {said}");
-        }
+        rules::check_messages(&cluster).await;
     })
     .await;
 }
 
 /// Applies a CRD, and waits until the server uses it.
 async fn define<A: Served>(place: &Place, definition: CustomResourceDefinition, probe: &str) {
-    place.cluster::<A>().define(definition).await;
+    let cluster: Cluster<A> = place.cluster();
+    cluster.define(definition).await;
     // The server takes a moment to use a changed CRD.
     for number in 0.. {
         let name = format!("probe-{number}-{}", probe.to_lowercase());
-        let answered = answer::<A>(place, &name, Value::Null, at(probe, 1, 0)).await;
+        let answered = answer(&cluster, &name, Value::Null, at(probe, 1, 0)).await;
         if answered == "accepted" {
             return;
         }
         assert!(number < 12_000, "{answered}");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-}
-
-/// Checks that each move, from a transition number and a number of jumps, is accepted or refused as expected.
-async fn judged<A: Served>(
-    place: &Place,
-    (transition, jumps): (u64, u64),
-    moves: &[(&str, &str, u64, bool)],
-) {
-    for (number, (from, to, next, accepted)) in moves.iter().enumerate() {
-        let name = format!("b-{number}");
-        let (before, after) = (at(from, transition, jumps), at(to, *next, jumps));
-        let answered = answer::<A>(place, &name, before, after).await;
-        println!("{from} to {to}, transition {next}: {answered}");
-        assert_eq!(
-            answered == "accepted",
-            *accepted,
-            "{from} to {to}: {answered}"
-        );
     }
 }
 
@@ -136,7 +52,7 @@ async fn a_renaming_is_neither_a_transition_nor_a_jump() {
             ("Start", "Serving", 2, true),
             ("Start", "Tidying", 2, false),
         ];
-        judged::<renamed::Brokers>(&place, (1, 0), &moves).await;
+        check_moves::<renamed::Brokers>(&place.cluster(), (1, 0), &moves).await;
     })
     .await;
 }
@@ -164,7 +80,7 @@ async fn a_union_takes_the_moves_of_both_graphs_and_no_others() {
             ("Moving", "Compacting", 6, false),
             ("Moving", "Running", 6, true),
         ];
-        judged::<leaner::Brokers>(&place, (5, 1), &moves).await;
+        check_moves::<leaner::Brokers>(&place.cluster(), (5, 1), &moves).await;
     })
     .await;
 }

@@ -12,16 +12,19 @@ mod silence;
 mod transitions;
 mod upgrades;
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
 use futures::FutureExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use okt::crd;
 use okt_testing::Kubernetes;
-use okt_tests::rollout::Place;
+use okt_tests::rollout::{Place, Working};
+use okt_tests::{Cluster, Objects, Served};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -58,6 +61,44 @@ async fn on_kubernetes(what: &str, test: impl AsyncFnOnce(Place)) {
     }
 }
 
+/// An application whose operator runs against the server; it is killed when this value is dropped.
+struct Scene<A: Served> {
+    place: Place,
+    cluster: Cluster<A>,
+    app: A,
+    working: Working,
+}
+
+impl<A: Served> Deref for Scene<A> {
+    type Target = Cluster<A>;
+
+    fn deref(&self) -> &Cluster<A> {
+        &self.cluster
+    }
+}
+
+impl<A: Served> Scene<A> {
+    /// Defines the kind, and starts the operator of an application that is prepared like this.
+    async fn set(place: &Place, prepare: impl FnOnce(&A)) -> Self {
+        let cluster: Cluster<A> = place.cluster();
+        cluster.define(crd::<A::Resource>().expect("a CRD")).await;
+        let app = A::default();
+        prepare(&app);
+        Self {
+            working: place.operate(app.clone()),
+            place: place.clone(),
+            cluster,
+            app,
+        }
+    }
+
+    /// Kills the operator, and starts it again.
+    async fn restart(&mut self) {
+        let operator = self.place.operate(self.app.clone());
+        std::mem::replace(&mut self.working, operator).kill().await;
+    }
+}
+
 /// Deletes the CRDs of these tests with all their objects, whose operators have ended.
 async fn clean(client: &Client) {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -70,10 +111,8 @@ async fn clean(client: &Client) {
         let kind = GroupVersionKind::gvk("demo.okt.dev", "v1", &crd.spec.names.kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural);
         let name = crd.metadata.name.expect("a name");
-        crds.delete(&name, &DeleteParams::default())
-            .await
-            .expect("it is deleted");
-        while crds.get_opt(&name).await.expect("a read").is_some() {
+        crds.remove(&name).await;
+        while crds.has(&name).await {
             let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
             // The kind may be gone already.
             let objects = everywhere.list(&ListParams::default()).await;

@@ -4,20 +4,19 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ServiceAccount};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use okt_testing::Kubernetes;
-use okt_tests::{Database, Databases, Served, https_get};
+use okt_tests::{Database, Databases, Objects, Served, https_get, until};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::{PATIENCE, SERVER, on_kubernetes};
+use crate::{SERVER, on_kubernetes};
 
 /// The namespace of the operator, which is named after the program.
 const HOME: &str = "databases-system";
@@ -112,8 +111,8 @@ impl Drop for Installed<'_> {
 }
 
 fn accepted(output: &Output) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
 }
 
 /// Returns a kubeconfig of the same server that impersonates the account.
@@ -135,16 +134,6 @@ fn pod(template: PodSpec) -> Pod {
     }
 }
 
-async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let waited = async {
-        while !so().await {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, waited).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
-}
-
 #[tokio::test]
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
@@ -164,7 +153,7 @@ async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
         let mut installed = Installed::by(server, manifests);
 
         let deployments: Api<Deployment> = Api::namespaced(place.client.clone(), HOME);
-        let deployment = deployments.get("databases").await.expect("it is there");
+        let deployment = deployments.read("databases").await;
         let wanted = deployment.spec;
         let template = wanted.template.spec.expect("a template");
         only_restricted_pods_are_let_in(&place.client, &template).await;
@@ -192,8 +181,8 @@ async fn the_manifests_install_replicas_that_work_in_a_restricted_namespace() {
         })
         .await;
         for replica in &installed.replicas {
-            let told = Command::new("kill").arg(replica.id().to_string()).status();
-            assert!(told.expect("kill").success());
+            let killed = Command::new("kill").arg(replica.id().to_string()).status();
+            assert!(killed.expect("kill").success());
         }
         for replica in &mut installed.replicas {
             let ended = async || replica.try_wait().expect("a process").is_some();
@@ -236,14 +225,17 @@ async fn only_permitted_accounts_read_the_metrics(
     installed: &Installed<'_>,
     log: &NamedTempFile,
 ) {
-    let said = || {
+    let served = || {
         let log = std::fs::read_to_string(log.path()).expect("text");
         let mut lines = log.lines().map(str::to_owned);
         lines.find(|line| line.contains("serves metrics with TLS"))
     };
     // The other replica alone may have done the work so far.
-    until("it says where it serves metrics", async || said().is_some()).await;
-    let line = said().expect("it said so");
+    until("it says where it serves metrics", async || {
+        served().is_some()
+    })
+    .await;
+    let line = served().expect("it said so");
     let (_, address) = line.split_once("address=").expect("an address");
     let address: SocketAddr = address.trim().parse().expect("an address");
     let reader = json!({
@@ -287,14 +279,13 @@ async fn lives_and_goes(client: &Client) {
     })
     .await;
     until("it is ready", async || {
-        let status = databases.get("db").await.expect("it is there").status;
+        let status = databases.read("db").await.status;
         let conditions = status.map(|status| status.conditions).unwrap_or_default();
         (conditions.iter())
             .any(|condition| condition.type_ == "Ready" && condition.status == "True")
     })
     .await;
-    let deleted = databases.delete("db", &DeleteParams::default()).await;
-    deleted.expect("a deletion");
+    databases.remove("db").await;
     until("it is gone", async || {
         let database = databases.get_opt("db").await.expect("an answer");
         database.is_none()

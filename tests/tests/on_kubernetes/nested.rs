@@ -1,4 +1,4 @@
-//! This test uses objects that are nested as deeply as a real API server allows.
+//! Objects that are nested as deeply as a real API server allows.
 
 use http::Request;
 use kube::api::{Patch, PatchParams};
@@ -31,11 +31,9 @@ async fn the_deepest_object_that_a_server_stores_is_reported_and_stops_no_other(
         let deeper = create("deeper", 10_001).await;
         assert!(deeper.is_err(), "a server stores no deeper one");
         let _operator = place.operate(Kiosks::default());
-        cluster.create("first", json!({})).await;
-        cluster.until_ready("first", Open).await;
+        cluster.create_ready("first", Open).await;
         create("watched", DEEPEST).await.expect("it is stored");
-        cluster.create("second", json!({})).await;
-        cluster.until_ready("second", Open).await;
+        cluster.create_ready("second", Open).await;
         for name in ["listed", "watched"] {
             let deadline = tokio::time::Instant::now() + cluster.patience;
             loop {

@@ -6,81 +6,36 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
-use okt::{Declared, Failure, PAUSED_ANNOTATION, crd};
-use okt_tests::rollout::{Place, Working};
-use okt_tests::{Cluster, Ladder, Ladders, Say};
+use kube::Api;
+use okt::{Declared, Failure};
+use okt_tests::rollout::Place;
+use okt_tests::{Ladders, Objects, Scripted, until};
 use serde_json::{Value, json};
 
-use crate::on_kubernetes;
+use crate::{Scene, on_kubernetes};
 
 /// The time for which a server must get no requests.
 const QUIET: Duration = Duration::from_secs(3);
 
-struct Scene {
-    place: Place,
-    cluster: Cluster<Ladders>,
-    app: Ladders,
-    working: Working,
+/// Creates a ladder whose steps have this script.
+async fn climb(place: &Place, script: impl FnOnce(&Ladders)) -> Scene<Ladders> {
+    let scene = Scene::set(place, script).await;
+    scene.create("ladder", json!({})).await;
+    scene
 }
 
-impl Scene {
-    async fn set(place: &Place, script: impl FnOnce(&Ladders)) -> Self {
-        let cluster: Cluster<Ladders> = place.cluster();
-        cluster.define(crd::<Ladder>().expect("a CRD")).await;
-        let app = Ladders::default();
-        script(&app);
-        let scene = Self {
-            working: place.operate(app.clone()),
-            place: place.clone(),
-            cluster,
-            app,
-        };
-        let ladder = json!({
-            "apiVersion": "demo.okt.dev/v1",
-            "kind": "Ladder",
-            "metadata": { "name": "ladder" },
-            "spec": {},
-        });
-        scene.cluster.create_raw(ladder).await;
-        scene
-    }
-
-    fn maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.client(), "default")
-    }
-
-    fn client(&self) -> Client {
-        self.place.client.clone()
-    }
-
-    async fn text(&self, name: &str) -> Option<String> {
-        let map = self.maps().get_opt(name).await.expect("a read")?;
-        map.data?.get("text").cloned()
-    }
-
+impl Scene<Ladders> {
     /// Changes the spec, which causes a pass run.
     async fn touch(&self, rungs: u32) {
         let spec = json!({ "spec": { "rungs": rungs } });
-        self.cluster.patch("ladder", spec).await;
-    }
-
-    async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
-        let waited = async {
-            while !so().await {
-                tokio::time::sleep(Duration::from_millis(25)).await;
-            }
-        };
-        let waited = tokio::time::timeout(self.place.patience, waited).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+        self.patch("ladder", spec).await;
     }
 
     /// Waits until `Ready` has this reason, for the current spec.
-    async fn until_ready_says(&self, reason: &str) -> String {
+    async fn until_ready_reason(&self, reason: &str) -> String {
         let mut message = String::new();
-        self.until(reason, async || {
-            let Some(ladder) = self.cluster.get("ladder").await else {
+        until(reason, async || {
+            let Some(ladder) = self.get("ladder").await else {
                 return false;
             };
             let generation = ladder.metadata.generation;
@@ -119,13 +74,13 @@ const FINALIZER: &str = "PATCH /apis/demo.okt.dev/v1/namespaces/default/ladders/
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
     on_kubernetes("a pass", async |place| {
-        let mut scene = Scene::set(&place, |app| {
+        let mut scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x"), map("c", "x")]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         tokio::time::sleep(QUIET).await;
         let made = ["a", "b", "c"]
             .map(|name| format!("PATCH /api/v1/namespaces/default/configmaps/{name}"));
@@ -134,14 +89,12 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         expected.push(STATUS.to_owned());
         assert_eq!(scene.writes(), expected);
 
-        scene.working.kill().await;
-        scene.working = place.operate(scene.app.clone());
+        scene.restart().await;
         scene.app.script.taken();
-        scene
-            .until("it is walked through again, to its end", async || {
-                scene.app.script.taken().contains(&"SuccessManager")
-            })
-            .await;
+        until("it is walked through again, to its end", async || {
+            scene.app.script.taken().contains(&"SuccessManager")
+        })
+        .await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(
             scene.writes(),
@@ -150,41 +103,37 @@ async fn a_pass_writes_the_status_and_each_object_once_and_nothing_at_rest() {
         );
 
         // Drift of declared fields and of other fields, and an object that is no longer declared.
-        let theirs = Patch::Merge(json!({ "data": { "text": "theirs", "more": "theirs" } }));
-        let changed = scene
-            .maps()
-            .patch("a", &PatchParams::default(), &theirs)
-            .await;
-        changed.expect("it is changed");
-        let gone = scene.maps().delete("b", &DeleteParams::default()).await;
-        gone.expect("it is deleted");
         scene
-            .until("both are repaired", async || {
-                scene.text("a").await.as_deref() == Some("x")
-                    && scene.text("b").await.as_deref() == Some("x")
-            })
+            .of::<ConfigMap>()
+            .edit(
+                "a",
+                json!({ "data": { "text": "theirs", "more": "theirs" } }),
+            )
             .await;
-        let data = scene.maps().get("a").await.expect("it is there").data;
+        scene.of::<ConfigMap>().remove("b").await;
+        until("both are repaired", async || {
+            scene.text("a").await.as_deref() == Some("x")
+                && scene.text("b").await.as_deref() == Some("x")
+        })
+        .await;
+        let data = scene.of::<ConfigMap>().read("a").await.data;
         assert_eq!(data.expect("data")["more"], "theirs");
         scene
             .app
             .script
             .put("Mutator", [map("a", "x"), map("b", "x")]);
         scene.touch(1).await;
-        scene
-            .until("what is put no more is gone", async || {
-                scene.text("c").await.is_none()
-            })
-            .await;
-        scene.until_ready_says("Complete").await;
+        until("what is put no more is gone", async || {
+            scene.text("c").await.is_none()
+        })
+        .await;
+        scene.until_ready_reason("Complete").await;
 
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
-        scene
-            .until("the rest is collected", async || {
-                scene.text("a").await.is_none()
-            })
-            .await;
+        scene.delete_until_gone("ladder").await;
+        until("the rest is collected", async || {
+            scene.text("a").await.is_none()
+        })
+        .await;
     })
     .await;
 }
@@ -209,38 +158,34 @@ fn with_arguments(arguments: &[&str]) -> Declared {
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_list_is_applied() {
     on_kubernetes("what has a pass walked through", async |place| {
-        let scene = Scene::set(&place, |app| {
+        let scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), with_arguments(&["-v"])]);
         })
         .await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         tokio::time::sleep(QUIET).await;
         let walks = async |some: bool, done: &dyn Fn() -> BoxFuture<'static, ()>| {
             scene.app.script.taken();
             let mut taken = Vec::new();
             done().await;
             if some {
-                scene
-                    .until("it is walked through", async || {
-                        taken.extend(scene.app.script.taken());
-                        taken.contains(&"SuccessManager")
-                    })
-                    .await;
+                until("it is walked through", async || {
+                    taken.extend(scene.app.script.taken());
+                    taken.contains(&"SuccessManager")
+                })
+                .await;
             }
             tokio::time::sleep(QUIET).await;
             taken.extend(scene.app.script.taken());
             taken.iter().filter(|step| **step == "CRChecker").count()
         };
-        let maps = scene.maps();
+        let maps = scene.of::<ConfigMap>();
         let stranger = || {
             let maps = maps.clone();
             async move {
-                let map = serde_json::from_value(json!({ "metadata": { "name": "stranger" } }));
-                let made = maps
-                    .create(&PostParams::default(), &map.expect("a map"))
+                maps.make(json!({ "metadata": { "name": "stranger" } }))
                     .await;
-                made.expect("it is made");
             }
             .boxed()
         };
@@ -248,22 +193,19 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
         let gone = || {
             let maps = maps.clone();
             async move {
-                let gone = maps.delete("a", &DeleteParams::default()).await;
-                gone.expect("it is deleted");
+                maps.remove("a").await;
             }
             .boxed()
         };
         // One pass run after the deletion, and one after the creation.
         assert!((1..=2).contains(&walks(true, &gone).await));
-        let ladders = scene.cluster.raw();
+        let ladders = scene.raw();
         let label = || {
             let ladders = ladders.clone();
             async move {
-                let label = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
-                let labelled = ladders
-                    .patch("ladder", &PatchParams::default(), &label)
+                ladders
+                    .edit("ladder", json!({ "metadata": { "labels": { "a": "b" } } }))
                     .await;
-                labelled.expect("it is labelled");
             }
             .boxed()
         };
@@ -274,19 +216,15 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
             .script
             .put("Mutator", [map("a", "x"), with_arguments(&[])]);
         scene.touch(1).await;
-        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
-        scene
-            .until("the list is empty", async || {
-                let climber = deployments.get("climber").await.expect("it is there");
-                let pod = climber.spec.template.spec.expect("a pod");
-                pod.containers[0].args.as_ref().is_none_or(Vec::is_empty)
-            })
-            .await;
-        maps.delete("stranger", &DeleteParams::default())
-            .await
-            .expect("it is deleted");
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
+        let deployments = scene.of::<Deployment>();
+        until("the list is empty", async || {
+            let climber = deployments.read("climber").await;
+            let pod = climber.spec.template.spec.expect("a pod");
+            pod.containers[0].args.as_ref().is_none_or(Vec::is_empty)
+        })
+        .await;
+        maps.remove("stranger").await;
+        scene.delete_until_gone("ladder").await;
     })
     .await;
 }
@@ -295,46 +233,43 @@ async fn owned_resources_and_the_object_itself_cause_pass_runs_and_an_emptied_li
 #[ignore = "needs a real API server; run with --include-ignored"]
 async fn the_object_reports_the_results_of_steps_and_waits_for_a_deployment() {
     on_kubernetes("what steps say", async |place| {
-        let wait = Say::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
-        let scene = Scene::set(&place, |app| {
-            app.script.say("CRChecker", wait);
+        let wait = Scripted::Wait("FooNamespaceNotFound", Duration::from_millis(300), "foo namespace not found");
+        let scene = climb(&place, |app| {
+            app.script.set("CRChecker", wait);
             app.script.put("Mutator", [with_arguments(&[]).ready()]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        let waits = scene.until_ready_says("FooNamespaceNotFound").await;
+        let waits = scene.until_ready_reason("FooNamespaceNotFound").await;
         assert_eq!(waits, "foo namespace not found");
-        scene.app.script.say("CRChecker", Say::Fail(Failure::permanent("Invalid", "no rungs")));
-        let said = scene.until_ready_says("Invalid").await;
-        assert!(said.starts_with("no rungs; "), "{said}");
-        assert_eq!(scene.cluster.says("ladder", "Stalled").await, "True Invalid");
-        scene.app.script.say("CRChecker", Say::Done);
+        scene.app.script.set("CRChecker", Scripted::Fail(Failure::permanent("Invalid", "no rungs")));
+        let message = scene.until_ready_reason("Invalid").await;
+        assert!(message.starts_with("no rungs; "), "{message}");
+        assert_eq!(scene.shows("ladder", "Stalled").await, "True Invalid");
+        scene.app.script.set("CRChecker", Scripted::Done);
         scene.touch(1).await;
-        let waits = scene.until_ready_says("WaitingForResources").await;
+        let waits = scene.until_ready_reason("WaitingForResources").await;
         assert_eq!(waits, "Deployment climber: its controller has not observed it yet");
-        assert_eq!(scene.cluster.says("ladder", "UpToDate").await, "False WaitingForResources");
-        let deployments: Api<Deployment> = Api::namespaced(scene.client(), "default");
-        let status = Patch::Merge(json!({ "status": {
+        assert_eq!(scene.shows("ladder", "UpToDate").await, "False WaitingForResources");
+        let deployments = scene.of::<Deployment>();
+        deployments.edit_status("climber", json!({
             "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
-        } }));
-        let patched = deployments.patch_status("climber", &PatchParams::default(), &status).await;
-        patched.expect("the status is accepted");
-        scene.until_ready_says("Complete").await;
+        })).await;
+        scene.until_ready_reason("Complete").await;
 
         // A paused object stays unchanged, and catches up later.
-        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, Some("true")).await;
-        scene.until("it says that it is paused", async || {
-            scene.cluster.says("ladder", "Paused").await == "True Paused"
+        scene.pause("ladder").await;
+        until("it says that it is paused", async || {
+            scene.shows("ladder", "Paused").await == "True Paused"
         })
         .await;
         scene.app.script.taken();
         scene.touch(2).await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(scene.app.script.taken(), [""; 0]);
-        scene.cluster.annotate("ladder", PAUSED_ANNOTATION, None).await;
-        scene.until_ready_says("Complete").await;
-        scene.cluster.delete("ladder").await;
-        scene.cluster.until_gone("ladder").await;
+        scene.unpause("ladder").await;
+        scene.until_ready_reason("Complete").await;
+        scene.delete_until_gone("ladder").await;
     })
     .await;
 }
@@ -348,18 +283,16 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
         }))
         .expect("a map");
         let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "default");
-        maps.create(&PostParams::default(), &theirs)
-            .await
-            .expect("it is made");
-        let scene = Scene::set(&place, |app| {
+        maps.make(json!(&theirs)).await;
+        let scene = climb(&place, |app| {
             app.script
                 .put("Mutator", [map("a", "x"), map("b", "x").wave(1)]);
-            app.script.say("Updater", Say::Commit);
+            app.script.set("Updater", Scripted::Commit);
         })
         .await;
-        let said = scene.until_ready_says("NotOwned").await;
+        let message = scene.until_ready_reason("NotOwned").await;
         assert_eq!(
-            said,
+            message,
             "ConfigMap a exists and was not made for this object: delete or rename one of them"
         );
         assert_eq!(scene.text("a").await.as_deref(), Some("theirs"));
@@ -368,44 +301,43 @@ async fn an_object_of_another_owner_is_not_taken_and_a_waiting_finalizer_keeps_t
             Some("x"),
             "it keeps no other from being made"
         );
-        maps.delete("a", &DeleteParams::default())
-            .await
-            .expect("it is deleted");
+        maps.remove("a").await;
         scene.touch(1).await;
-        scene.until_ready_says("Complete").await;
+        scene.until_ready_reason("Complete").await;
         assert_eq!(scene.text("a").await.as_deref(), Some("x"));
 
         // First the finalizer step waits, then an owned object that a foreign finalizer holds.
-        let held = Patch::Merge(json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }));
-        maps.patch("b", &PatchParams::default(), &held)
-            .await
-            .expect("it is held");
-        let wait = Say::Wait(
+        maps.edit(
+            "b",
+            json!({ "metadata": { "finalizers": ["test.okt.dev/hold"] } }),
+        )
+        .await;
+        let wait = Scripted::Wait(
             "FooNamespace",
             Duration::from_millis(300),
             "foo namespace missing two annotations",
         );
-        scene.app.script.say("CRFinalizer", wait);
-        scene.cluster.delete("ladder").await;
-        let said = scene.until_ready_says("FooNamespace").await;
-        assert_eq!(said, "foo namespace missing two annotations");
+        scene.app.script.set("CRFinalizer", wait);
+        scene.delete("ladder").await;
+        let message = scene.until_ready_reason("FooNamespace").await;
+        assert_eq!(message, "foo namespace missing two annotations");
         tokio::time::sleep(QUIET).await;
-        assert!(scene.cluster.get("ladder").await.is_some());
-        scene.app.script.say("CRFinalizer", Say::Done);
-        let said = scene.until_ready_says("WaitingForResources").await;
-        assert!(said.starts_with("ConfigMap b is not gone yet"), "{said}");
+        assert!(scene.get("ladder").await.is_some());
+        scene.app.script.set("CRFinalizer", Scripted::Done);
+        let message = scene.until_ready_reason("WaitingForResources").await;
+        assert!(
+            message.starts_with("ConfigMap b is not gone yet"),
+            "{message}"
+        );
         tokio::time::sleep(QUIET).await;
-        assert!(scene.cluster.get("ladder").await.is_some());
-        let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
-        maps.patch("b", &PatchParams::default(), &free)
-            .await
-            .expect("it is freed");
-        scene.cluster.until_gone("ladder").await;
-        scene
-            .until("the rest is collected", async || {
-                scene.text("a").await.is_none()
-            })
+        assert!(scene.get("ladder").await.is_some());
+        maps.edit("b", json!({ "metadata": { "finalizers": Value::Null } }))
             .await;
+        scene.until_gone("ladder").await;
+        until("the rest is collected", async || {
+            scene.text("a").await.is_none()
+        })
+        .await;
     })
     .await;
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use okt::crd;
 use okt_testing::Kubernetes;
@@ -65,10 +65,8 @@ async fn a_preview_names_what_would_change_and_the_rights_that_are_lacking_and_c
         let cluster = place.cluster::<Lamps>();
         cluster.define(crd::<Lamp>().expect("a definition")).await;
         let operator = place.operate(Lamps);
-        cluster.create("hall", json!({})).await;
-        cluster.until_ready("hall", LampState::Lit).await;
-        cluster.create("cellar", json!({})).await;
-        cluster.until_ready("cellar", LampState::Lit).await;
+        cluster.create_ready("hall", LampState::Lit).await;
+        cluster.create_ready("cellar", LampState::Lit).await;
         cluster
             .ask_for("cellar", json!({ "state": "Checked" }))
             .await;
@@ -99,12 +97,7 @@ async fn a_preview_names_what_would_change_and_the_rights_that_are_lacking_and_c
             assert!(text.contains(words), "{words:?} is not in {text}");
         }
 
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let home = serde_json::from_value(json!({ "metadata": { "name": HOME } }));
-        namespaces
-            .create(&PostParams::default(), &home.expect("a namespace"))
-            .await
-            .expect("it is made");
+        cluster.create_namespace(HOME).await;
         apply(
             server,
             &["rbac", "--service-account", &format!("{HOME}/lamps")],

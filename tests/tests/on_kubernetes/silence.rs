@@ -1,4 +1,4 @@
-//! This test puts a proxy between an operator and a real API server, which swallows all bytes and closes nothing.
+//! A proxy between an operator and a real API server, which swallows all bytes and closes nothing.
 
 use std::time::Duration;
 
@@ -27,15 +27,14 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on() {
         let client = Client::try_from(config).expect("a client");
         let operator = Operator::new(client, Databases::default()).virtual_time();
         let operator = tokio::spawn(operator.run(std::future::pending()));
-        cluster.create("first", json!({})).await;
-        cluster.until_ready("first", Running).await;
+        cluster.create_ready("first", Running).await;
         proxy.swallow(true);
         cluster.create("second", json!({})).await;
         // Nothing comes any more, so only timers are left.
         tokio::time::pause();
         sleep(Duration::from_mins(7)).await;
         tokio::time::resume();
-        let second = cluster.get("second").await.expect("it is there");
+        let second = cluster.object("second").await;
         assert!(
             second
                 .status

@@ -11,12 +11,12 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
-use kube::{Api, Client, CustomResource, ResourceExt};
+use kube::{CustomResource, ResourceExt};
 use okt::{
     Action, Application, Context, Desired, FINALIZER, Failure, LifecycleSpec, Observation,
-    PAUSED_ANNOTATION, StateOnRecord, Status, crd_union, lifecycle_graph,
+    StateOnRecord, Status, crd_union, lifecycle_graph,
 };
-use okt_tests::{Rig, Served};
+use okt_tests::{Objects, Rig, Served};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,11 +130,7 @@ impl Application for Cellars {
     }
 }
 
-impl Served for Cellars {
-    fn api(client: Client) -> Api<Cellar> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Cellars {}
 
 /// Returns the CRD of the old controller.
 fn old_crd() -> CustomResourceDefinition {
@@ -190,7 +186,7 @@ fn old_status() -> Value {
 
 /// Replaces the whole status, as a client with the old types does.
 async fn write_old_status(rig: &Rig<Cellars>, name: &str) -> kube::Result<DynamicObject> {
-    let mut object = rig.raw().get(name).await.expect("it is there");
+    let mut object = rig.raw().read(name).await;
     object.data["status"] = old_status();
     let params = PostParams {
         field_manager: Some("old-controller".into()),
@@ -221,7 +217,7 @@ async fn inherited() -> Rig<Cellars> {
 
 /// Applies the union of the old CRD and the operator's, as `kubectl apply --server-side --force-conflicts` does.
 async fn apply_crd(rig: &Rig<Cellars>) {
-    let crds: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
+    let crds = rig.of::<CustomResourceDefinition>();
     let params = PatchParams::apply("kubectl").force();
     let old = crds.get("cellars.demo.okt.dev").await.expect("the old CRD");
     let new = Patch::Apply(crd_union::<Cellar>(&old).expect("a CRD"));
@@ -231,7 +227,7 @@ async fn apply_crd(rig: &Rig<Cellars>) {
 
 /// Returns the parts of a status that are not the operator's: a field of `Extra`, another one, and a condition.
 async fn foreign(rig: &Rig<Cellars>, name: &str) -> Value {
-    let status = &rig.raw().get(name).await.expect("it is there").data["status"];
+    let status = &rig.raw().read(name).await.data["status"];
     let mut conditions = status["conditions"].as_array().expect("a list").iter();
     let insured = conditions.find(|it| it["type"] == "Insured");
     json!([status["shelves"], status["keeper"], insured])
@@ -242,8 +238,8 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
     let rig = inherited().await;
     let mut before = Vec::new();
     for name in ["red", "white", "new"] {
-        rig.annotate(name, PAUSED_ANNOTATION, Some("true")).await;
-        before.push(rig.get(name).await.expect("it is there"));
+        rig.pause(name).await;
+        before.push(rig.object(name).await);
     }
     let insured = old_status()["conditions"][2].clone();
     apply_crd(&rig).await;
@@ -252,9 +248,9 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
     // While they are paused, the operator observes and reports, and does nothing.
     rig.pass(LONG).await;
     assert_eq!(rig.app.worked(), []);
-    assert_eq!(rig.says("red", "Paused").await, "True Paused");
+    assert_eq!(rig.shows("red", "Paused").await, "True Paused");
     for name in ["red", "white", "new"] {
-        rig.annotate(name, PAUSED_ANNOTATION, None).await;
+        rig.unpause(name).await;
     }
     for name in ["red", "white", "new"] {
         rig.until_ready(name, Stocked).await;
@@ -265,7 +261,7 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
         assert_eq!(foreign(&rig, name).await, json!([12, "Ann", insured]));
         assert_eq!(rig.position(name).await.state.known(), Some(Stocked));
         assert_eq!(rig.condition(name, "Reconciling").await, None);
-        assert_eq!(rig.says(name, "Available").await, "True Stocked");
+        assert_eq!(rig.shows(name, "Available").await, "True Stocked");
     }
     for old in before {
         let now = rig.get(&old.name_any()).await.expect("it is there");
@@ -277,7 +273,7 @@ async fn objects_of_an_old_controller_are_taken_over_where_they_are() {
     rig.delete("red").await;
     rig.until_in("red", Empty).await;
     rig.pass(LONG).await;
-    let red = rig.get("red").await.expect("it is there");
+    let red = rig.object("red").await;
     assert_eq!(red.finalizers(), ["example.com/old"]);
     rig.patch("red", json!({ "metadata": { "finalizers": null } }))
         .await;

@@ -70,7 +70,7 @@ async fn begins_nothing(changed: Changed) -> String {
     // The finalizer, and the status attempts where the operator receives the events.
     let writes = rig.wire.writes().len();
     assert!((1..=60).contains(&writes), "{writes} writes");
-    let said = rig
+    let message = rig
         .condition("db", "Stalled")
         .await
         .map_or_else(String::new, |it| it.message);
@@ -81,12 +81,12 @@ async fn begins_nothing(changed: Changed) -> String {
     }
     rig.start();
     rig.until_ready("db", Running).await;
-    said
+    message
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_work_begins_for_a_position_that_a_webhook_dropped_and_the_object_says_so() {
-    let said = begins_nothing(Changed {
+    let message = begins_nothing(Changed {
         request: |object| {
             if let Some(status) = object["status"].as_object_mut() {
                 status.remove("lifecycle");
@@ -97,7 +97,7 @@ async fn no_work_begins_for_a_position_that_a_webhook_dropped_and_the_object_say
     })
     .await;
     let why = "record a status: the answer has no `lifecycle`; an admission webhook or a proxy";
-    assert!(said.contains(why), "{said}");
+    assert!(message.contains(why), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

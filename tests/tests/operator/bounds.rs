@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
     Action, Application, Context, Desired, Failure, LifecycleSpec, Observation, Status,
     lifecycle_graph,
 };
-use okt_tests::{Rig, Served};
+use okt_tests::{Objects, Rig, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,11 +84,7 @@ impl Application for Longs {
     }
 }
 
-impl Served for Longs {
-    fn api(client: Client) -> Api<Long> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Longs {}
 
 #[tokio::test(start_paused = true)]
 async fn a_status_stays_within_eight_kibibytes_and_is_accepted() {
@@ -108,7 +104,7 @@ async fn a_status_stays_within_eight_kibibytes_and_is_accepted() {
     }
     rig.patch("long", json!({ "spec": { "size": 1 } })).await;
     rig.pass(Duration::from_mins(30)).await;
-    let raw = rig.raw().get("long").await.expect("it is there");
+    let raw = rig.raw().read("long").await;
     let status = raw.data.get("status").expect("a status");
     let text = |path: &str| {
         status

@@ -1,11 +1,10 @@
 //! An application whose error type panics: OKT contains a panic in any line of user code.
 
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
-use okt_tests::{Rig, Served};
+use okt_tests::{Rig, Served, assert_contains};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// A lifecycle with one piece of work.
 #[lifecycle_graph]
@@ -64,18 +63,13 @@ impl Application for Author {
     type Resource = Careless;
 }
 
-impl Served for Author {
-    fn api(client: Client) -> Api<Careless> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Author {}
 
 #[tokio::test(start_paused = true)]
 async fn an_error_whose_conversion_panics_counts_as_a_failed_attempt() {
     let rig = Rig::<Author>::of().await;
-    rig.create("c", json!({})).await;
-    rig.until_in("c", CarelessState::Broken).await;
+    rig.create_in("c", CarelessState::Broken).await;
     let failure = rig.position("c").await.failure.expect("a failure");
     assert_eq!(failure.reason, "Panicked");
-    assert!(failure.message.contains("no words"), "{}", failure.message);
+    assert_contains(&failure.message, "no words");
 }

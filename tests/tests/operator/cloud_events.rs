@@ -105,8 +105,7 @@ async fn the_official_sdk_reads_the_events_of_both_modes() {
             events = events.binary();
         }
         rig.start_with(|operator| operator.deliver(events));
-        rig.create("db", json!({})).await;
-        let db = rig.until_ready("db", Running).await;
+        let db = rig.create_ready("db", Running).await;
         let uid = db.metadata.uid.as_deref().expect("a uid");
         let events = receiver.events(2).await;
         let moved = &events[1];
@@ -149,8 +148,7 @@ async fn an_event_is_sent_again_after_503_and_not_after_400() {
     let http = Reach::inside(rig.client.clone()).http();
     let events = CloudEvents::new(http, &receiver.url).expect("a URL");
     rig.start_with(|operator| operator.deliver(events));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     // The first is sent twice, and then refused.
     let events = receiver.events(1).await;
     assert!(events[0].id().ends_with("/2"), "{}", events[0].id());

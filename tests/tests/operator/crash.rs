@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use okt::{Answer, VisitOutcome};
+use okt::Answer;
 use okt_testing::Fault;
 use okt_tests::{DatabaseState, DatabaseState::*, OPERATOR, Reply, Rig};
 use serde_json::json;
@@ -12,21 +12,10 @@ use serde_json::json;
 /// deletion; returns the trails.
 async fn scenario(rig: &Rig) -> Vec<String> {
     let mut trails = Vec::new();
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     trails.push(rig.position("db").await.trail);
-    rig.ask_for(
-        "db",
-        json!({ "visit": { "state": "Servicing", "request": "1" } }),
-    )
-    .await;
-    rig.until("db", "has made its visit", |db| {
-        let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-        position
-            .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == VisitOutcome::Reached)
-    })
-    .await;
+    rig.visit("db", "Servicing", "1").await;
+    rig.until_visited("db").await;
     rig.until_ready("db", Running).await;
     trails.push(rig.position("db").await.trail);
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
@@ -50,8 +39,7 @@ async fn scenario(rig: &Rig) -> Vec<String> {
     rig.ask_for("db", json!({ "request": "mended" })).await;
     rig.until_ready("db", Running).await;
     trails.push(rig.position("db").await.trail);
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
     trails
 }
 
@@ -136,10 +124,7 @@ async fn a_write_without_an_answer_blocks_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_pending_action_is_resumed_under_its_id_and_marked_as_resumed() {
     let rig = Rig::new().await;
-    rig.app.next_time(Start, Reply::Hang);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::Hang).await;
     rig.restart().await;
     rig.until_ready("db", Running).await;
     let ran = rig.app.ran();
@@ -152,11 +137,8 @@ async fn a_pending_action_is_resumed_under_its_id_and_marked_as_resumed() {
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_ends_takes_its_work_with_it() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::After(Duration::from_mins(1), Answer::Next))
+        .await;
     rig.kill().await;
     rig.pass(Duration::from_millis(10)).await;
     assert_eq!(rig.app.ended(), 1, "the work goes on without its operator");
@@ -168,8 +150,7 @@ async fn the_cause_of_a_state_is_reported_after_a_restart_and_at_a_retry() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Fail("not yet"));
     rig.app.next_time(Start, Reply::Hang);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_secs(20)).await;
     rig.restart().await;
     rig.until_ready("db", Running).await;

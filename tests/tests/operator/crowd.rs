@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use kube::api::{DeleteParams, ListParams};
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::*, OPERATOR, Rig};
-use serde_json::json;
+use okt_tests::{DatabaseState::*, OPERATOR, Rig, numbered};
 
 const OBJECTS: usize = 200;
 /// How many reconciliations an operator runs at the same time by default.
@@ -18,16 +17,11 @@ const SLOW: Duration = Duration::from_millis(100);
 async fn objects_deleted_at_once_are_stopped_once_each_and_released_sixteen_at_a_time() {
     let rig = Rig::new().await;
     let name = |number| format!("db-{number}");
-    for number in 0..OBJECTS {
-        rig.create(&name(number), json!({})).await;
-    }
-    for number in 0..OBJECTS {
-        rig.until_ready(&name(number), Running).await;
-    }
+    rig.create_all_ready(&numbered("db", 0..OBJECTS), Running)
+        .await;
 
     let settled = rig.server.mark();
-    rig.server
-        .inject(Fault::delay(SLOW).on_writes().client(OPERATOR));
+    rig.inject(Fault::delay(SLOW).on_writes());
     let (delete, list) = (DeleteParams::default(), ListParams::default());
     let deleted = rig.raw().delete_collection(&delete, &list).await;
     deleted.expect("the deletion is accepted");

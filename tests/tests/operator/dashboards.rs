@@ -1,6 +1,5 @@
 //! What monitors an operator: its dashboard and its rules, and a real Prometheus that reads them and the metrics.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -150,14 +149,10 @@ async fn a_real_prometheus_reads_the_metrics_and_the_rules() {
     rig.create_raw(Databases::object("lost", json!({ "state": "Nirvana" })))
         .await;
     let arguments = ["--metrics-address", "127.0.0.1:0", "--health-address", ""];
-    let mut three = Three::run(&rig, &arguments).await;
-    let mut lines = BufReader::new(three.stderr()).lines();
-    let line = lines.find_map(|line| line.ok().filter(|it| it.contains("serves metrics")));
-    let line = line.expect("it serves metrics");
-    let (_, address) = line.split_once("address=").expect("an address");
+    let (_three, address) = Three::serving(&rig, &arguments, "serves metrics").await;
     rig.until_ready("db", Running).await;
     let rules = dashboards(env!("CARGO_BIN_EXE_three-operators"), &["rules"]);
-    let prometheus = Prometheus::start(address, &rules).await;
+    let prometheus = Prometheus::start(&address, &rules).await;
 
     let running = r#"okt_objects{controller="database",state="Running"}"#;
     assert_eq!(prometheus.until(running).await, "2");

@@ -3,23 +3,20 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use okt::PAUSED_ANNOTATION;
-use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
+use okt_tests::{DatabaseState::*, Reply, Rig, Sight, assert_within};
 use serde_json::json;
 use tokio::time::Instant;
 
 async fn servicing(rig: &Rig, reply: Reply) {
     rig.app.next_time(Servicing, reply);
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
-    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-        .await;
+    rig.create_ready("db", Running).await;
+    rig.visit("db", "Servicing", None).await;
     rig.until_in("db", Servicing).await;
     rig.pass(Duration::from_secs(1)).await;
 }
 
 fn waits(times: usize) -> impl Iterator<Item = Reply> {
-    let reply = Reply::Say(okt::Answer::Wait(Duration::from_mins(2)));
+    let reply = Reply::Answer(okt::Answer::Wait(Duration::from_mins(2)));
     std::iter::repeat_n(reply, times)
 }
 
@@ -54,7 +51,11 @@ async fn after_a_deadline_the_object_says_which_time_was_over_and_what_failed_la
     for reply in waits(20) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
     rig.pass(Duration::from_mins(31)).await;
     let (reason, message) = over(rig.position("db").await.failure);
     assert_eq!(reason, "DeadlineExceeded");
@@ -86,7 +87,11 @@ async fn a_deadline_is_kept_across_restarts() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
     let since = rig.position("db").await.since.expect("a time");
     for _ in 0..5 {
         rig.pass(Duration::from_mins(5)).await;
@@ -106,9 +111,7 @@ async fn a_deadline_is_kept_across_restarts() {
 
 /// Makes every attempt of servicing hang until its limit.
 fn hang(rig: &Rig) {
-    for _ in 0..100 {
-        rig.app.next_time(Servicing, Reply::Hang);
-    }
+    rig.app.next_times(100, Servicing, &Reply::Hang);
 }
 
 /// Returns how long the database is in `Servicing` from now on.
@@ -144,10 +147,14 @@ async fn what_has_become_good_while_no_operator_was_there_or_the_object_was_paus
             for reply in waits(20) {
                 rig.app.next_time(Servicing, reply);
             }
-            servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
+            servicing(
+                &rig,
+                Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+            )
+            .await;
             rig.pass(Duration::from_mins(before)).await;
             if pauses {
-                rig.annotate("db", PAUSED_ANNOTATION, Some("true")).await;
+                rig.pause("db").await;
                 rig.pass(Duration::from_mins(90)).await;
             } else {
                 rig.kill().await;
@@ -155,7 +162,7 @@ async fn what_has_become_good_while_no_operator_was_there_or_the_object_was_paus
             }
             rig.app.forget_replies();
             if pauses {
-                rig.annotate("db", PAUSED_ANNOTATION, None).await;
+                rig.unpause("db").await;
                 rig.pass(Duration::from_secs(1)).await;
                 rig.request("db");
             } else {
@@ -180,7 +187,7 @@ async fn an_operator_that_restarts_often_comes_to_the_end_of_a_deadline() {
         servicing(&rig, Reply::Hang).await;
         let begun = Instant::now();
         while rig.position("db").await.state.as_str() != "Failed" {
-            assert!(begun.elapsed() < Duration::from_hours(1), "{every:?}");
+            assert_within(begun, Duration::from_hours(1));
             rig.pass(every).await;
             rig.restart().await;
         }
@@ -223,9 +230,7 @@ async fn a_day_from_here(day: SignedDuration) {
 
 #[tokio::test(start_paused = true)]
 async fn an_absence_is_counted_across_restarts() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig.app.sees("db", Sight::AbsentFor(Duration::from_mins(5)));
     for _ in 0..4 {
         rig.pass(Duration::from_mins(1)).await;
@@ -235,9 +240,7 @@ async fn an_absence_is_counted_across_restarts() {
     rig.pass(Duration::from_secs(100)).await;
     assert!(rig.position("db").await.transition > 2);
     // Found again, it is forgotten.
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     for _ in 0..5 {
         rig.app.sees("db", Sight::AbsentFor(Duration::from_mins(5)));
         rig.pass(Duration::from_mins(3)).await;
@@ -253,15 +256,8 @@ async fn an_absence_is_counted_across_restarts() {
 #[tokio::test(start_paused = true)]
 async fn the_new_action_starts_only_after_the_cancelled_one_has_ended() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(8)));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has work.
-    rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
+    rig.cancel_work(Reply::CleansUpFor(Duration::from_secs(8)))
+        .await;
     assert_eq!(rig.app.cancelled(), 1);
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
@@ -276,13 +272,7 @@ async fn the_new_action_starts_only_after_the_cancelled_one_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_work_that_does_not_end_is_dropped_after_half_a_minute() {
     let rig = Rig::new().await;
-    rig.app.next_time(Running, Reply::Hang);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
+    rig.cancel_work(Reply::Hang).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     let ran = rig.app.ran();
@@ -303,11 +293,8 @@ async fn a_position_without_a_time_gets_one() {
         rig.app.next_time(Servicing, reply);
     }
     rig.start();
-    rig.until("db", "knows since when", |db| {
-        let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-        position.is_some_and(|p| p.since.is_some())
-    })
-    .await;
+    rig.until_position("db", "knows since when", |p| p.since.is_some())
+        .await;
     rig.until_in("db", Failed).await;
 }
 
@@ -317,9 +304,12 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
     for reply in waits(60) {
         rig.app.next_time(Servicing, reply);
     }
-    servicing(&rig, Reply::Say(okt::Answer::Wait(Duration::from_mins(2)))).await;
-    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
-        .await;
+    servicing(
+        &rig,
+        Reply::Answer(okt::Answer::Wait(Duration::from_mins(2))),
+    )
+    .await;
+    rig.pause("db").await;
     rig.pass(Duration::from_mins(31)).await;
     let observations = rig.app.observations();
     rig.pass(Duration::from_mins(10)).await;
@@ -329,6 +319,6 @@ async fn a_deadline_that_a_pause_holds_back_does_not_spin() {
         rig.app.observations() - observations
     );
     assert_eq!(rig.position("db").await.state.to_string(), "Servicing");
-    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
+    rig.unpause("db").await;
     rig.until_in("db", Failed).await;
 }

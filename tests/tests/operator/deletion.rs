@@ -26,8 +26,7 @@ async fn in_state(state: DatabaseState) -> Rig {
     rig.create("db", desired).await;
     if state == Servicing {
         rig.until_ready("db", Running).await;
-        rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-            .await;
+        rig.visit("db", "Servicing", None).await;
     }
     rig.until_in("db", state).await;
     rig.pass(Duration::from_secs(2)).await;
@@ -45,8 +44,7 @@ async fn deletion_in_every_state_ends_in_a_leaf() {
         (End, &[Start, Running, Stopping]),
     ] {
         let rig = in_state(state).await;
-        rig.delete("db").await;
-        rig.until_gone("db").await;
+        rig.delete_until_gone("db").await;
         let ran = rig.app.states("db");
         // On the way out the work of a resting state may run too; Stopping has to run where it lies on the way.
         let ran: Vec<_> = ran.into_iter().collect();
@@ -61,16 +59,14 @@ async fn deletion_is_reported_while_an_action_is_in_flight() {
     rig.delete("db").await;
     rig.until_reason("db", "Deleting", "Deleting").await;
     assert_eq!(rig.position("db").await.state.to_string(), "Start");
-    assert_eq!(rig.says("db", "Ready").await, "False Start");
+    assert_eq!(rig.shows("db", "Ready").await, "False Start");
     rig.until_gone("db").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_begun_before_the_deletion_is_not_retried_but_resumed_once() {
     let rig = Rig::new().await;
-    for _ in 0..4 {
-        rig.app.next_time(Start, Reply::Fail("not yet"));
-    }
+    rig.app.next_times(4, Start, &Reply::Fail("not yet"));
     rig.create("db", json!({})).await;
     rig.until_reason("db", "Ready", "Refused").await;
     rig.kill().await;
@@ -86,11 +82,9 @@ async fn work_begun_before_the_deletion_is_not_retried_but_resumed_once() {
 #[tokio::test(start_paused = true)]
 async fn work_on_the_way_out_is_retried() {
     let rig = Rig::new().await;
-    for _ in 0..4 {
-        rig.app.next_time(Stopping, Reply::Fail("clients stay"));
-    }
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.app
+        .next_times(4, Stopping, &Reply::Fail("clients stay"));
+    rig.create_ready("db", Running).await;
     rig.delete("db").await;
     rig.until_reason("db", "Reconciling", "Refused").await;
     rig.until_gone("db").await;
@@ -139,20 +133,15 @@ async fn an_object_with_a_foreign_finalizer_is_released_once() {
 #[tokio::test(start_paused = true)]
 async fn an_object_whose_last_work_fails_reports_how_to_abandon_it_and_goes_once_abandoned() {
     let rig = Rig::<Sites>::of().await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.create_ready("s", SiteState::Online).await;
     rig.app.fail_in_leaf(u32::MAX);
     rig.delete("s").await;
-    let reconciling = rig.until_reason("s", "Reconciling", "DiskBusy").await;
-    assert!(
-        reconciling.message.contains("pages are still open"),
-        "{}",
-        reconciling.message
-    );
+    rig.until_message("s", "Reconciling", "DiskBusy", "pages are still open")
+        .await;
     rig.annotate("s", ABANDON_ANNOTATION, Some("another uid"))
         .await;
     rig.pass(Duration::from_mins(10)).await;
-    let site = rig.get("s").await.expect("it is still there");
+    let site = rig.object("s").await;
     rig.annotate("s", ABANDON_ANNOTATION, site.metadata.uid.as_deref())
         .await;
     rig.until_gone("s").await;
@@ -168,31 +157,21 @@ async fn an_object_whose_last_work_fails_reports_how_to_abandon_it_and_goes_once
 
 #[tokio::test(start_paused = true)]
 async fn passing_work_that_failed_permanently_continues_on_the_way_out() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig.app
         .next_time(Stopping, Reply::FailPermanently("no such volume"));
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_of_a_leaf_that_failed_permanently_is_stalled_and_runs_again_for_a_new_spec() {
     let rig = Rig::<Sites>::of().await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.create_ready("s", SiteState::Online).await;
     rig.app.fail_in_leaf_permanently(true);
     rig.delete("s").await;
-    let stalled = rig.until_reason("s", "Stalled", "DiskGone").await;
-    assert!(
-        stalled.message.contains("okt.dev/abandon"),
-        "{}",
-        stalled.message
-    );
-    rig.wire.clear();
-    rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.until_message("s", "Stalled", "DiskGone", "okt.dev/abandon")
+        .await;
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
     rig.app.fail_in_leaf_permanently(false);
     rig.patch("s", json!({ "spec": { "theme": "dark" } })).await;
     rig.until_gone("s").await;
@@ -206,12 +185,7 @@ async fn an_abandon_annotation_does_nothing_without_a_deletion() {
         .await;
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_mins(1)).await;
-    let finalizers = rig
-        .get("db")
-        .await
-        .expect("it is there")
-        .metadata
-        .finalizers;
+    let finalizers = rig.object("db").await.metadata.finalizers;
     assert_eq!(finalizers, Some(vec![FINALIZER.to_owned()]));
 }
 
@@ -232,18 +206,12 @@ async fn deletion_of_an_object_without_a_status_starts_where_its_application_is_
 async fn a_recreated_object_begins_no_work_while_the_work_of_the_abandoned_one_still_ends() {
     let rig = Rig::new().await;
     let cleaning = Duration::from_secs(20);
-    rig.app.next_time(Start, Reply::CleansUpFor(cleaning));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::CleansUpFor(cleaning)).await;
     rig.delete("db").await;
-    let uid = rig.get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
-        .await;
+    rig.abandon("db").await;
     rig.until_gone("db").await;
     let given_up = tokio::time::Instant::now();
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     let ran = rig.app.ran();
     let second = ran.iter().filter(|ran| ran.state == Start).nth(1);
     let waited = second.expect("it ran").at - given_up;

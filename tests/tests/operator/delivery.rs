@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use okt::{Delivery, TransitionEvent, Undelivered};
-use okt_tests::{DatabaseState::*, Reply, Rig};
+use okt_tests::{DatabaseState::*, Reply, Rig, assert_within};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
@@ -108,8 +108,7 @@ async fn transitions_of_others_do_not_wait_for_receivers_that_never_answer() {
     }
     // First with all of them new, and then with all of them known as silent.
     for (name, wait) in [("first", 10), ("second", 3)] {
-        rig.create(name, json!({})).await;
-        let db = rig.until_ready(name, Running).await;
+        let db = rig.create_ready(name, Running).await;
         rig.pass(Duration::from_secs(wait)).await;
         let numbers = receiver.0.numbers(&uid(&db));
         assert_eq!(numbers.len(), 2, "{name}: {numbers:?}");
@@ -136,10 +135,8 @@ async fn each_transition_of_a_life_is_delivered_once_in_order_and_costs_no_write
     let receiver = Receiver::default();
     let rig = with(&receiver).await;
     let mark = rig.server.mark();
-    rig.create("db", json!({})).await;
-    let db = rig.until_ready("db", Running).await;
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    let db = rig.create_ready("db", Running).await;
+    rig.delete_until_gone("db").await;
     rig.pass(Duration::from_secs(1)).await;
     let book = receiver.book();
     let events = &book.objects[&uid(&db)];
@@ -185,11 +182,9 @@ async fn each_transition_of_a_life_is_delivered_once_in_order_and_costs_no_write
 async fn after_a_crash_only_transitions_after_the_recorded_one_are_delivered_again() {
     let receiver = Receiver::default();
     let rig = with(&receiver).await;
-    rig.create("db", json!({})).await;
-    let db = rig.until_ready("db", Running).await;
+    let db = rig.create_ready("db", Running).await;
     for request in ["a", "b", "c"] {
-        let visit = json!({ "visit": { "state": "Servicing", "request": request } });
-        rig.ask_for("db", visit).await;
+        rig.visit("db", "Servicing", &*request).await;
         rig.until_ready("db", Running).await;
         rig.pass(Duration::from_secs(1)).await;
     }
@@ -208,15 +203,13 @@ async fn after_a_crash_only_transitions_after_the_recorded_one_are_delivered_aga
 #[tokio::test(start_paused = true)]
 async fn transitions_from_before_the_delivery_are_not_delivered() {
     let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    let db = rig.until_ready("db", Running).await;
+    let db = rig.create_ready("db", Running).await;
     assert_eq!(rig.position("db").await.delivered, None);
     rig.kill().await;
     let receiver = Receiver::default();
     start(&rig, &receiver);
     rig.pass(Duration::from_mins(1)).await;
-    let visit = json!({ "visit": { "state": "Servicing", "request": "a" } });
-    rig.ask_for("db", visit).await;
+    rig.visit("db", "Servicing", "a").await;
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(receiver.numbers(&uid(&db)), [3, 4]);
@@ -230,8 +223,7 @@ async fn a_deletion_waits_for_the_delivery_and_for_a_minute_at_most() {
         _ => Fault::Lost,
     });
     let rig = with(&receiver).await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     let begun = Instant::now();
     rig.delete("db").await;
@@ -243,19 +235,14 @@ async fn a_deletion_waits_for_the_delivery_and_for_a_minute_at_most() {
     assert!(took >= minute && took < 2 * minute, "{took:?}");
 
     // Once it takes them, the object goes at once.
-    rig.create("other", json!({})).await;
-    let other = rig.until_ready("other", Running).await;
+    let other = rig.create_ready("other", Running).await;
     rig.delete("other").await;
     rig.until_reason("other", "Ready", "TransitionsNotDelivered")
         .await;
     receiver.book().fails = None;
     let begun = Instant::now();
     rig.until_gone("other").await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert_within(begun, Duration::from_secs(30));
     assert_eq!(receiver.numbers(&uid(&other)), [1, 2, 3, 4]);
 }
 
@@ -264,12 +251,10 @@ async fn more_transitions_than_the_history_has_are_dropped_and_a_refused_one_is_
     let receiver = Receiver::failing(|_| Fault::Lost);
     let (rig, monitoring) = (Rig::without_operator().await, okt::Monitoring::new());
     rig.start_with(|operator| operator.deliver(receiver.clone()).monitoring(&monitoring));
-    rig.create("db", json!({})).await;
-    let db = rig.until_ready("db", Running).await;
+    let db = rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(5)).await;
     for request in 0..6 {
-        let visit = json!({ "visit": { "state": "Servicing", "request": request.to_string() } });
-        rig.ask_for("db", visit).await;
+        rig.visit("db", "Servicing", &*request.to_string()).await;
         rig.until_ready("db", Running).await;
     }
     let pending = r#"okt_deliveries_pending{controller="database"} 10.0"#;
@@ -281,8 +266,7 @@ async fn more_transitions_than_the_history_has_are_dropped_and_a_refused_one_is_
         [5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     );
     receiver.book().fails = Some(|_| Fault::Refused);
-    let visit = json!({ "visit": { "state": "Servicing", "request": "last" } });
-    rig.ask_for("db", visit).await;
+    rig.visit("db", "Servicing", "last").await;
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     let text = monitoring.metrics();
@@ -307,21 +291,15 @@ async fn an_event_that_is_never_taken_does_not_hold_up_other_objects() {
     }
     let (rig, receiver) = (Rig::without_operator().await, Receiver::default());
     rig.start_with(|operator| operator.deliver(Picky(receiver.clone())));
-    rig.create("bad", json!({})).await;
-    rig.until_ready("bad", Running).await;
+    rig.create_ready("bad", Running).await;
     rig.pass(Duration::from_mins(10)).await;
-    rig.create("good", json!({})).await;
-    let good = rig.until_ready("good", Running).await;
+    let good = rig.create_ready("good", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(receiver.numbers(&uid(&good)), [1, 2]);
     // An operator that stops does not wait for it.
     let begun = Instant::now();
     rig.stop().await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert_within(begun, Duration::from_secs(1));
 }
 
 /// Runs `objects` through `visits` while the receiver fails at random, and the operator is killed; then deletes them.

@@ -11,9 +11,7 @@ async fn outcome(rig: &Rig) -> VisitOutcome {
 }
 
 async fn running() -> Rig {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig
 }
 
@@ -30,19 +28,13 @@ async fn a_desired_state_without_a_route_is_refused_with_a_reason() {
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
     rig.ask_for("s", json!({ "state": "Online" })).await;
-    let stalled = rig.until_reason("s", "Stalled", "NoRoute").await;
-    assert!(
-        stalled.message.contains("an archive is not opened again"),
-        "{}",
-        stalled.message
-    );
-    assert_eq!(rig.says("s", "Ready").await, "False NoRoute");
-    rig.wire.clear();
-    rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.until_message("s", "Stalled", "NoRoute", "an archive is not opened again")
+        .await;
+    assert_eq!(rig.shows("s", "Ready").await, "False NoRoute");
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
     rig.ask_for("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
-    assert_eq!(rig.says("s", "Stalled").await, "");
+    assert_eq!(rig.shows("s", "Stalled").await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,12 +58,13 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
 async fn a_leaf_is_left_for_a_new_request_only() {
     let rig = running().await;
     // The handler of the visited state ends the lifecycle although the desired state is Running.
-    rig.app
-        .next_time(Servicing, Reply::Say(Answer::To(okt::Lifecycle::id(End))));
-    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-        .await;
+    rig.app.next_time(
+        Servicing,
+        Reply::Answer(Answer::To(okt::Lifecycle::id(End))),
+    );
+    rig.visit("db", "Servicing", None).await;
     rig.until_in("db", End).await;
-    assert_eq!(rig.says("db", "Stalled").await, "True End");
+    assert_eq!(rig.shows("db", "Stalled").await, "True End");
     rig.pass(Duration::from_hours(1)).await;
     rig.restart().await;
     rig.pass(Duration::from_mins(1)).await;
@@ -102,8 +95,7 @@ async fn a_desired_leaf_is_ready_and_left_for_another_desired_state() {
 async fn a_visit_is_made_once_per_request() {
     let rig = running().await;
     for (request, transition) in [("1", 4), ("1", 4), ("2", 6), ("1", 8)] {
-        let visit = json!({ "visit": { "state": "Servicing", "request": request } });
-        rig.ask_for("db", visit).await;
+        rig.visit("db", "Servicing", &*request).await;
         rig.pass(Duration::from_mins(2)).await;
         rig.until_ready("db", Running).await;
         assert_eq!(outcome(&rig).await, VisitOutcome::Reached);
@@ -116,13 +108,10 @@ async fn a_refused_visit_is_reported_only_in_its_outcome() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Archived" })).await;
     rig.until_ready("s", SiteState::Archived).await;
-    rig.ask_for("s", json!({ "visit": { "state": "Rebuilding" } }))
-        .await;
-    rig.until("s", "has refused the visit", |s| {
-        let position = s.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-        position
-            .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == VisitOutcome::Refused)
+    rig.visit("s", "Rebuilding", None).await;
+    rig.until_position("s", "has refused the visit", |position| {
+        let visit = position.visit.as_ref();
+        visit.is_some_and(|v| v.outcome == VisitOutcome::Refused)
     })
     .await;
     rig.until_ready("s", SiteState::Archived).await;
@@ -133,10 +122,8 @@ async fn a_visit_taken_out_of_the_spec_before_it_was_made_is_overtaken() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-        .await;
+    rig.create_in("db", Start).await;
+    rig.visit("db", "Servicing", None).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(outcome(&rig).await, VisitOutcome::Pending);
     rig.ask_for("db", json!({ "visit": null })).await;
@@ -159,13 +146,7 @@ async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
     assert_eq!(rig.app.states("db"), [Start, Running]);
     rig.ask_for("db", json!({ "visit": { "request": "new" } }))
         .await;
-    rig.until("db", "has made its visit", |object| {
-        let position = object.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-        position
-            .and_then(|p| p.visit.as_ref())
-            .is_some_and(|v| v.outcome == VisitOutcome::Reached)
-    })
-    .await;
+    rig.until_visited("db").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +154,7 @@ async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
     let rig = running().await;
     rig.app.next_time(
         Running,
-        Reply::Say(Answer::To(okt::Lifecycle::id(Servicing))),
+        Reply::Answer(Answer::To(okt::Lifecycle::id(Servicing))),
     );
     rig.patch("db", json!({ "spec": { "storage": "2Gi" } }))
         .await;

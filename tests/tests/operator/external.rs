@@ -14,8 +14,7 @@ fn buckets(rig: &Hall) -> &Buckets {
 
 async fn kept() -> Hall {
     let rig = Hall::of().await;
-    rig.create("a", json!({})).await;
-    rig.until_ready("a", Kept).await;
+    rig.create_ready("a", Kept).await;
     rig
 }
 
@@ -23,8 +22,7 @@ async fn kept() -> Hall {
 async fn the_entry_creates_every_other_state_updates_and_the_leaf_deletes() {
     let rig = kept().await;
     assert_eq!(buckets(&rig).calls(), ["create 1"]);
-    rig.delete("a").await;
-    rig.until_gone("a").await;
+    rig.delete_until_gone("a").await;
     assert_eq!(buckets(&rig).calls(), ["create 1", "delete 1"]);
     assert_eq!(buckets(&rig).size("a"), None);
 }
@@ -45,8 +43,7 @@ async fn only_a_changed_spec_causes_an_update() {
 async fn a_resource_created_before_a_crash_is_found_and_not_created_twice() {
     let rig = Hall::of().await;
     buckets(&rig).be_silent(true);
-    rig.create("a", json!({})).await;
-    rig.until_in("a", Made).await;
+    rig.create_in("a", Made).await;
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(buckets(&rig).calls(), ["create 1"]);
     rig.kill().await;
@@ -60,8 +57,7 @@ async fn a_resource_created_before_a_crash_is_found_and_not_created_twice() {
 async fn a_resource_older_than_its_object_is_adopted() {
     let rig = Hall::of().await;
     buckets(&rig).spoil("a", Some(7));
-    rig.create("a", json!({})).await;
-    rig.until_ready("a", Kept).await;
+    rig.create_ready("a", Kept).await;
     assert_eq!(buckets(&rig).calls(), ["update 1"]);
 }
 
@@ -70,8 +66,7 @@ async fn a_slow_creation_is_requested_once_and_waited_for() {
     let rig = Hall::without_operator_of().await;
     buckets(&rig).take_observations(20);
     rig.start();
-    rig.create("a", json!({})).await;
-    rig.until_in("a", Made).await;
+    rig.create_in("a", Made).await;
     rig.pass(Duration::from_secs(20)).await;
     assert_eq!(buckets(&rig).calls(), ["create 1"]);
     let action = rig.position("a").await.action.expect("an action");

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use okt_testing::{Fault, OnRequest};
 use okt_tests::{DatabaseState, KioskState::*, Kiosks, OPERATOR, Rig};
@@ -73,14 +71,14 @@ impl Write {
     /// Creates the object if it has to exist before the fault.
     async fn prepare(self, rig: &Stand, name: &str) {
         if !matches!(self, Self::Finalize | Self::Status | Self::Create) {
-            rig.create_raw(kiosk(name)).await;
+            create(rig, name).await;
         }
     }
 
     /// Causes the write that the fault hits.
     async fn provoke(self, rig: &Stand, name: &str) {
         match self {
-            Self::Finalize | Self::Status | Self::Create => drop(rig.create_raw(kiosk(name)).await),
+            Self::Finalize | Self::Status | Self::Create => create(rig, name).await,
             Self::Release => rig.delete(name).await,
             Self::Apply => maps(rig, name, json!({ (name): "b" })).await,
             Self::Delete => maps(rig, name, json!({ (name): null })).await,
@@ -113,13 +111,9 @@ impl Write {
     }
 }
 
-fn kiosk(name: &str) -> serde_json::Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Kiosk",
-        "metadata": { "name": name },
-        "spec": { "maps": { (name): "a" } },
-    })
+async fn create(rig: &Stand, name: &str) {
+    rig.create_with(name, json!({ "maps": { (name): "a" } }))
+        .await;
 }
 
 async fn maps(rig: &Stand, name: &str, maps: serde_json::Value) {
@@ -127,7 +121,7 @@ async fn maps(rig: &Stand, name: &str, maps: serde_json::Value) {
 }
 
 async fn text_of(rig: &Stand, name: &str) -> Option<String> {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let maps = rig.of::<ConfigMap>();
     let map = maps.get_opt(name).await.expect("a read")?;
     map.data?.get("text").cloned()
 }
@@ -216,11 +210,12 @@ every_failure! {
 async fn a_single_server_error_does_not_stall_an_object() {
     for code in [404, 500, 503, 504] {
         let rig = Rig::new().await;
-        rig.create("db", json!({})).await;
-        rig.until_ready("db", DatabaseState::Running).await;
-        let fault = Fault::answer(code, "", "etcdserver: leader changed");
-        let fault = fault.subresource("status").client(OPERATOR).times(1);
-        let fault = rig.server.inject(fault);
+        rig.create_ready("db", DatabaseState::Running).await;
+        let fault = rig.inject(
+            Fault::answer(code, "", "etcdserver: leader changed")
+                .subresource("status")
+                .times(1),
+        );
         rig.ask_for("db", json!({ "state": "End" })).await;
         rig.until_ready("db", DatabaseState::End).await;
         assert_eq!(fault.struck(), 1);
@@ -235,24 +230,21 @@ async fn a_single_server_error_does_not_stall_an_object() {
 #[tokio::test(start_paused = true)]
 async fn a_lasting_server_error_is_reported() {
     let rig = Rig::new().await;
-    let fault = Fault::answer(500, "InternalError", "etcdserver: no space");
-    let fault = fault.client(OPERATOR).resource("databases");
+    let fault = Fault::answer(500, "InternalError", "etcdserver: no space")
+        .client(OPERATOR)
+        .resource("databases");
     let fault = fault
         .matching(|request| request.subresource.is_none())
         .on_writes();
     let fault = rig.server.inject(fault);
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_secs(20)).await;
-    assert_eq!(rig.says("db", "Stalled").await, "", "it may pass");
-    let stalled = rig.until_reason("db", "Stalled", "WriteFailed").await;
-    assert!(
-        stalled.message.contains("etcdserver: no space"),
-        "{}",
-        stalled.message
-    );
+    assert_eq!(rig.shows("db", "Stalled").await, "", "it may pass");
+    rig.until_message("db", "Stalled", "WriteFailed", "etcdserver: no space")
+        .await;
     fault.end();
     rig.until_ready("db", DatabaseState::Running).await;
-    assert_eq!(rig.says("db", "Stalled").await, "");
+    assert_eq!(rig.shows("db", "Stalled").await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,8 +257,8 @@ async fn a_forbidden_write_is_reported_at_once_with_its_remedy() {
     let fault = rig.server.inject(fault);
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_secs(1)).await;
-    let stalled = rig.until_reason("db", "Stalled", "Forbidden").await;
-    assert!(stalled.message.contains("`rbac`"), "{}", stalled.message);
+    rig.until_message("db", "Stalled", "Forbidden", "`rbac`")
+        .await;
     fault.end();
     rig.until_ready("db", DatabaseState::Running).await;
 }
@@ -299,12 +291,15 @@ async fn a_write_that_is_refused_for_another_cause_than_a_role_or_a_schema_names
         (422, "Invalid", webhook, "see its configuration and its log"),
     ] {
         let rig = Rig::new().await;
-        let fault = Fault::answer(code, reason, message).client(OPERATOR);
-        let fault = fault.matching(|request| request.subresource.is_none());
-        let fault = rig.server.inject(fault.resource("databases").on_writes());
+        let fault = rig.inject(
+            Fault::answer(code, reason, message)
+                .matching(|request| request.subresource.is_none())
+                .resource("databases")
+                .on_writes(),
+        );
         rig.create("db", json!({})).await;
-        let said = if code == 403 { "Forbidden" } else { "Refused" };
-        let stalled = rig.until_reason("db", "Stalled", said).await;
+        let reason = if code == 403 { "Forbidden" } else { "Refused" };
+        let stalled = rig.until_reason("db", "Stalled", reason).await;
         assert!(stalled.message.ends_with(advice), "{}", stalled.message);
         for other in ["`rbac`", "CRD"] {
             assert!(!stalled.message.contains(other), "{}", stalled.message);
@@ -317,18 +312,12 @@ async fn a_write_that_is_refused_for_another_cause_than_a_role_or_a_schema_names
 #[tokio::test(start_paused = true)]
 async fn a_refused_write_does_not_block_the_abandonment_of_an_object() {
     let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", DatabaseState::Running).await;
+    rig.create_ready("db", DatabaseState::Running).await;
     rig.delete("db").await;
-    let fault = Fault::answer(422, "Invalid", "no")
-        .subresource("status")
-        .client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    let fault = rig.inject(Fault::answer(422, "Invalid", "no").subresource("status"));
     rig.pass(Duration::from_mins(20)).await;
     assert!(fault.struck() > 3);
-    let uid = rig.get("db").await.expect("it is there").uid();
-    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
-        .await;
+    rig.abandon("db").await;
     rig.pass(Duration::from_secs(1)).await;
     assert!(rig.get("db").await.is_none(), "it is abandoned at once");
 }
@@ -336,19 +325,14 @@ async fn a_refused_write_does_not_block_the_abandonment_of_an_object() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_pause_is_written_at_once_after_a_refused_write() {
     let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", DatabaseState::Running).await;
-    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
-        .await;
+    rig.create_ready("db", DatabaseState::Running).await;
+    rig.pause("db").await;
     rig.pass(Duration::from_secs(1)).await;
-    let fault = Fault::answer(422, "Invalid", "no")
-        .subresource("status")
-        .client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    let fault = rig.inject(Fault::answer(422, "Invalid", "no").subresource("status"));
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_mins(20)).await;
     fault.end();
-    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
+    rig.unpause("db").await;
     rig.pass(Duration::from_secs(5)).await;
     rig.until_ready("db", DatabaseState::End).await;
 }
@@ -356,10 +340,8 @@ async fn the_end_of_a_pause_is_written_at_once_after_a_refused_write() {
 #[tokio::test(start_paused = true)]
 async fn events_of_others_do_not_bring_a_failed_write_forward() {
     let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", DatabaseState::Running).await;
-    let fault = Fault::unavailable().subresource("status").client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    rig.create_ready("db", DatabaseState::Running).await;
+    let fault = rig.inject(Fault::unavailable().subresource("status"));
     rig.ask_for("db", json!({ "state": "End" })).await;
     for number in 0..720 {
         let label = json!({ "metadata": { "labels": { "n": number.to_string() } } });
@@ -374,10 +356,8 @@ async fn events_of_others_do_not_bring_a_failed_write_forward() {
 #[tokio::test(start_paused = true)]
 async fn conflicts_are_backed_off_like_other_errors() {
     let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", DatabaseState::Running).await;
-    let fault = Fault::conflict().subresource("status").client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    rig.create_ready("db", DatabaseState::Running).await;
+    let fault = rig.inject(Fault::conflict().subresource("status"));
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.pass(Duration::from_hours(1)).await;
     let tries = fault.struck();

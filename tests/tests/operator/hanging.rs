@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::Resource;
 use okt_tests::{Kiosk, KioskState::*, Kiosks, Part, Rig};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 type Market = Rig<Kiosks>;
@@ -14,13 +14,8 @@ const HEALTHY: usize = 20;
 /// How much longer a change of a healthy object may take than without hanging objects.
 const LATER: Duration = Duration::from_secs(2);
 
-fn kiosk(name: &str, hangs: &[Part]) -> Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Kiosk",
-        "metadata": { "name": name },
-        "spec": { "hangs": hangs },
-    })
+async fn create(rig: &Market, name: &str, hangs: &[Part]) {
+    rig.create_with(name, json!({ "hangs": hangs })).await;
 }
 
 /// Waits until a condition holds for all healthy objects; returns how long that took.
@@ -56,13 +51,11 @@ async fn longest(hanging: usize) -> Vec<(&'static str, Duration)> {
     const PARTS: [Part; 4] = [Part::Observe, Part::Resources, Part::Extra, Part::Building];
     let rig = Market::of().await;
     for (number, part) in (0..hanging).zip(PARTS.into_iter().cycle()) {
-        rig.create_raw(kiosk(&format!("hanging-{number}"), &[part]))
-            .await;
+        create(&rig, &format!("hanging-{number}"), &[part]).await;
     }
     let mut took = Vec::new();
     for number in 0..HEALTHY {
-        rig.create_raw(kiosk(&format!("healthy-{number}"), &[]))
-            .await;
+        create(&rig, &format!("healthy-{number}"), &[]).await;
     }
     took.push(("created", all(&rig, "ready", is_ready).await));
     // From here on the observations of the hanging objects are spread over time.
@@ -109,7 +102,7 @@ async fn no_object_waits_for_2000_applications_that_hang() {
 async fn each_part_that_does_not_answer_is_called_with_growing_waits() {
     for part in [Part::Observe, Part::Resources, Part::Extra] {
         let rig = Market::of().await;
-        rig.create_raw(kiosk("quiet", &[part])).await;
+        create(&rig, "quiet", &[part]).await;
         rig.pass(Duration::from_mins(5)).await;
         let before = rig.app.asked("quiet", part);
         rig.pass(Duration::from_hours(1)).await;
@@ -122,7 +115,7 @@ async fn each_part_that_does_not_answer_is_called_with_growing_waits() {
 async fn an_application_that_does_not_answer_is_observed_less_and_less_often_and_the_message_says_so()
  {
     let rig = Market::of().await;
-    rig.create_raw(kiosk("quiet", &[Part::Observe])).await;
+    create(&rig, "quiet", &[Part::Observe]).await;
     rig.pass(Duration::from_mins(5)).await;
     let ready = rig.condition("quiet", "Ready").await.expect("a condition");
     assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Unreachable"));

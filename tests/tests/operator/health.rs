@@ -4,8 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use mlua::{Lua, LuaSerdeExt};
-use okt::PAUSED_ANNOTATION;
-use okt_tests::{DatabaseState::*, Databases, Reply, Rig};
+use okt_tests::{DatabaseState::*, Databases, Objects, Reply, Rig};
 use serde_json::{Value, json};
 
 /// Returns the script that the program prints for databases.
@@ -31,7 +30,7 @@ fn health(script: &str, object: &Value) -> (String, String) {
 }
 
 async fn now(rig: &Rig) -> Value {
-    let object = rig.raw().get("db").await.expect("it is there");
+    let object = rig.raw().read("db").await;
     serde_json::to_value(object).expect("JSON")
 }
 
@@ -51,10 +50,10 @@ async fn argo_cd_shows_each_phase_of_a_lifecycle_as_people_expect() {
     assert_eq!(health(&script, &now(&rig).await).0, "Progressing", "moving");
     rig.until_ready("db", Running).await;
     assert_eq!(health(&script, &now(&rig).await).0, "Healthy");
-    rig.annotate("db", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pause("db").await;
     rig.until_reason("db", "Paused", "Paused").await;
     assert_eq!(health(&script, &now(&rig).await).0, "Suspended");
-    rig.annotate("db", PAUSED_ANNOTATION, None).await;
+    rig.unpause("db").await;
     rig.until_ready("db", Running).await;
     rig.app.sees("db", okt_tests::Sight::Event(Running, Failed));
     rig.request("db");

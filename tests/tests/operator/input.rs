@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use kube::api::PostParams;
-use okt_tests::{Database, DatabaseState::*, Databases, Rig, Served, definition};
+use okt_tests::{DatabaseState::*, Databases, Objects, Rig, Served};
 use serde_json::{Value, json};
 
 async fn lenient() -> Rig {
-    let rig = Rig::<Databases>::bare();
-    rig.define(definition::with_schema::<Database>(definition::any_spec))
-        .await;
+    let rig = Rig::<Databases>::lenient().await;
     rig.start();
     rig
 }
@@ -42,8 +40,7 @@ async fn an_undecodable_object_is_reported_once_while_every_other_is_reconciled(
     let mut without = bad("without-spec", &json!({}));
     without.as_object_mut().expect("an object").remove("spec");
     rig.create_raw(without).await;
-    rig.create("good", json!({})).await;
-    rig.until_ready("good", Running).await;
+    rig.create_ready("good", Running).await;
     rig.pass(Duration::from_secs(5)).await;
     for name in ["wrong-type", "missing", "wrong-lifecycle", "without-spec"] {
         let stalled = raw_condition(&rig, name, "Stalled")
@@ -74,11 +71,10 @@ async fn an_undecodable_object_is_reported_once_while_every_other_is_reconciled(
 #[tokio::test(start_paused = true)]
 async fn an_object_that_became_undecodable_keeps_its_position_and_its_conditions() {
     let rig = lenient().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.patch("db", json!({ "spec": { "storage": 5 } })).await;
     rig.pass(Duration::from_secs(5)).await;
-    let raw = rig.raw().get("db").await.expect("it is there");
+    let raw = rig.raw().read("db").await;
     assert_eq!(
         raw.data.pointer("/status/lifecycle/state"),
         Some(&json!("Running"))
@@ -110,23 +106,20 @@ async fn an_undecodable_object_can_be_deleted_and_abandoned() {
     let mut fresh = bad("fresh", &json!({}));
     fresh["metadata"]["finalizers"] = json!([okt::FINALIZER]);
     rig.create_raw(fresh).await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.patch("db", json!({ "spec": { "storage": 5 } })).await;
     rig.delete("fresh").await;
     rig.delete("db").await;
     rig.pass(Duration::from_secs(5)).await;
-    assert!(rig.raw().get_opt("fresh").await.expect("a read").is_none());
+    assert!(!rig.raw().has("fresh").await);
     let stalled = raw_condition(&rig, "db", "Stalled")
         .await
         .expect("a condition");
     let message = stalled["message"].as_str().unwrap_or_default();
     assert!(message.contains("okt.dev/abandon"), "{message}");
-    let uid = rig.raw().get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
-        .await;
+    rig.abandon("db").await;
     rig.pass(Duration::from_secs(5)).await;
-    assert!(rig.raw().get_opt("db").await.expect("a read").is_none());
+    assert!(!rig.raw().has("db").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,15 +150,10 @@ async fn a_huge_request_that_an_older_definition_lets_through_is_recorded_by_its
         request.starts_with("sha256:") && request.len() < 80,
         "{request}"
     );
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
-    let visit = json!({ "visit": { "state": "Servicing", "request": huge } });
-    rig.ask_for("db", visit).await;
+    rig.writes_nothing_for(Duration::from_mins(5)).await;
+    rig.visit("db", "Servicing", &*huge).await;
     rig.until_ready("db", Running).await;
     let position = rig.position("db").await;
     assert_eq!(position.trail, ">Start>Running>Servicing>Running>");
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_mins(5)).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use okt::Answer;
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::*, Databases, Kiosks, OPERATOR, Reply, Rig, Sight};
+use okt_tests::{DatabaseState::*, Databases, Kiosks, OPERATOR, Reply, Rig, Sight, numbered};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -32,11 +32,8 @@ async fn an_operator_that_does_not_lead_does_nothing() {
 #[tokio::test(start_paused = true)]
 async fn lost_leadership_stops_new_actions_at_once_and_regained_leadership_resumes_running_ones() {
     let (rig, is_leader) = elected(true).await;
-    rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::After(Duration::from_secs(30), Answer::Next))
+        .await;
     rig.wire.clear();
     is_leader.send_replace(false);
     rig.pass(Duration::from_mins(10)).await;
@@ -72,19 +69,14 @@ async fn retries_wait_for_leadership() {
 async fn changes_of_another_leader_are_kept() {
     let (rig, is_leader) = elected(true).await;
     let late = Answer::To(okt::Lifecycle::id(Failed));
-    rig.app
-        .next_time(Start, Reply::After(Duration::from_secs(30), late));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::After(Duration::from_secs(30), late))
+        .await;
     is_leader.send_replace(false);
     // The other leader serves the same application and resumes under the same id.
-    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
-    let other = tokio::spawn(other.run(std::future::pending()));
+    let other = rig.operate(rig.client.clone());
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_mins(5)).await;
-    other.abort();
-    let _ = other.await;
+    other.kill().await;
     is_leader.send_replace(true);
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.trail, ">Start>Running>");
@@ -96,8 +88,7 @@ async fn changes_of_another_leader_are_kept() {
 /// A database at rest whose operator leads.
 async fn at_rest() -> (Rig, watch::Sender<bool>) {
     let (rig, is_leader) = elected(true).await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     (rig, is_leader)
 }
 
@@ -123,17 +114,10 @@ async fn leadership_lost_between_observation_and_write_leaves_write_and_work_to_
     );
     // The other leader makes the backup, then the desired state becomes End.
     rig.app.sees("db", Sight::Unobserved);
-    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
-    let other = tokio::spawn(other.run(std::future::pending()));
-    rig.until("db", "made its backup", |db| {
-        (db.status
-            .as_ref()
-            .and_then(|status| status.lifecycle.as_ref()))
-        .is_some_and(|position| position.transition == 4)
-    })
-    .await;
-    other.abort();
-    let _ = other.await;
+    let other = rig.operate(rig.client.clone());
+    rig.until_position("db", "made its backup", |position| position.transition == 4)
+        .await;
+    other.kill().await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     is_leader.send_replace(true);
     rig.until_ready("db", End).await;
@@ -147,8 +131,10 @@ async fn leadership_lost_between_observation_and_write_leaves_write_and_work_to_
 #[tokio::test(start_paused = true)]
 async fn leadership_lost_while_a_position_is_written_starts_no_work() {
     let (rig, is_leader) = at_rest().await;
-    let answered_late = Fault::delay(Duration::from_secs(8)).after_commit();
-    let answered_late = answered_late.client(OPERATOR).subresource("status");
+    let answered_late = Fault::delay(Duration::from_secs(8))
+        .after_commit()
+        .client(OPERATOR)
+        .subresource("status");
     let late = rig.server.inject(answered_late);
     rig.ask_for("db", a_backup()).await;
     rig.until_in("db", Servicing).await;
@@ -167,29 +153,19 @@ async fn leadership_lost_while_a_position_is_written_starts_no_work() {
 #[tokio::test(start_paused = true)]
 async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
     let (rig, is_leader) = at_rest().await;
-    let late = Fault::delay(Duration::from_secs(40));
-    let late = rig
-        .server
-        .inject(late.client(OPERATOR).subresource("status"));
+    let late = rig.inject(Fault::delay(Duration::from_secs(40)).subresource("status"));
     rig.ask_for("db", a_backup()).await;
     rig.pass(Duration::from_secs(4)).await;
     assert_eq!(late.struck(), 1, "the write is under way");
     is_leader.send_replace(false);
     late.end();
-    let other = okt::Operator::new(rig.client.clone(), rig.app.clone()).virtual_time();
-    let other = tokio::spawn(other.run(std::future::pending()));
-    rig.until("db", "made its backup", |db| {
-        (db.status
-            .as_ref()
-            .and_then(|status| status.lifecycle.as_ref()))
-        .is_some_and(|position| position.transition == 4)
-    })
-    .await;
+    let other = rig.operate(rig.client.clone());
+    rig.until_position("db", "made its backup", |position| position.transition == 4)
+        .await;
     rig.pass(Duration::from_mins(5)).await;
     let trail = ">Start>Running>Servicing>Running>";
     assert_eq!(rig.position("db").await.trail, trail);
-    other.abort();
-    let _ = other.await;
+    other.kill().await;
     is_leader.send_replace(true);
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.trail, trail);
@@ -203,15 +179,8 @@ async fn a_write_that_arrives_after_the_next_leaders_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_leadership() {
     let (rig, is_leader) = elected(true).await;
-    rig.app
-        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(20)));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has work, which waits until the cancelled work has cleaned up.
-    rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
+    rig.cancel_work(Reply::CleansUpFor(Duration::from_secs(20)))
+        .await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
     assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 1));
@@ -231,8 +200,7 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_started_without_leader
 #[tokio::test(start_paused = true)]
 async fn a_dropped_leader_channel_counts_as_not_leading() {
     let (rig, is_leader) = elected(true).await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     drop(is_leader);
     rig.wire.clear();
     rig.ask_for("db", json!({ "state": "End" })).await;
@@ -262,11 +230,7 @@ async fn a_leader_that_is_deposed_stops_between_two_objects_of_a_list() {
     let maps: serde_json::Map<_, _> = (0..20)
         .map(|number| (format!("map-{number:02}"), json!("text")))
         .collect();
-    rig.create_raw(json!({
-        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },
-        "spec": { "maps": maps },
-    }))
-    .await;
+    rig.create_with("kiosk", json!({ "maps": maps })).await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(
         count.load(Ordering::Relaxed),
@@ -283,12 +247,7 @@ async fn a_new_leader_reconciles_changed_objects_before_settled_ones() {
     // Nothing is observed again by itself.
     rig.app.observe_again_after(Duration::from_hours(10));
     rig.start_with(|operator| operator.concurrency(1));
-    for number in 0..60 {
-        rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..60 {
-        rig.until_ready(&format!("db-{number}"), Running).await;
-    }
+    rig.create_all_ready(&numbered("db", 0..60), Running).await;
     is_leader.send_replace(false);
     rig.pass(Duration::from_mins(1)).await;
     for number in [13, 31, 47] {

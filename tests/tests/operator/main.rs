@@ -21,7 +21,6 @@ mod hanging;
 mod health;
 mod input;
 mod leader_election;
-mod life;
 mod nested;
 mod numbers;
 mod observation;

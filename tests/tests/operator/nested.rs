@@ -6,13 +6,15 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::Request;
 use http_body_util::BodyExt;
+use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::client::Body;
 use kube::runtime::watcher;
-use kube::{Client, ResourceExt};
 use okt::Operator;
 use okt::view::{Kind, View};
-use okt_tests::{KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves};
+use okt_tests::{
+    KioskState::*, Kiosks, OPERATOR, Rig, Served, ShelfState, Shelves, assert_contains,
+};
 use serde_json::{Value, json};
 
 /// A depth at which a parser with the usual limit reads the value alone, but not within a list.
@@ -70,26 +72,18 @@ async fn an_object_that_is_nested_too_deeply_is_reported_and_stops_no_other() {
         let rig = Rig::<Kiosks>::without_operator_of().await;
         rig.create_raw(deep("listed")).await;
         let operator = shown(&rig, depth);
-        rig.create("first", json!({})).await;
-        rig.until_ready("first", Open).await;
+        rig.create_ready("first", Open).await;
         rig.create_raw(deep("watched")).await;
-        rig.create("second", json!({})).await;
-        rig.until_ready("second", Open).await;
+        rig.create_ready("second", Open).await;
         for name in ["listed", "watched"] {
             if depth == IN_A_LIST {
                 rig.until_ready(name, Open).await;
                 continue;
             }
-            let stalled = rig.until_reason(name, "Stalled", "Undecodable").await;
-            assert!(
-                stalled.message.contains("recursion limit exceeded"),
-                "{}",
-                stalled.message
-            );
+            rig.until_message(name, "Stalled", "Undecodable", "recursion limit exceeded")
+                .await;
         }
-        rig.wire.clear();
-        rig.pass(Duration::from_hours(1)).await;
-        assert_eq!(rig.wire.writes(), [""; 0], "it is reported once");
+        rig.writes_nothing_for(Duration::from_hours(1)).await;
         operator.abort();
     }
 }
@@ -98,8 +92,7 @@ async fn an_object_that_is_nested_too_deeply_is_reported_and_stops_no_other() {
 async fn an_object_that_became_nested_too_deeply_can_be_abandoned() {
     let rig = Rig::<Kiosks>::without_operator_of().await;
     let operator = shown(&rig, DEEPEST);
-    let kiosk = rig.create("kiosk", json!({})).await;
-    rig.until_ready("kiosk", Open).await;
+    rig.create_ready("kiosk", Open).await;
     rig.patch("kiosk", json!({ "spec": { "free": DEEP } }))
         .await;
     rig.until_reason("kiosk", "Stalled", "Undecodable").await;
@@ -109,14 +102,8 @@ async fn an_object_that_became_nested_too_deeply_can_be_abandoned() {
         .condition("kiosk", "Stalled")
         .await
         .expect("a condition");
-    assert!(
-        stalled.message.contains("okt.dev/abandon"),
-        "{}",
-        stalled.message
-    );
-    let uid = kiosk.uid();
-    rig.annotate("kiosk", okt::ABANDON_ANNOTATION, uid.as_deref())
-        .await;
+    assert_contains(&stalled.message, "okt.dev/abandon");
+    rig.abandon("kiosk").await;
     rig.until_gone("kiosk").await;
     operator.abort();
 }
@@ -131,8 +118,7 @@ async fn an_owned_or_referred_object_that_is_nested_too_deeply_stops_no_other() 
         kiosks.create_raw(stranger).await;
     }
     let operator = shown(&rig, DEEPEST);
-    rig.create("shelf", json!({})).await;
-    rig.until_ready("shelf", ShelfState::Filled).await;
+    rig.create_ready("shelf", ShelfState::Filled).await;
     assert!(
         rig.app.sees_kiosks().is_empty(),
         "objects that cannot be read are left out"
@@ -145,8 +131,7 @@ async fn an_object_that_is_nested_too_deeply_hides_no_other_from_a_view() {
     for depth in [IN_A_LIST, DEEPEST] {
         let rig = Rig::<Kiosks>::of().await;
         rig.create_raw(deep("deep")).await;
-        rig.create("first", json!({})).await;
-        rig.until_ready("first", Open).await;
+        rig.create_ready("first", Open).await;
         let client = deepened(&rig.client, depth);
         let kinds = Kind::all(&client).await.expect("kinds");
         let kind = kinds
@@ -178,8 +163,7 @@ async fn an_object_that_is_nested_too_deeply_hides_no_other_from_a_view() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_cannot_be_read_hides_no_kind() {
     let rig = Rig::<Kiosks>::of().await;
-    rig.create("first", json!({})).await;
-    rig.until_ready("first", Open).await;
+    rig.create_ready("first", Open).await;
     // A description that is no text does not decode.
     let inner = rig.client.clone();
     let service = tower::service_fn(move |request: Request<Body>| {

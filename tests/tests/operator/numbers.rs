@@ -3,18 +3,15 @@
 use std::time::Duration;
 
 use okt::Answer;
-use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Say};
-use serde_json::json;
+use okt_tests::{DatabaseState::*, QueueState, Queues, Reply, Rig, Scripted};
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_requeued_after_the_longest_duration_stops_no_other() {
     let rig = Rig::without_operator().await;
     rig.app.observe_again_after(Duration::MAX);
     rig.start();
-    rig.create("first", json!({})).await;
-    rig.until_ready("first", Running).await;
-    rig.create("second", json!({})).await;
-    rig.until_ready("second", Running).await;
+    rig.create_ready("first", Running).await;
+    rig.create_ready("second", Running).await;
     let observations = rig.app.observations();
     rig.pass(Duration::from_hours(24)).await;
     assert_eq!(rig.app.observations(), observations, "nothing is due");
@@ -24,11 +21,10 @@ async fn an_object_that_is_requeued_after_the_longest_duration_stops_no_other() 
 async fn a_handler_that_waits_for_the_longest_duration_runs_only_on_a_reconcile_request() {
     let rig = Rig::without_operator().await;
     rig.app
-        .next_time(Start, Reply::Say(Answer::Wait(Duration::MAX)));
+        .next_time(Start, Reply::Answer(Answer::Wait(Duration::MAX)));
     rig.app.limit_attempts(Duration::MAX);
     rig.start();
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_hours(24)).await;
     assert_eq!(rig.app.ran().len(), 1);
     rig.request("db");
@@ -40,10 +36,9 @@ async fn a_step_that_is_requeued_after_the_longest_duration_stops_no_other_objec
     let rig = Rig::<Queues>::without_operator_of().await;
     rig.app
         .script
-        .say("Check", Say::RequeueAfter(Duration::MAX));
+        .set("Check", Scripted::RequeueAfter(Duration::MAX));
     rig.start();
     for name in ["first", "second"] {
-        rig.create(name, json!({})).await;
-        rig.until_ready(name, QueueState::Serving).await;
+        rig.create_ready(name, QueueState::Serving).await;
     }
 }

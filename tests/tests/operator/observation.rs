@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use okt_tests::{DatabaseState::*, Reply, Rig, Sight};
+use okt_tests::{DatabaseState::*, Reply, Rig, Sight, assert_contains};
 use serde_json::json;
 
 async fn running() -> Rig {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig
 }
 
@@ -16,8 +14,7 @@ async fn running() -> Rig {
 async fn a_running_application_is_adopted_in_its_state_with_a_warning() {
     let rig = Rig::new().await;
     rig.app.sees("db", Sight::In(Running));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     let position = rig.position("db").await;
     assert_eq!((position.trail.as_str(), position.jumps), (">Running>", 1));
     assert_eq!(position.history[0].cause, "Jump:Adopted");
@@ -63,7 +60,7 @@ async fn a_holding_state_does_not_follow_an_observation() {
     rig.app.sees("db", Sight::Event(Running, Running));
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.position("db").await.state.to_string(), "Failed");
-    assert_eq!(rig.says("db", "Stalled").await, "True Failed");
+    assert_eq!(rig.shows("db", "Stalled").await, "True Failed");
     rig.ask_for("db", json!({ "request": "mended" })).await;
     rig.until_ready("db", Running).await;
 }
@@ -108,18 +105,18 @@ async fn unknown_is_reported_after_three_failed_observations_and_cleared_by_one_
     rig.wire.clear();
     rig.app.sees("db", Sight::Unreachable);
     rig.pass(Duration::from_secs(65)).await;
-    assert_eq!(rig.says("db", "Ready").await, "True Running");
+    assert_eq!(rig.shows("db", "Ready").await, "True Running");
     assert_eq!(rig.wire.writes(), [""; 0]);
     rig.pass(Duration::from_secs(30)).await;
-    assert_eq!(rig.says("db", "Ready").await, "Unknown Unreachable");
-    assert_eq!(rig.says("db", "Available").await, "Unknown Unreachable");
-    assert_eq!(rig.says("db", "Reconciling").await, "True Unreachable");
+    assert_eq!(rig.shows("db", "Ready").await, "Unknown Unreachable");
+    assert_eq!(rig.shows("db", "Available").await, "Unknown Unreachable");
+    assert_eq!(rig.shows("db", "Reconciling").await, "True Unreachable");
     rig.pass(Duration::from_mins(30)).await;
     assert_eq!(rig.wire.writes().len(), 1);
     rig.app.sees("db", Sight::In(Running));
     rig.until_ready("db", Running).await;
     assert_eq!(
-        rig.says("db", "Available").await,
+        rig.shows("db", "Available").await,
         "True AcceptingConnections"
     );
     assert_eq!(rig.wire.writes().len(), 2);
@@ -130,8 +127,7 @@ async fn unknown_is_reported_after_three_failed_observations_and_cleared_by_one_
 async fn a_new_object_with_an_unreachable_application_is_started() {
     let rig = Rig::new().await;
     rig.app.sees("db", Sight::Unreachable);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
+    rig.create_in("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,14 +149,12 @@ async fn an_undeclared_state_moves_nothing_and_is_reported() {
     rig.app.sees("db", Sight::Named("Vacuuming"));
     let ready = rig.until_reason("db", "Ready", "UnforeseenState").await;
     assert_eq!(ready.status, "Unknown");
-    assert!(ready.message.contains("`Vacuuming`"), "{}", ready.message);
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    assert_contains(&ready.message, "`Vacuuming`");
+    rig.writes_nothing_for(Duration::from_mins(10)).await;
     rig.app.sees("db", Sight::Named("Reindexing"));
     rig.pass(Duration::from_mins(1)).await;
     let ready = rig.condition("db", "Ready").await.expect("a condition");
-    assert!(ready.message.contains("`Reindexing`"), "{}", ready.message);
+    assert_contains(&ready.message, "`Reindexing`");
     // The other rules still apply.
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
@@ -183,24 +177,14 @@ async fn an_observation_that_fails_or_panics_moves_nothing_and_is_reported() {
 async fn an_observation_that_hangs_counts_as_unreachable() {
     let rig = running().await;
     rig.app.sees("db", Sight::Hangs);
-    let ready = rig.until_reason("db", "Ready", "Unreachable").await;
-    assert!(
-        ready.message.contains("no answer within 10 s"),
-        "{}",
-        ready.message
-    );
+    rig.until_message("db", "Ready", "Unreachable", "no answer within 10 s")
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_of_a_trigger_does_not_wait_for_the_action_in_flight() {
     let rig = Rig::new().await;
-    rig.app.next_time(Running, Reply::UntilCancelled);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
+    rig.cancel_work(Reply::UntilCancelled).await;
     assert_eq!(rig.app.cancelled(), 1);
     assert_eq!(rig.position("db").await.history[2].cause, "Observed");
 }
@@ -223,8 +207,7 @@ async fn an_observation_begun_before_the_work_ended_is_ignored() {
         Running,
         Reply::After(Duration::from_secs(32), okt::Answer::Stay),
     );
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
+    rig.create_in("db", Running).await;
     rig.app
         .sees("db", Sight::Slow(Duration::from_secs(5), Start));
     rig.pass(Duration::from_secs(34)).await;
@@ -235,9 +218,7 @@ async fn an_observation_begun_before_the_work_ended_is_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn many_reconcile_requests_do_not_shorten_the_observation_interval_afterwards() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     for _ in 0..3000 {
         rig.request("db");
         rig.pass(Duration::from_millis(10)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
 use okt::{
     Action, Application, Context, DeadlineClock, Desired, Failure, LifecycleSpec, Observation,
     Status, lifecycle_graph,
@@ -110,11 +110,7 @@ impl Application for Imports {
     }
 }
 
-impl Served for Imports {
-    fn api(client: Client) -> Api<Import> {
-        Api::namespaced(client, "default")
-    }
-}
+impl Served for Imports {}
 
 fn age(since: Option<jiff::Timestamp>, now: Option<jiff::Timestamp>) -> f64 {
     let (since, now) = (since.expect("a time"), now.expect("a time"));
@@ -124,8 +120,7 @@ fn age(since: Option<jiff::Timestamp>, now: Option<jiff::Timestamp>) -> f64 {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_over_several_states_counts_from_the_first_of_them() {
     let rig = Rig::<Imports>::of().await;
-    rig.create("books", json!({})).await;
-    rig.until_in("books", ImportState::Fetching).await;
+    rig.create_in("books", ImportState::Fetching).await;
     let began = rig.position("books").await.since;
     rig.until_in("books", ImportState::Late).await;
     let late = rig.position("books").await;
@@ -147,8 +142,7 @@ async fn a_deadline_over_several_states_counts_from_the_first_of_them() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_over_several_states_is_kept_across_restarts_and_begins_anew_after_rest() {
     let rig = Rig::<Imports>::of().await;
-    rig.create("books", json!({})).await;
-    rig.until_in("books", ImportState::Checking).await;
+    rig.create_in("books", ImportState::Checking).await;
     let since = rig.position("books").await.deadline_since;
     for _ in 0..3 {
         rig.pass(MINUTE * 5).await;
@@ -171,8 +165,7 @@ async fn an_absence_counts_only_where_the_wall_time_counts() {
         let rig = Rig::<Imports>::of().await;
         let wall = &rig.app.counts_wall_time;
         wall.store(counts_wall_time, Ordering::Relaxed);
-        rig.create("books", json!({})).await;
-        rig.until_in("books", ImportState::Checking).await;
+        rig.create_in("books", ImportState::Checking).await;
         rig.kill().await;
         rig.pass(MINUTE * 120).await;
         rig.start();
@@ -187,8 +180,7 @@ async fn an_absence_counts_only_where_the_wall_time_counts() {
 async fn an_edge_with_several_causes_is_taken_at_the_first_of_them() {
     let rig = Rig::<Imports>::of().await;
     rig.app.is_corrupt.store(true, Ordering::Relaxed);
-    rig.create("corrupt", json!({})).await;
-    let failed = rig.until_in("corrupt", ImportState::Broken).await;
+    let failed = rig.create_in("corrupt", ImportState::Broken).await;
     let position = failed
         .status
         .expect("a status")

@@ -5,23 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
 use okt::Operator;
-use okt_tests::{KioskState::*, Kiosks, OPERATOR, Part, Rig};
+use okt_tests::{KioskState::*, Kiosks, OPERATOR, Objects, Part, Rig};
 use serde_json::{Value, json};
 
 type Market = Rig<Kiosks>;
 
-fn kiosk(name: &str, map: &str) -> Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Kiosk",
-        "metadata": { "name": name },
-        "spec": { "maps": { (map): name } },
-    })
+async fn create(rig: &Market, name: &str, map: &str) {
+    rig.create_with(name, json!({ "maps": { (map): name } }))
+        .await;
 }
 
 fn maps_in(rig: &Market, namespace: &str) -> Api<ConfigMap> {
@@ -61,19 +57,14 @@ where
 async fn when_two_objects_declare_the_same_map_one_owns_it_and_the_other_reports_it() {
     let rig = Market::of().await;
     for name in ["first", "second"] {
-        rig.create_raw(kiosk(name, "shared")).await;
+        create(&rig, name, "shared").await;
     }
     rig.until_ready("first", Open).await;
-    let refused = rig.until_reason("second", "Ready", "NotOwned").await;
-    assert!(
-        refused.message.contains("ConfigMap shared"),
-        "{}",
-        refused.message
-    );
+    rig.until_message("second", "Ready", "NotOwned", "ConfigMap shared")
+        .await;
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(text(&map(&rig, "shared").await.expect("a map")), "first");
-    rig.delete("second").await;
-    rig.until_gone("second").await;
+    rig.delete_until_gone("second").await;
     assert!(
         map(&rig, "shared").await.is_some(),
         "the map of the first object"
@@ -86,7 +77,7 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
     loop {
         number += 1;
         let rig = Market::without_operator_of().await;
-        rig.create_raw(kiosk("kiosk", "map")).await;
+        create(&rig, "kiosk", "map").await;
         let by_hand: ConfigMap = serde_json::from_value(json!({
             "metadata": { "name": "map" },
             "data": { "by": "hand" },
@@ -107,10 +98,9 @@ async fn a_map_made_by_hand_at_any_moment_is_neither_changed_nor_deleted() {
         if data.contains_key("by") {
             assert_eq!(data.len(), 1, "before request {number}");
             assert!(there.labels().is_empty(), "before request {number}");
-            assert_eq!(rig.says("kiosk", "Ready").await, "False NotOwned");
+            assert_eq!(rig.shows("kiosk", "Ready").await, "False NotOwned");
         }
-        rig.delete("kiosk").await;
-        rig.until_gone("kiosk").await;
+        rig.delete_until_gone("kiosk").await;
         if data.contains_key("by") {
             let there = map(&rig, "map").await;
             assert!(there.is_some(), "before request {number}");
@@ -153,12 +143,8 @@ async fn forge(rig: &Market, namespace: &str, uid: &str, owner: &Value) {
 #[tokio::test(start_paused = true)]
 async fn a_map_that_claims_to_be_owned_is_not_believed() {
     let rig = Market::of().await;
-    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
-    let elsewhere = serde_json::from_value(json!({ "metadata": { "name": "elsewhere" } }));
-    let elsewhere = elsewhere.expect("a namespace");
-    let made = namespaces.create(&PostParams::default(), &elsewhere).await;
-    made.expect("it is accepted");
-    rig.create_raw(kiosk("kiosk", "map")).await;
+    rig.create_namespace("elsewhere").await;
+    create(&rig, "kiosk", "map").await;
     let uid = rig.until_ready("kiosk", Open).await.uid().expect("a uid");
     let reference = json!([{
         "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "name": "kiosk", "uid": uid,
@@ -171,13 +157,9 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
         forge(&rig, "default", &uid, &json!([])).await;
         for namespace in ["elsewhere", "default"] {
             let maps = maps_in(&rig, namespace);
-            let strip = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-            maps.patch("forged", &PatchParams::default(), &strip)
-                .await
-                .expect("any user may");
-            maps.delete("forged", &DeleteParams::default())
-                .await
-                .expect("any user may");
+            maps.edit("forged", json!({ "metadata": { "finalizers": null } }))
+                .await;
+            maps.remove("forged").await;
         }
     }
     rig.pass(Duration::from_secs(10)).await;
@@ -204,7 +186,7 @@ async fn a_map_that_claims_to_be_owned_is_not_believed() {
 #[tokio::test(start_paused = true)]
 async fn edits_of_an_owned_map_cause_few_observations() {
     let rig = Market::of().await;
-    rig.create_raw(kiosk("kiosk", "map")).await;
+    create(&rig, "kiosk", "map").await;
     rig.until_ready("kiosk", Open).await;
     rig.pass(Duration::from_mins(5)).await;
     let observations = rig.app.asked("kiosk", Part::Observe);

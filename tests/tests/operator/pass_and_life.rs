@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::Api;
 use okt::{Declared, Failure};
-use okt_tests::{Queue, QueueState::*, Queues, Rig, Say, definition};
+use okt_tests::{Objects, QueueState::*, Queues, Rig, Scripted};
 use serde_json::json;
 
 type Post = Rig<Queues>;
@@ -20,8 +19,8 @@ fn role(name: &str) -> Declared {
 }
 
 async fn is_there(rig: &Post, name: &str) -> bool {
-    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
-    roles.get_opt(name).await.expect("a read").is_some()
+    let roles = rig.of::<ClusterRole>();
+    roles.has(name).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,11 +29,10 @@ async fn pass_and_lifecycle_are_ready_in_one_status() {
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.put("Serving", [role("guest")]);
     rig.start();
-    rig.create("post", json!({})).await;
-    rig.until_ready("post", Serving).await;
+    rig.create_ready("post", Serving).await;
     assert!(is_there(&rig, "base").await && is_there(&rig, "guest").await);
-    assert_eq!(rig.says("post", "Founded").await, "True Apply");
-    assert_eq!(rig.says("post", "Available").await, "True Serving");
+    assert_eq!(rig.shows("post", "Founded").await, "True Apply");
+    assert_eq!(rig.shows("post", "Available").await, "True Serving");
     assert_eq!(rig.app.script.worked(), ["Joining"]);
     rig.wire.clear();
     rig.restart().await;
@@ -46,15 +44,15 @@ async fn pass_and_lifecycle_are_ready_in_one_status() {
 #[tokio::test(start_paused = true)]
 async fn work_begins_only_when_the_pass_is_complete() {
     let rig = Post::without_operator_of().await;
-    let wait = Say::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
-    rig.app.script.say("Apply", wait);
+    let wait = Scripted::Wait("WaitingForDisk", Duration::from_secs(5), "there is none");
+    rig.app.script.set("Apply", wait);
     rig.start();
     rig.create("post", json!({})).await;
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(rig.app.script.worked(), [""; 0]);
-    assert_eq!(rig.says("post", "Ready").await, "False WaitingForDisk");
-    assert_eq!(rig.says("post", "Founded").await, "False WaitingForDisk");
-    rig.app.script.say("Apply", Say::Done);
+    assert_eq!(rig.shows("post", "Ready").await, "False WaitingForDisk");
+    assert_eq!(rig.shows("post", "Founded").await, "False WaitingForDisk");
+    rig.app.script.set("Apply", Scripted::Done);
     rig.until_ready("post", Serving).await;
     assert_eq!(rig.app.script.worked(), ["Joining"]);
 }
@@ -62,39 +60,36 @@ async fn work_begins_only_when_the_pass_is_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_pass_that_fails_later_makes_the_object_unready_and_moves_nothing() {
     let rig = Post::of().await;
-    rig.create("post", json!({})).await;
-    let at = rig.until_ready("post", Serving).await;
-    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
-    rig.app.script.say("Apply", fails);
+    let at = rig.create_ready("post", Serving).await;
+    let fails = Scripted::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.set("Apply", fails);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
-    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
-    assert_eq!(rig.says("post", "Reconciling").await, "True NoQuota");
+    assert_eq!(rig.shows("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Reconciling").await, "True NoQuota");
     let transition = at
         .status
         .and_then(|it| it.lifecycle)
         .expect("a position")
         .transition;
     assert_eq!(rig.position("post").await.transition, transition);
-    rig.app.script.say("Apply", Say::Done);
+    rig.app.script.set("Apply", Scripted::Done);
     rig.until_ready("post", Serving).await;
-    assert_eq!(rig.says("post", "Founded").await, "True Apply");
+    assert_eq!(rig.shows("post", "Founded").await, "True Apply");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_does_not_make_an_unready_object_ready() {
     let rig = Post::of().await;
-    rig.create("post", json!({})).await;
-    rig.until_ready("post", Serving).await;
-    let fails = Say::Fail(Failure::retry("NoQuota", "it is used up"));
-    rig.app.script.say("Apply", fails);
+    rig.create_ready("post", Serving).await;
+    let fails = Scripted::Fail(Failure::retry("NoQuota", "it is used up"));
+    rig.app.script.set("Apply", fails);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
-    rig.annotate("post", okt::PAUSED_ANNOTATION, Some("true"))
-        .await;
+    rig.pause("post").await;
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.says("post", "Ready").await, "False NoQuota");
-    assert_eq!(rig.says("post", "Founded").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Ready").await, "False NoQuota");
+    assert_eq!(rig.shows("post", "Founded").await, "False NoQuota");
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,8 +98,7 @@ async fn resources_of_the_pass_and_of_the_state_are_pruned_together() {
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.put("Serving", [role("guest")]);
     rig.start();
-    rig.create("post", json!({})).await;
-    rig.until_ready("post", Serving).await;
+    rig.create_ready("post", Serving).await;
     rig.app.script.put("Apply", []);
     rig.request("post");
     rig.pass(Duration::from_secs(5)).await;
@@ -117,15 +111,14 @@ async fn on_deletion_the_lifecycle_ends_first_then_the_pass_then_the_finalizer()
     let rig = Post::without_operator_of().await;
     rig.app.script.put("Apply", [role("base")]);
     rig.start();
-    rig.create("post", json!({})).await;
-    rig.until_ready("post", Serving).await;
+    rig.create_ready("post", Serving).await;
     rig.app.script.taken();
-    let wait = Say::Wait(
+    let wait = Scripted::Wait(
         "WaitingForChildDeletion",
         Duration::from_secs(5),
         "one is left",
     );
-    rig.app.script.say("Finalize", wait);
+    rig.app.script.set("Finalize", wait);
     rig.delete("post").await;
     rig.until_in("post", Gone).await;
     assert_eq!(rig.app.script.worked()[..2], ["Joining", "Draining"]);
@@ -142,10 +135,10 @@ async fn on_deletion_the_lifecycle_ends_first_then_the_pass_then_the_finalizer()
     );
     assert!(rig.get("post").await.is_some());
     assert_eq!(
-        rig.says("post", "Ready").await,
+        rig.shows("post", "Ready").await,
         "False WaitingForChildDeletion"
     );
-    rig.app.script.say("Finalize", Say::Done);
+    rig.app.script.set("Finalize", Scripted::Done);
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("post").await.is_none());
     assert_eq!(
@@ -161,8 +154,7 @@ async fn a_stopping_operator_leaves_the_on_delete_steps_to_the_next() {
     rig.app.script.put("Apply", [role("base")]);
     rig.app.script.work_takes("Gone", Duration::from_secs(10));
     rig.start();
-    rig.create("post", json!({})).await;
-    rig.until_ready("post", Serving).await;
+    rig.create_ready("post", Serving).await;
     rig.delete("post").await;
     rig.until_in("post", Gone).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -180,29 +172,27 @@ async fn a_stopping_operator_leaves_the_on_delete_steps_to_the_next() {
 #[tokio::test(start_paused = true)]
 async fn on_delete_steps_that_give_up_are_retried() {
     let rig = Rig::<Queues>::of().await;
-    rig.create("queue", json!({})).await;
-    rig.until_ready("queue", Serving).await;
-    rig.app.script.say("Finalize", Say::GiveUp("not today"));
+    rig.create_ready("queue", Serving).await;
+    rig.app
+        .script
+        .set("Finalize", Scripted::GiveUp("not today"));
     rig.delete("queue").await;
     rig.pass(Duration::from_mins(10)).await;
     let tried = rig.app.script.taken().into_iter();
     let tried = tried.filter(|step| *step == "Finalize").count();
     assert!((5..=60).contains(&tried), "{tried}");
-    rig.app.script.say("Finalize", Say::Done);
+    rig.app.script.set("Finalize", Scripted::Done);
     rig.until_gone("queue").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_undecodable_object_is_not_released_before_its_on_delete_steps() {
     for begun in [false, true] {
-        let rig = Rig::<Queues>::bare();
-        rig.define(definition::with_schema::<Queue>(definition::any_spec))
-            .await;
+        let rig = Rig::<Queues>::lenient().await;
         rig.start();
         let unreadable = json!({ "spec": { "lifecycle": 5 } });
         if begun {
-            rig.create("queue", json!({})).await;
-            rig.until_ready("queue", Serving).await;
+            rig.create_ready("queue", Serving).await;
             rig.patch("queue", unreadable).await;
         } else {
             let mut object = unreadable;
@@ -212,17 +202,17 @@ async fn an_undecodable_object_is_not_released_before_its_on_delete_steps() {
             object["metadata"] = json!({ "name": "queue", "finalizers": [okt::FINALIZER] });
             rig.create_raw(object).await;
         }
-        let is_told = async |what: &str| {
-            let queue = rig.raw().get("queue").await.expect("the object is kept");
+        let is_reported = async |what: &str| {
+            let queue = rig.raw().read("queue").await;
             queue.data["status"]["conditions"]
                 .to_string()
                 .contains(what)
         };
         rig.pass(Duration::from_mins(1)).await;
-        assert!(is_told("Undecodable").await);
+        assert!(is_reported("Undecodable").await);
         rig.delete("queue").await;
         rig.pass(Duration::from_hours(1)).await;
-        assert!(is_told("okt.dev/abandon").await);
+        assert!(is_reported("okt.dev/abandon").await);
         rig.patch("queue", json!({ "spec": { "lifecycle": {} } }))
             .await;
         rig.until_gone("queue").await;

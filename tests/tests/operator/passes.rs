@@ -10,11 +10,9 @@ mod triggers;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use okt::Declared;
 use okt_tests::{Chart, Charts, Rig};
-use serde_json::{Value, json};
+use serde_json::json;
 
 type Board = Rig<Charts>;
 
@@ -27,34 +25,19 @@ fn map(name: &str, text: &str) -> Declared {
     }))
 }
 
-async fn text(rig: &Board, name: &str) -> Option<String> {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let map = maps.get_opt(name).await.expect("a read")?;
-    map.data?.get("text").cloned()
-}
-
-fn chart(text: &str) -> Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Chart",
-        "metadata": { "name": "chart" },
-        "spec": { "text": text },
-    })
-}
-
 /// Creates a chart and waits until its pass has run once.
 async fn ran(script: impl FnOnce(&Charts)) -> Board {
     let rig = Board::without_operator_of().await;
     script(&rig.app);
     rig.start();
     rig.pass(Duration::from_secs(1)).await;
-    rig.create_raw(chart("x")).await;
+    rig.create("chart", json!({})).await;
     rig.pass(Duration::from_millis(500)).await;
     rig
 }
 
 /// Returns each condition except `Deleting` and `Paused`, as `Type Status Reason: message`.
-fn said(chart: &Chart) -> Vec<String> {
+fn conditions_of(chart: &Chart) -> Vec<String> {
     let conditions = chart.status.iter().flat_map(|status| &status.conditions);
     conditions
         .filter(|it| it.type_ != "Deleting" && it.type_ != "Paused")
@@ -62,8 +45,8 @@ fn said(chart: &Chart) -> Vec<String> {
         .collect()
 }
 
-async fn says(rig: &Board) -> Vec<String> {
-    said(&rig.get("chart").await.expect("it is there"))
+async fn conditions(rig: &Board) -> Vec<String> {
+    conditions_of(&rig.object("chart").await)
 }
 
 fn status_writes(rig: &Board) -> usize {

@@ -14,12 +14,10 @@ async fn pause(rig: &Rig, paused: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     pause(&rig, true).await;
-    assert_eq!(rig.says("db", "Paused").await, "True Paused");
-    assert_eq!(rig.says("db", "Ready").await, "True Running");
+    assert_eq!(rig.shows("db", "Paused").await, "True Paused");
+    assert_eq!(rig.shows("db", "Ready").await, "True Running");
     rig.ask_for("db", json!({ "state": "End" })).await;
     let ready = rig.until_reason("db", "Ready", "Paused").await;
     assert_eq!(ready.status, "False");
@@ -29,14 +27,12 @@ async fn a_paused_object_makes_no_transition_and_goes_on_where_it_was() {
     assert_eq!(rig.wire.writes(), [""; 0]);
     pause(&rig, false).await;
     rig.until_ready("db", End).await;
-    assert_eq!(rig.says("db", "Paused").await, "False NotPaused");
+    assert_eq!(rig.shows("db", "Paused").await, "False NotPaused");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_whose_desired_state_is_reached_again_is_ready_also_after_a_restart() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     pause(&rig, true).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_reason("db", "Ready", "Paused").await;
@@ -63,8 +59,7 @@ async fn a_result_waits_for_the_end_of_the_pause_and_is_not_lost() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     pause(&rig, true).await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ended(), 1, "running work may end");
@@ -79,8 +74,7 @@ async fn observation_goes_on_while_a_result_waits_for_the_end_of_the_pause() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::After(Duration::from_secs(30), Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     pause(&rig, true).await;
     rig.pass(Duration::from_mins(1)).await;
     rig.app.sees("db", Sight::Unreachable);
@@ -111,9 +105,7 @@ async fn nothing_is_retried_or_resumed_during_a_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn observation_and_conditions_go_on_during_a_pause() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     pause(&rig, true).await;
     rig.app.sees("db", Sight::Unreachable);
     let ready = rig.until_reason("db", "Ready", "Unreachable").await;
@@ -129,11 +121,8 @@ async fn observation_and_conditions_go_on_during_a_pause() {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_ignores_a_pause() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     pause(&rig, true).await;
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
     assert_eq!(rig.app.states("db"), [Start, Running, Stopping]);
 }

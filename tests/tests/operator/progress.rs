@@ -15,8 +15,7 @@ async fn progress_is_shown_at_most_every_ten_seconds_and_the_newest_wins() {
         rig.app
             .next_time(Start, Reply::Pause(Duration::from_millis(100)));
     }
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     rig.wire.clear();
     let observations = rig.app.observations();
     rig.pass(Duration::from_secs(55)).await;
@@ -48,11 +47,9 @@ async fn progress_is_bounded_between_characters() {
     rig.app
         .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
-    rig.until("db", "says something", |db| {
-        let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-        position
-            .and_then(|p| p.action.as_ref())
-            .is_some_and(|a| !a.message.is_empty())
+    rig.until_position("db", "says something", |position| {
+        let action = position.action.as_ref();
+        action.is_some_and(|a| !a.message.is_empty())
     })
     .await;
     let message = rig.position("db").await.action.expect("an action").message;
@@ -69,7 +66,7 @@ async fn progress_shows_in_no_condition() {
         .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_secs(30)).await;
-    let database = rig.get("db").await.expect("it is there");
+    let database = rig.object("db").await;
     let status = database.status.expect("a status");
     assert_eq!(
         status

@@ -2,21 +2,16 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
-use okt_tests::{Kiosk, Kiosks, Rig, Served, ShelfState::Filled, Shelves};
+use kube::api::{Patch, PatchParams};
+use okt_tests::{Kiosk, Kiosks, Objects, Rig, Served, ShelfState::Filled, Shelves};
 use serde_json::{Value, json};
 
 /// A cluster with a kiosk in each of two namespaces, `default/near` and `elsewhere/far`, and an operator of shelves.
 async fn rig() -> Rig<Shelves> {
     let rig = Rig::<Shelves>::without_operator_of().await;
     let kiosks = Rig::<Kiosks>::beside(&rig).await;
-    let elsewhere = serde_json::from_value(json!({ "metadata": { "name": "elsewhere" } }));
-    Api::<Namespace>::all(rig.client.clone())
-        .create(&PostParams::default(), &elsewhere.expect("a namespace"))
-        .await
-        .expect("it is accepted");
+    rig.create_namespace("elsewhere").await;
     kiosks.create("near", json!({})).await;
     put(&rig, "elsewhere", "far").await;
     rig.start();
@@ -24,18 +19,13 @@ async fn rig() -> Rig<Shelves> {
 }
 
 async fn put(rig: &Rig<Shelves>, namespace: &str, name: &str) {
-    let kiosk = serde_json::from_value(Kiosks::object(name, json!({})));
-    Api::<Kiosk>::namespaced(rig.client.clone(), namespace)
-        .create(&PostParams::default(), &kiosk.expect("a kiosk"))
-        .await
-        .expect("it is accepted");
+    let kiosks = rig.within::<Kiosk>(namespace);
+    kiosks.make(Kiosks::object(name, json!({}))).await;
 }
 
 /// A shelf with these fields in its spec.
 async fn shelf(rig: &Rig<Shelves>, spec: Value) {
-    let mut shelf = Shelves::object("shelf", json!({}));
-    shelf["spec"] = spec;
-    rig.create_raw(shelf).await;
+    rig.create_with("shelf", spec).await;
     rig.until_ready("shelf", Filled).await;
     rig.pass(Duration::from_secs(1)).await;
 }
@@ -59,7 +49,7 @@ async fn a_name_in_a_spec_reaches_no_other_namespace() {
     shelf(&rig, json!({ "kiosks": names })).await;
     assert_eq!(rig.app.sees_kiosks(), ["near"]);
     rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.says("shelf", "Ready").await, "True Filled");
+    assert_eq!(rig.shows("shelf", "Ready").await, "True Filled");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,40 +4,25 @@ use std::time::Duration;
 
 use okt::{GRAPH_ANNOTATION, Operator, OperatorError, crd};
 use okt_testing::Fault;
-use okt_tests::{Database, DatabaseState::*, Databases, OPERATOR, Rig, definition};
+use okt_tests::{
+    Database, DatabaseState::*, Databases, OPERATOR, Rig, assert_contains, definition,
+};
 use serde_json::{Value, json};
-
-/// A definition whose annotation has the whole graph and whose rules lack an edge.
-fn wrong()
--> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition {
-    definition::with_schema::<Database>(|schema| {
-        let rules = schema
-            .pointer_mut("/properties/status/properties/lifecycle/x-kubernetes-validations")
-            .and_then(Value::as_array_mut)
-            .expect("rules");
-        for rule in rules {
-            let text = rule["rule"].as_str().unwrap_or_default();
-            rule["rule"] =
-                json!(text.replace("'Start': ['Failed', 'Running']", "'Start': ['Failed']"));
-        }
-    })
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_write_is_reported_backed_off_and_made_once_it_is_allowed() {
     let rig = Rig::<Databases>::bare();
-    rig.define(wrong()).await;
+    rig.define(definition::without_an_edge()).await;
     rig.start();
     rig.create("db", json!({})).await;
     let stalled = rig.until_reason("db", "Stalled", "Refused").await;
-    assert!(
-        stalled.message.contains("no edge from Start to Running"),
-        "{}",
-        stalled.message
-    );
-    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_contains(&stalled.message, "no edge from Start to Running");
+    let page = include_str!("../../../docs/upgrades.md");
+    let page = page.replace("Broker.demo.okt.dev \"b\"", "Database.demo.okt.dev \"db\"");
+    assert_contains(&page, &format!("\n{}\n", stalled.message));
+    assert_eq!(rig.shows("db", "Ready").await, "False Refused");
     assert_eq!(
-        rig.says("db", "Available").await,
+        rig.shows("db", "Available").await,
         "False Start",
         "it is kept"
     );
@@ -63,11 +48,8 @@ async fn a_refused_write_is_reported_backed_off_and_made_once_it_is_allowed() {
 #[tokio::test(start_paused = true)]
 async fn errors_of_the_api_are_backed_off_and_repeat_no_work() {
     for status in [403, 500, 503] {
-        let rig = Rig::new().await;
-        rig.create("db", json!({})).await;
-        rig.until_ready("db", Running).await;
-        let outage = Fault::answer(status, "", "no").subresource("status");
-        let outage = rig.server.inject(outage.client(OPERATOR));
+        let rig = Rig::running().await;
+        let outage = rig.inject(Fault::answer(status, "", "no").subresource("status"));
         rig.wire.clear();
         rig.ask_for("db", json!({ "state": "End" })).await;
         for _ in 0..60 {
@@ -136,20 +118,8 @@ async fn without_a_matching_definition_the_operator_does_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_starts_before_its_definition_waits_for_it() {
-    let rig = Rig::<Databases>::bare();
-    rig.start();
-    rig.pass(Duration::from_mins(10)).await;
-    rig.define(crd::<Database>().expect("a CRD")).await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_definition_that_loses_its_graph_stops_the_operator_until_it_is_repaired() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig.define(definition::with_graph::<Database>(|_| None))
         .await;
     rig.pass(Duration::from_secs(1)).await;
@@ -169,7 +139,7 @@ async fn an_operator_waits_for_an_api_server_that_is_unreachable_at_the_start() 
         Fault::no_answer(),
     ] {
         let rig = Rig::<Databases>::without_operator().await;
-        let away = rig.server.inject(fault.client(OPERATOR).times(5));
+        let away = rig.inject(fault.times(5));
         rig.create("db", json!({})).await;
         rig.start();
         rig.until_ready("db", Running).await;
@@ -180,9 +150,7 @@ async fn an_operator_waits_for_an_api_server_that_is_unreachable_at_the_start() 
 #[tokio::test(start_paused = true)]
 async fn an_operator_that_waits_for_the_api_server_can_be_stopped() {
     let rig = Rig::<Databases>::without_operator().await;
-    let away = rig
-        .server
-        .inject(Fault::break_connection().client(OPERATOR));
+    let away = rig.inject(Fault::break_connection());
     rig.start();
     rig.pass(Duration::from_mins(10)).await;
     let attempts = away.struck();
@@ -194,7 +162,7 @@ async fn an_operator_that_waits_for_the_api_server_can_be_stopped() {
 #[tokio::test]
 async fn an_operator_without_valid_credentials_ends_with_an_error() {
     let rig = Rig::<Databases>::without_operator().await;
-    rig.server.inject(Fault::unauthorized().client(OPERATOR));
+    rig.inject(Fault::unauthorized());
     let operator = Operator::new(rig.server.client_named(OPERATOR), rig.app.clone());
     let error = operator.run(std::future::pending()).await;
     let error = error.expect_err("the operator does not wait for another token");
@@ -206,7 +174,7 @@ async fn an_operator_without_valid_credentials_ends_with_an_error() {
 #[tokio::test(start_paused = true)]
 async fn an_operator_waits_for_its_permissions() {
     let rig = Rig::<Databases>::without_operator().await;
-    let refused = rig.server.inject(Fault::forbidden().client(OPERATOR));
+    let refused = rig.inject(Fault::forbidden());
     rig.start();
     rig.create("db", json!({})).await;
     rig.pass(Duration::from_mins(1)).await;

@@ -3,22 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::num::NonZeroU16;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams};
 use kube::{CustomResourceExt, ResourceExt};
 use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
 use okt_testing::{Fault, FeatureGate, Injected, RequestRecord, Verb};
-use okt_tests::{DatabaseState::*, Databases, Kiosks, Reply, Rig, Served};
+use okt_tests::{
+    DatabaseState::*, Databases, Kiosks, Objects, Reply, Rig, Served, assert_within, numbered,
+};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tracing::subscriber::DefaultGuard;
 
 /// A cluster with replicas of an operator.
 struct Fleet<A: Served = Databases> {
@@ -37,6 +41,14 @@ struct Replica {
 
 /// What a fleet does within this time, it does not do at all.
 const LONG: Duration = Duration::from_mins(5);
+
+impl<A: Served> Deref for Fleet<A> {
+    type Target = Rig<A>;
+
+    fn deref(&self) -> &Rig<A> {
+        &self.rig
+    }
+}
 
 impl<A: Served> Fleet<A> {
     /// Starts replicas, and waits until they are settled.
@@ -105,17 +117,18 @@ impl<A: Served> Fleet<A> {
         self.known.iter().map(cut).collect()
     }
 
+    fn any_replica(&self) -> String {
+        let name = self.replicas.keys().next();
+        name.expect("a replica").clone()
+    }
+
     fn leases(&self) -> Api<Lease> {
-        Api::namespaced(self.rig.client.clone(), "default")
+        self.of()
     }
 
     /// Returns the holder that the table names.
     async fn holder(&self) -> String {
-        let table = self
-            .leases()
-            .get("databases-ranges")
-            .await
-            .expect("a table");
+        let table = self.leases().read("databases-ranges").await;
         let spec = table.spec.expect("a spec");
         spec.holder_identity.expect("a holder")
     }
@@ -213,15 +226,9 @@ async fn of_three_replicas_one_leads_and_the_others_write_nothing() {
     let fleet = Fleet::of(3, Shards::One).await;
     let mark = fleet.rig.server.mark();
     let leader = fleet.holder().await;
-    for number in 0..10 {
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..10 {
-        fleet
-            .rig
-            .until_ready(&format!("db-{number}"), Running)
-            .await;
-    }
+    fleet
+        .create_all_ready(&numbered("db", 0..10), Running)
+        .await;
     let writers = fleet.writers(mark);
     assert_eq!(writers.keys().collect::<Vec<_>>(), [&leader]);
     // As without leader election: the finalizer, two transitions, and the work that ends at rest.
@@ -239,25 +246,16 @@ async fn of_three_replicas_one_leads_and_the_others_write_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_hands_over_in_under_a_second() {
     let mut fleet = Fleet::of(2, Shards::One).await;
-    fleet.rig.create("db", json!({})).await;
-    fleet.rig.until_ready("db", Running).await;
+    fleet.create_ready("db", Running).await;
     let leader = fleet.holder().await;
     let begun = Instant::now();
     fleet.stop(&leader).await;
-    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
-    fleet.rig.until_ready("db", End).await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    fleet.ask_for("db", json!({ "state": "End" })).await;
+    fleet.until_ready("db", End).await;
+    assert_within(begun, Duration::from_secs(1));
     assert_ne!(fleet.holder().await, leader);
-    let leases = fleet.leases().list(&ListParams::default()).await;
-    assert_eq!(
-        leases.expect("a list").items.len(),
-        2,
-        "the lease of the old leader is deleted"
-    );
+    let leases = fleet.leases().all().await;
+    assert_eq!(leases.len(), 2, "the lease of the old leader is deleted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,13 +265,12 @@ async fn the_work_of_a_killed_leader_is_resumed_under_the_same_id_within_18_seco
         .rig
         .app
         .next_time(Start, Reply::After(Duration::from_mins(10), Answer::Next));
-    fleet.rig.create("db", json!({})).await;
-    fleet.rig.until_in("db", Start).await;
+    fleet.create_in("db", Start).await;
     sleep(Duration::from_secs(1)).await;
     let leader = fleet.holder().await;
     let begun = Instant::now();
     fleet.kill(&leader).await;
-    fleet.rig.until_ready("db", Running).await;
+    fleet.until_ready("db", Running).await;
     let took = begun.elapsed();
     assert!(
         took >= Duration::from_secs(11) && took <= Duration::from_millis(18_500),
@@ -299,6 +296,20 @@ async fn a_server_that_filters_by_ranges_sends_each_replica_only_its_objects() {
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
+impl Log {
+    /// Takes the log of this thread until the guard is dropped.
+    fn taken() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let into = log.clone();
+        let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
+        (log, tracing::subscriber::set_default(logs.finish()))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().clone()).expect("text")
+    }
+}
+
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut text = self.0.lock();
@@ -312,29 +323,19 @@ impl Write for Log {
 
 /// Three replicas share objects; the API server filters by ranges or not, and they say so if not.
 async fn share(filters: bool) {
-    let log = Log::default();
-    let into = log.clone();
-    let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
-    let _taking = tracing::subscriber::set_default(logs.finish());
-    let fleet = Fleet::of(0, Shards::Auto).await;
+    let (log, _taking) = Log::taken();
+    let mut fleet = Fleet::of(0, Shards::Auto).await;
     let gate = FeatureGate::ShardedListAndWatch;
     fleet.rig.server.set_feature_gate(gate, filters);
-    let mut fleet = fleet;
     for _ in 0..3 {
         fleet.start(Shards::Auto);
     }
     sleep(Duration::from_mins(1)).await;
     assert_eq!(fleet.holder().await, "3 replicas");
     let mark = fleet.rig.server.mark();
-    for number in 0..60 {
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..60 {
-        fleet
-            .rig
-            .until_ready(&format!("db-{number}"), Running)
-            .await;
-    }
+    fleet
+        .create_all_ready(&numbered("db", 0..60), Running)
+        .await;
     let writers = fleet.writers(mark);
     assert_eq!(writers.len(), 3);
     let objects: Vec<BTreeSet<&str>> = (writers.values())
@@ -348,12 +349,11 @@ async fn share(filters: bool) {
     let all: usize = objects.iter().map(BTreeSet::len).sum();
     assert_eq!(all, 60, "no object is written by two replicas");
     assert_eq!(fleet.rig.app.overlaps(), 0);
-    let text = log.0.lock().clone();
-    let text = String::from_utf8(text).expect("text");
-    let said = text
+    let text = log.text();
+    let lines = text
         .matches("it does not filter by `shardSelector`")
         .count();
-    assert_eq!(said, if filters { 0 } else { 3 }, "once by each replica");
+    assert_eq!(lines, if filters { 0 } else { 3 }, "once by each replica");
     // As with one replica: one for the finalizer, one for each of two transitions, one for the work that ends at rest.
     sleep(LONG).await;
     let writes: usize = fleet.writers(mark).values().map(Vec::len).sum();
@@ -372,47 +372,36 @@ async fn share(filters: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn a_selector_that_the_server_refuses_is_left_out() {
-    let fleet = Fleet::of(0, Shards::Auto).await;
+    let mut fleet = Fleet::of(0, Shards::Auto).await;
     let refused = |request: &RequestRecord| request.shard_selector.is_some();
     let message = "invalid shard selector: no such function";
     let refusal = Fault::answer(500, "", message).matching(refused);
     let refusal = fleet.rig.server.inject(refusal);
-    let mut fleet = fleet;
     fleet.start(Shards::Auto);
     fleet.start(Shards::Auto);
     sleep(Duration::from_mins(2)).await;
-    for number in 0..20 {
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..20 {
-        fleet
-            .rig
-            .until_ready(&format!("db-{number}"), Running)
-            .await;
-    }
+    fleet
+        .create_all_ready(&numbered("db", 0..20), Running)
+        .await;
     assert_eq!(refusal.struck(), 2, "each replica asks once");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_refuses_the_lease_of_a_replica_is_told() {
-    let log = Log::default();
-    let into = log.clone();
-    let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
-    let _taking = tracing::subscriber::set_default(logs.finish());
+    let (log, _taking) = Log::taken();
     let mut fleet = Fleet::of(0, Shards::One).await;
-    let policy = Fault::answer(422, "Invalid", "a lease needs the label team");
-    let policy = policy.resource("leases").on(Verb::Create);
+    let policy = Fault::answer(422, "Invalid", "a lease needs the label team")
+        .resource("leases")
+        .on(Verb::Create);
     let policy = fleet.rig.server.inject(policy);
     fleet.start(Shards::One);
     sleep(Duration::from_mins(5)).await;
     policy.end();
-    let text = log.0.lock().clone();
-    let text = String::from_utf8(text).expect("text");
-    let said =
+    let text = log.text();
+    let lines =
         text.matches("cannot write the leases of the replicas: 422 a lease needs the label team");
-    assert_eq!(said.count(), 1, "{text}");
-    fleet.rig.create("db", json!({})).await;
-    fleet.rig.until_ready("db", Running).await;
+    assert_eq!(lines.count(), 1, "{text}");
+    fleet.create_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -448,36 +437,35 @@ async fn a_replica_that_is_alone_gets_the_ranges_also_where_it_cannot_read_its_c
 async fn each_replica_watches_what_its_objects_own_also_after_another_one_is_gone() {
     let mut fleet = Fleet::<Kiosks>::of_any(2, Shards::Auto).await;
     for number in 0..16 {
-        fleet.rig.create_raw(kiosk(number)).await;
+        let maps = json!({ "maps": { format!("map-{number}"): "text" } });
+        fleet.create_with(&format!("kiosk-{number}"), maps).await;
     }
     sleep(LONG).await;
-    let maps: Api<ConfigMap> = Api::namespaced(fleet.rig.client.clone(), "default");
+    let maps = fleet.of::<ConfigMap>();
     let all = || async {
-        let list = maps.list(&ListParams::default()).await.expect("a list");
-        list.items.iter().filter(|map| map.data.is_some()).count()
+        maps.all()
+            .await
+            .iter()
+            .filter(|map| map.data.is_some())
+            .count()
     };
     assert_eq!(all().await, 16);
-    let name = fleet.replicas.keys().next().expect("a replica").clone();
+    let name = fleet.any_replica();
     fleet.kill(&name).await;
     sleep(Duration::from_mins(1)).await;
     // What is deleted, or loses its labels, comes again.
     for number in 0..16 {
         let name = format!("map-{number}");
         if number % 2 == 0 {
-            maps.delete(&name, &DeleteParams::default())
-                .await
-                .expect("it is deleted");
+            maps.remove(&name).await;
         } else {
             let patch = json!({ "metadata": { "labels": null } });
-            let params = PatchParams::default();
-            maps.patch(&name, &params, &Patch::Merge(patch))
-                .await
-                .expect("it is changed");
+            maps.edit(&name, patch).await;
         }
     }
     sleep(LONG).await;
     assert_eq!(all().await, 16);
-    for map in maps.list(&ListParams::default()).await.expect("a list") {
+    for map in maps.all().await {
         assert_eq!(map.labels()["okt.dev/owner-hash"].len(), 2);
     }
     let mark = fleet.rig.server.mark();
@@ -485,29 +473,13 @@ async fn each_replica_watches_what_its_objects_own_also_after_another_one_is_gon
     assert!(fleet.writers(mark).is_empty(), "all is at rest");
 }
 
-fn kiosk(number: usize) -> serde_json::Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": format!("kiosk-{number}") },
-        "spec": { "maps": { format!("map-{number}"): "text" } },
-    })
-}
-
 #[tokio::test(start_paused = true)]
 async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settled_ones_are_not_written()
  {
     let mut fleet = Fleet::of(1, Shards::Auto).await;
-    for number in 0..30 {
-        fleet
-            .rig
-            .create(&format!("settled-{number}"), json!({}))
-            .await;
-    }
-    for number in 0..30 {
-        fleet
-            .rig
-            .until_ready(&format!("settled-{number}"), Running)
-            .await;
-    }
+    fleet
+        .create_all_ready(&numbered("settled", 0..30), Running)
+        .await;
     let mark = fleet.rig.server.mark();
     let (mut number, mut stopped) = (0, 0);
     let mut names = Vec::new();
@@ -515,7 +487,7 @@ async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settle
         match step {
             0 => drop((fleet.start(Shards::Auto), fleet.start(Shards::Auto))),
             1 => {
-                let name = fleet.replicas.keys().next().expect("a replica").clone();
+                let name = fleet.any_replica();
                 stopped = fleet.ranges(mark, &name).await;
                 fleet.stop(&name).await;
             }
@@ -524,13 +496,13 @@ async fn from_one_to_three_to_two_replicas_every_object_is_reconciled_and_settle
         for _ in 0..20 {
             number += 1;
             let name = format!("new-{number}");
-            fleet.rig.create(&name, json!({})).await;
+            fleet.create(&name, json!({})).await;
             names.push(name);
             sleep(Duration::from_secs(1)).await;
         }
     }
     for name in &names {
-        fleet.rig.until_ready(name, Running).await;
+        fleet.until_ready(name, Running).await;
     }
     // Two newcomers get a third of the 64 ranges each; those of the one that stopped go to the others.
     assert_eq!(fleet.moves(mark), 42 + stopped);
@@ -548,10 +520,10 @@ async fn work_that_does_not_end_is_dropped_after_ten_seconds_and_resumed_by_the_
             .rig
             .app
             .next_time(Start, Reply::After(Duration::from_mins(30), Answer::Next));
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+        fleet.create(&format!("db-{number}"), json!({})).await;
     }
     for number in 0..64 {
-        fleet.rig.until_in(&format!("db-{number}"), Start).await;
+        fleet.until_in(&format!("db-{number}"), Start).await;
     }
     sleep(Duration::from_secs(1)).await;
     fleet.start(Shards::Auto);
@@ -580,7 +552,7 @@ async fn work_that_waits_for_a_permit_when_its_range_moves_keeps_no_permit() {
             .rig
             .app
             .next_time(Start, Reply::After(Duration::from_secs(5), Answer::Next));
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
+        fleet.create(&format!("db-{number}"), json!({})).await;
     }
     sleep(Duration::from_secs(1)).await;
     fleet.start(Shards::Auto);
@@ -588,27 +560,17 @@ async fn work_that_waits_for_a_permit_when_its_range_moves_keeps_no_permit() {
     sleep(3 * LONG).await;
     for number in 0..32 {
         let name = format!("db-{number}");
-        assert_eq!(fleet.rig.position(&name).await.state.known(), Some(Running));
+        assert_eq!(fleet.position(&name).await.state.known(), Some(Running));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile() {
     let fleet = Fleet::of(3, Shards::Auto).await;
-    for number in 0..12 {
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..12 {
-        fleet
-            .rig
-            .until_ready(&format!("db-{number}"), Running)
-            .await;
-    }
-    let table = fleet
-        .leases()
-        .get("databases-ranges")
-        .await
-        .expect("a table");
+    fleet
+        .create_all_ready(&numbered("db", 0..12), Running)
+        .await;
+    let table = fleet.leases().read("databases-ranges").await;
     let away = fleet.cut_off();
     sleep(Duration::from_secs(40)).await;
     let observed = fleet.rig.app.observations();
@@ -621,29 +583,24 @@ async fn an_outage_of_the_api_server_moves_nothing_and_nothing_is_done_meanwhile
     for fault in away {
         fault.end();
     }
-    fleet.rig.ask_for("db-0", json!({ "state": "End" })).await;
-    fleet.rig.until_ready("db-0", End).await;
+    fleet.ask_for("db-0", json!({ "state": "End" })).await;
+    fleet.until_ready("db-0", End).await;
     sleep(LONG).await;
-    let after = fleet
-        .leases()
-        .get("databases-ranges")
-        .await
-        .expect("a table");
+    let after = fleet.leases().read("databases-ranges").await;
     assert_eq!(after.resource_version(), table.resource_version());
 }
 
 #[tokio::test(start_paused = true)]
 async fn leases_that_somebody_deletes_stop_the_replicas_and_all_is_well_after_a_while() {
     let fleet = Fleet::of(2, Shards::Auto).await;
-    fleet.rig.create("db", json!({})).await;
-    fleet.rig.until_ready("db", Running).await;
+    fleet.create_ready("db", Running).await;
     let all = ListParams::default();
     let params = DeleteParams::default();
     (fleet.leases().delete_collection(&params, &all).await).expect("they are deleted");
-    fleet.rig.ask_for("db", json!({ "state": "End" })).await;
+    fleet.ask_for("db", json!({ "state": "End" })).await;
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(fleet.rig.position("db").await.state.known(), Some(Running));
-    fleet.rig.until_ready("db", End).await;
+    assert_eq!(fleet.position("db").await.state.known(), Some(Running));
+    fleet.until_ready("db", End).await;
     assert_eq!(fleet.holder().await, "2 replicas");
 }
 
@@ -669,15 +626,9 @@ async fn after_a_backup_was_restored_each_object_is_reconciled_by_one_replica() 
     sleep(Duration::from_mins(1)).await;
     assert_eq!(fleet.holder().await, "2 replicas");
     let mark = fleet.rig.server.mark();
-    for number in 0..20 {
-        fleet.rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..20 {
-        fleet
-            .rig
-            .until_ready(&format!("db-{number}"), Running)
-            .await;
-    }
+    fleet
+        .create_all_ready(&numbered("db", 0..20), Running)
+        .await;
     let writers = fleet.writers(mark);
     let names = |requests: &Vec<RequestRecord>| {
         let names: BTreeSet<_> = requests.iter().filter_map(|it| it.name.clone()).collect();
@@ -690,8 +641,7 @@ async fn after_a_backup_was_restored_each_object_is_reconciled_by_one_replica() 
 #[tokio::test(start_paused = true)]
 async fn the_smallest_setting_of_all_replicas_counts_and_a_rolling_update_switches_without_a_gap() {
     let mut fleet = Fleet::of(2, Shards::One).await;
-    fleet.rig.create("db", json!({})).await;
-    fleet.rig.until_ready("db", Running).await;
+    fleet.create_ready("db", Running).await;
     let old: Vec<String> = fleet.replicas.keys().cloned().collect();
     let two = Shards::AtMost(NonZeroU16::new(2).expect("two"));
     for name in old {
@@ -700,14 +650,9 @@ async fn the_smallest_setting_of_all_replicas_counts_and_a_rolling_update_switch
         assert!(fleet.holder().await.starts_with("replica-"), "one leads");
         fleet.stop(&name).await;
         let begun = Instant::now();
-        let visit = json!({ "visit": { "state": "Servicing", "request": name } });
-        fleet.rig.ask_for("db", visit).await;
-        fleet.rig.until_ready("db", Running).await;
-        assert!(
-            begun.elapsed() < Duration::from_secs(2),
-            "{:?}",
-            begun.elapsed()
-        );
+        fleet.visit("db", "Servicing", &*name).await;
+        fleet.until_ready("db", Running).await;
+        assert_within(begun, Duration::from_secs(2));
     }
     sleep(Duration::from_secs(30)).await;
     assert_eq!(fleet.holder().await, "2 replicas");
@@ -725,23 +670,14 @@ async fn processes_that_end_in_their_first_seconds_leave_few_leases() {
                 fleet.born = 0;
             }
         }
-        let left = fleet
-            .leases()
-            .list(&ListParams::default())
-            .await
-            .expect("a list");
+        let left = fleet.leases().all().await;
         let limit = if is_one_pod { 3 } else { 15 };
-        assert!(left.items.len() <= limit, "{} leases", left.items.len());
+        assert!(left.len() <= limit, "{} leases", left.len());
         // The last one acts as soon as it would otherwise.
         fleet.start(Shards::One);
         sleep(Duration::from_secs(30)).await;
-        fleet.rig.create("db", json!({})).await;
-        fleet.rig.until_ready("db", Running).await;
-        let left = fleet
-            .leases()
-            .list(&ListParams::default())
-            .await
-            .expect("a list");
-        assert_eq!(left.items.len(), 2, "its own, and the table");
+        fleet.create_ready("db", Running).await;
+        let left = fleet.leases().all().await;
+        assert_eq!(left.len(), 2, "its own, and the table");
     }
 }

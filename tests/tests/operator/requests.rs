@@ -1,8 +1,11 @@
 //! The number of requests that an operator sends to the API.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use okt_tests::{DatabaseState::*, Rig};
+use kube::api::{Patch, PatchParams};
+
+use okt_tests::{DatabaseState::*, Databases, Rig, assert_within, numbered};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -14,13 +17,40 @@ const A_LIFE: usize = 10;
 const OBJECTS: usize = 64;
 
 async fn live(rig: &Rig, name: &str) {
-    rig.create(name, json!({})).await;
+    rig.create_ready(name, Running).await;
+    rig.visit(name, "Servicing", "nightly-1").await;
     rig.until_ready(name, Running).await;
-    let visit = json!({ "visit": { "state": "Servicing", "request": "nightly-1" } });
-    rig.ask_for(name, visit).await;
-    rig.until_ready(name, Running).await;
-    rig.delete(name).await;
-    rig.until_gone(name).await;
+    rig.delete_until_gone(name).await;
+}
+
+/// Lets objects live at once, with a reconcile request for each of them in short intervals.
+async fn live_disturbed(
+    rig: &Rig,
+    names: &[String],
+    every: Duration,
+    mut disturb: impl AsyncFnMut(&str),
+) {
+    let lives = futures::future::join_all(names.iter().map(|name| live(rig, name)));
+    let requests = async {
+        loop {
+            rig.pass(every).await;
+            for name in names {
+                rig.request(name);
+                disturb(name).await;
+            }
+        }
+    };
+    tokio::select! {
+        _ = lives => {}
+        () = requests => {}
+    }
+}
+
+/// Checks that no piece of work was started twice.
+fn began_nothing_twice(rig: &Rig) {
+    let ran = rig.app.ran();
+    let ids: BTreeSet<_> = ran.iter().map(|ran| &ran.id).collect();
+    assert_eq!(ids.len(), ran.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,33 +72,18 @@ async fn a_lifecycle_costs_one_patch_per_transition_one_per_rest_and_two_for_the
 async fn reconcile_requests_labels_and_a_lagging_cache_cost_nothing() {
     let rig = Rig::new().await;
     rig.server.set_watch_lag(Duration::from_millis(50));
-    let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
-    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
-    let disturb = async {
-        for round in 0.. {
-            rig.pass(Duration::from_millis(7)).await;
-            for name in &names {
-                rig.request(name);
-                if round % 10 == 0 {
-                    let labels =
-                        json!({ "metadata": { "labels": { "round": round.to_string() } } });
-                    // It may be gone already.
-                    let _ = rig
-                        .raw()
-                        .patch(
-                            name,
-                            &kube::api::PatchParams::default(),
-                            &kube::api::Patch::Merge(labels),
-                        )
-                        .await;
-                }
-            }
+    let names = numbered("db", 0..30);
+    let mut round = 0;
+    live_disturbed(&rig, &names, Duration::from_millis(7), async |name| {
+        round += 1;
+        if round % 300 < 30 {
+            let labels = json!({ "metadata": { "labels": { "round": round.to_string() } } });
+            // It may be gone already.
+            let params = PatchParams::default();
+            let _ = rig.raw().patch(name, &params, &Patch::Merge(labels)).await;
         }
-    };
-    tokio::select! {
-        _ = lives => {}
-        () = disturb => {}
-    }
+    })
+    .await;
     rig.pass(Duration::from_mins(5)).await;
     let writes = rig.wire.writes().len();
     let refused = (rig.server.requests().into_iter())
@@ -77,31 +92,15 @@ async fn reconcile_requests_labels_and_a_lagging_cache_cost_nothing() {
     println!("PATCHes of 30 disturbed objects: {writes}, of which {refused} were conflicts");
     // A label set after the read makes the write conflict; a conflict changes nothing.
     assert_eq!(writes - refused, 30 * A_LIFE);
-    let ran = rig.app.ran();
-    let mut ids: Vec<_> = ran.iter().map(|ran| &ran.id).collect();
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), ran.len(), "a piece of work was started twice");
+    began_nothing_twice(&rig);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lagging_cache_costs_no_write_and_no_conflict() {
     let rig = Rig::new().await;
     rig.server.set_watch_lag(Duration::from_millis(50));
-    let names: Vec<String> = (0..30).map(|number| format!("db-{number}")).collect();
-    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
-    let disturb = async {
-        loop {
-            rig.pass(Duration::from_millis(7)).await;
-            for name in &names {
-                rig.request(name);
-            }
-        }
-    };
-    tokio::select! {
-        _ = lives => {}
-        () = disturb => {}
-    }
+    let names = numbered("db", 0..30);
+    live_disturbed(&rig, &names, Duration::from_millis(7), async |_| {}).await;
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(rig.wire.writes().len(), 30 * A_LIFE);
 }
@@ -109,25 +108,10 @@ async fn a_lagging_cache_costs_no_write_and_no_conflict() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_objects_on_many_threads_start_no_work_twice() {
     let rig = Rig::new().await;
-    let names: Vec<String> = (0..OBJECTS).map(|number| format!("db-{number}")).collect();
-    let lives = futures::future::join_all(names.iter().map(|name| live(&rig, name)));
-    let disturb = async {
-        loop {
-            rig.pass(Duration::from_millis(3)).await;
-            for name in &names {
-                rig.request(name);
-            }
-        }
-    };
-    tokio::select! {
-        _ = lives => {}
-        () = disturb => {}
-    }
-    let ran = rig.app.ran();
-    let mut ids: Vec<_> = ran.iter().map(|ran| &ran.id).collect();
-    ids.sort();
-    ids.dedup();
-    assert_eq!((ids.len(), rig.app.overlaps()), (ran.len(), 0));
+    let names = numbered("db", 0..OBJECTS);
+    live_disturbed(&rig, &names, Duration::from_millis(3), async |_| {}).await;
+    began_nothing_twice(&rig);
+    assert_eq!(rig.app.overlaps(), 0);
     let writes = rig.wire.writes().len();
     println!("PATCHes of {OBJECTS} disturbed objects on 4 threads: {writes}");
     assert_eq!(writes, OBJECTS * A_LIFE);
@@ -135,9 +119,7 @@ async fn many_objects_on_many_threads_start_no_work_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn reconcile_requests_of_a_settled_object_write_nothing() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig.wire.clear();
     for _ in 0..50 {
         rig.request("db");
@@ -150,12 +132,7 @@ async fn reconcile_requests_of_a_settled_object_write_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_restart_over_settled_objects_writes_nothing_and_runs_nothing() {
     let rig = Rig::new().await;
-    for number in 0..30 {
-        rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..30 {
-        rig.until_ready(&format!("db-{number}"), Running).await;
-    }
+    rig.create_all_ready(&numbered("db", 0..30), Running).await;
     rig.pass(Duration::from_secs(5)).await;
     let ran = rig.app.ran().len();
     rig.wire.clear();
@@ -170,8 +147,7 @@ async fn an_object_created_while_the_watch_was_broken_is_served() {
     let rig = Rig::new().await;
     for number in 0..5 {
         let name = format!("before-{number}");
-        rig.create(&name, json!({})).await;
-        rig.until_ready(&name, Running).await;
+        rig.create_ready(&name, Running).await;
     }
     rig.server.end_watches();
     for number in 0..5 {
@@ -185,26 +161,15 @@ async fn an_object_created_while_the_watch_was_broken_is_served() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_operator_stops_at_once() {
-    let rig = Rig::without_operator().await;
-    for bare in [false, true] {
-        let rig = if bare {
-            &Rig::<okt_tests::Databases>::bare()
-        } else {
-            &rig
-        };
-        if !bare {
-            rig.create("db", json!({})).await;
+    for rig in [Rig::running().await, Rig::<Databases>::bare()] {
+        // The second one has no CRD.
+        if rig.server.versions().is_empty() {
+            rig.start();
         }
-        let (tell, told) = tokio::sync::oneshot::channel::<()>();
-        let operator = okt::Operator::new(rig.client.clone(), rig.app.clone())
-            .virtual_time()
-            .run(async { told.await.unwrap_or_default() });
-        let operator = tokio::spawn(operator);
         rig.pass(Duration::from_secs(45)).await;
-        tell.send(()).expect("it runs");
-        let stopped = tokio::time::timeout(Duration::from_secs(2), operator).await;
-        let stopped = stopped.unwrap_or_else(|_| panic!("it goes on; without the CRD: {bare}"));
-        stopped.expect("no panic").expect("no error");
+        let begun = Instant::now();
+        rig.stop().await;
+        assert_within(begun, Duration::from_secs(2));
     }
 }
 

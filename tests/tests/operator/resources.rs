@@ -15,10 +15,8 @@ mod watching;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use okt::Resources;
-use okt_tests::{Rig, ShopState::Open, Shops};
+use okt_tests::{Objects, Rig, ShopState::Open, Shops};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -51,19 +49,8 @@ fn deployment(name: &str) -> Deployment {
     }))
 }
 
-fn maps(rig: &Shop) -> Api<ConfigMap> {
-    Api::namespaced(rig.client.clone(), "default")
-}
-
-async fn text(rig: &Shop, name: &str) -> Option<String> {
-    let map = maps(rig).get_opt(name).await.expect("a read")?;
-    map.data?.get("text").cloned()
-}
-
 async fn edit(rig: &Shop, name: &str, patch: Value) {
-    let patch = Patch::Merge(patch);
-    let patched = maps(rig).patch(name, &PatchParams::default(), &patch).await;
-    patched.expect("the patch is accepted");
+    rig.of::<ConfigMap>().edit(name, patch).await;
 }
 
 /// Returns the writes to anything but the shop itself.
@@ -74,10 +61,13 @@ fn writes(rig: &Shop) -> Vec<String> {
 
 /// Creates a shop with these resources and waits until it is open.
 async fn open(resources: Resources) -> Shop {
-    let rig = Shop::without_operator_of().await;
-    rig.app.declare(resources);
-    rig.start();
-    rig.create("shop", json!({})).await;
+    let rig = Shop::prepared("shop", |app| app.declare(resources)).await;
     rig.until_ready("shop", Open).await;
     rig
+}
+
+/// Declares these resources, and requests a reconciliation.
+fn redeclare(rig: &Shop, resources: Resources) {
+    rig.app.declare(resources);
+    rig.request("shop");
 }

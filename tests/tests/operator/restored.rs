@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use okt_tests::{DatabaseState, DatabaseState::*, Kiosks, Rig};
+use okt_tests::{DatabaseState, DatabaseState::*, Kiosks, Objects, Rig};
 use serde_json::json;
 
 /// Writes often, so that resource versions go far beyond those of the backup.
@@ -17,12 +17,8 @@ async fn churn(rig: &Rig) {
 #[tokio::test(start_paused = true)]
 async fn after_a_restore_objects_continue_and_no_id_names_two_actions() {
     let rig = Rig::new().await;
-    for name in ["db", "other", "quiet"] {
-        rig.create(name, json!({})).await;
-    }
-    for name in ["db", "other", "quiet"] {
-        rig.until_ready(name, Running).await;
-    }
+    rig.create_all_ready(&["db", "other", "quiet"], Running)
+        .await;
     let backup = rig.server.backup();
     let before = rig.position("db").await;
     // In the lost history the database is stopped.
@@ -36,11 +32,7 @@ async fn after_a_restore_objects_continue_and_no_id_names_two_actions() {
     rig.pass(Duration::from_mins(12)).await;
     // In the history after the restore the database is backed up, and `quiet` is stopped.
     rig.ask_for("quiet", json!({ "state": "End" })).await;
-    rig.ask_for(
-        "db",
-        json!({ "visit": { "state": "Servicing", "request": "1" } }),
-    )
-    .await;
+    rig.visit("db", "Servicing", "1").await;
     rig.pass(Duration::from_mins(1)).await;
     let trail = rig.position("db").await.trail;
     assert_eq!(trail, ">Start>Running>Servicing>Running>");
@@ -57,12 +49,10 @@ async fn after_a_restore_objects_continue_and_no_id_names_two_actions() {
 async fn an_object_that_was_released_in_the_lost_history_is_reconciled_again() {
     let rig = Rig::new().await;
     for name in ["db", "other"] {
-        rig.create(name, json!({})).await;
-        rig.until_ready(name, Running).await;
+        rig.create_ready(name, Running).await;
     }
     let backup = rig.server.backup();
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
     churn(&rig).await;
     rig.server.restore(&backup);
     rig.pass(Duration::from_mins(12)).await;
@@ -73,11 +63,8 @@ async fn an_object_that_was_released_in_the_lost_history_is_reconciled_again() {
 #[tokio::test(start_paused = true)]
 async fn owned_objects_are_listed_again_after_a_restore() {
     let rig = Rig::<Kiosks>::of().await;
-    let kiosk = json!({
-        "apiVersion": "demo.okt.dev/v1", "kind": "Kiosk", "metadata": { "name": "kiosk" },
-        "spec": { "maps": { "map": "a" } },
-    });
-    rig.create_raw(kiosk).await;
+    rig.create_with("kiosk", json!({ "maps": { "map": "a" } }))
+        .await;
     rig.until_ready("kiosk", okt_tests::KioskState::Open).await;
     let backup = rig.server.backup();
     for text in 0..100 {
@@ -93,6 +80,6 @@ async fn owned_objects_are_listed_again_after_a_restore() {
     rig.pass(Duration::from_secs(5)).await;
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::namespaced(rig.client.clone(), "default");
-    let map = maps.get("map").await.expect("a map");
+    let map = maps.read("map").await;
     assert_eq!(map.data.expect("data")["text"], "c");
 }

@@ -17,11 +17,8 @@ fn waits(rig: &Rig) -> Vec<f64> {
 #[tokio::test(start_paused = true)]
 async fn waits_between_attempts_grow() {
     let rig = Rig::new().await;
-    for _ in 0..4 {
-        rig.app.next_time(Start, Reply::Fail("not yet"));
-    }
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.app.next_times(4, Start, &Reply::Fail("not yet"));
+    rig.create_ready("db", Running).await;
     let attempts: Vec<_> = rig.app.ran().iter().map(|ran| ran.attempt).collect();
     assert_eq!(attempts, [1, 2, 3, 4, 5, 1]);
     for (index, wait) in waits(&rig)[..4].iter().enumerate() {
@@ -37,12 +34,9 @@ async fn waits_between_attempts_grow() {
 #[tokio::test(start_paused = true)]
 async fn success_resets_the_waits() {
     let rig = Rig::new().await;
-    for _ in 0..4 {
-        rig.app.next_time(Start, Reply::Fail("not yet"));
-    }
+    rig.app.next_times(4, Start, &Reply::Fail("not yet"));
     rig.app.next_time(Running, Reply::Fail("not yet"));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     let wait = *waits(&rig).last().expect("waits");
     assert!(wait < 1.3, "{wait}");
     let last = rig.app.ran().pop().expect("a run");
@@ -54,9 +48,7 @@ async fn unrelated_events_neither_raise_a_wait_nor_bring_it_forward() {
     let quiet = Rig::new().await;
     let noisy = Rig::new().await;
     for rig in [&quiet, &noisy] {
-        for _ in 0..6 {
-            rig.app.next_time(Stopping, Reply::Fail("not yet"));
-        }
+        rig.app.next_times(6, Stopping, &Reply::Fail("not yet"));
         rig.create("db", json!({ "state": "End" })).await;
         rig.until_in("db", Stopping).await;
     }
@@ -97,9 +89,8 @@ async fn unrelated_events_neither_raise_a_wait_nor_bring_it_forward() {
 #[tokio::test(start_paused = true)]
 async fn endless_retries_write_the_reason_once_and_not_per_attempt() {
     let rig = Rig::new().await;
-    for _ in 0..20 {
-        rig.app.next_time(Stopping, Reply::Fail("clients stay"));
-    }
+    rig.app
+        .next_times(20, Stopping, &Reply::Fail("clients stay"));
     rig.create("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
     rig.pass(Duration::from_millis(100)).await;
@@ -109,7 +100,7 @@ async fn endless_retries_write_the_reason_once_and_not_per_attempt() {
         (ready.status.as_str(), ready.message.as_str()),
         ("False", "clients stay")
     );
-    assert_eq!(rig.says("db", "Reconciling").await, "True Refused");
+    assert_eq!(rig.shows("db", "Reconciling").await, "True Refused");
     rig.pass(Duration::from_mins(20)).await;
     assert!(rig.app.ran().len() > 8);
     assert!(rig.wire.writes().len() <= 1, "{:?}", rig.wire.writes());
@@ -142,16 +133,12 @@ async fn reasons_that_alternate_are_each_written_once() {
 #[tokio::test(start_paused = true)]
 async fn attempts_that_a_trigger_counts_survive_restarts() {
     let rig = Rig::new().await;
-    for _ in 0..10 {
-        rig.app.next_time(Start, Reply::Fail("no disk"));
-    }
+    rig.app.next_times(10, Start, &Reply::Fail("no disk"));
     rig.create("db", json!({})).await;
     for attempt in 2..=5 {
-        rig.until("db", "has another attempt recorded", |db| {
-            let position = db.status.as_ref().and_then(|s| s.lifecycle.as_ref());
-            position
-                .and_then(|p| p.action.as_ref())
-                .is_some_and(|a| a.attempt >= attempt)
+        rig.until_position("db", "has another attempt recorded", |position| {
+            let action = position.action.as_ref();
+            action.is_some_and(|a| a.attempt >= attempt)
         })
         .await;
         rig.restart().await;
@@ -177,8 +164,8 @@ async fn a_permanent_failure_stays_until_the_generation_changes() {
         "{}",
         stalled.message
     );
-    assert_eq!(rig.says("db", "Ready").await, "False Impossible");
-    assert_eq!(rig.says("db", "Reconciling").await, "");
+    assert_eq!(rig.shows("db", "Ready").await, "False Impossible");
+    assert_eq!(rig.shows("db", "Reconciling").await, "");
     rig.wire.clear();
     rig.pass(Duration::from_mins(30)).await;
     rig.restart().await;
@@ -223,11 +210,10 @@ async fn a_permanent_failure_takes_the_on_error_trigger_at_once() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::FailPermanently("no such image"));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Failed).await;
+    rig.create_in("db", Failed).await;
     assert_eq!(rig.app.states("db"), [Start]);
     rig.until_reason("db", "Stalled", "Failed").await;
-    assert_eq!(rig.says("db", "Available").await, "False Broken");
+    assert_eq!(rig.shows("db", "Available").await, "False Broken");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,12 +221,8 @@ async fn a_panic_is_a_failure_that_is_retried() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, Reply::Panic);
     rig.create("db", json!({})).await;
-    let ready = rig.until_reason("db", "Ready", "Panicked").await;
-    assert!(
-        ready.message.contains("a handler that panics"),
-        "{}",
-        ready.message
-    );
+    rig.until_message("db", "Ready", "Panicked", "a handler that panics")
+        .await;
     rig.until_ready("db", Running).await;
     let attempts: Vec<_> = rig.app.ran().iter().map(|ran| ran.attempt).collect();
     assert_eq!(attempts, [1, 2, 1]);
@@ -262,11 +244,8 @@ async fn work_that_hangs_is_dropped_after_its_limit_and_retried() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returns_after_its_object_is_gone_has_no_effect() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Start, Reply::CleansUpFor(Duration::from_secs(20)));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::CleansUpFor(Duration::from_secs(20)))
+        .await;
     // A user removes the finalizer by force.
     rig.delete("db").await;
     rig.patch("db", json!({ "metadata": { "finalizers": null } }))
@@ -276,8 +255,7 @@ async fn a_handler_that_returns_after_its_object_is_gone_has_no_effect() {
     assert_eq!(rig.app.cancelled(), 1);
     rig.pass(Duration::from_mins(1)).await;
     assert_eq!(rig.app.ended(), 1);
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,10 +274,9 @@ async fn a_failure_with_an_invalid_reason_is_still_reported() {
 async fn a_failure_after_a_wait_is_retried_soon() {
     let rig = Rig::new().await;
     rig.app
-        .next_time(Start, Reply::Say(Answer::Wait(Duration::from_secs(5))));
+        .next_time(Start, Reply::Answer(Answer::Wait(Duration::from_secs(5))));
     rig.app.next_time(Start, Reply::Fail("not yet"));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     let attempts: Vec<_> = rig.app.ran().iter().map(|ran| ran.attempt).collect();
     assert_eq!(attempts, [1, 1, 2, 1]);
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, Client, CustomResource};
+use kube::CustomResource;
+use kube::api::{Patch, PatchParams};
 use okt::{Action, Application, Desired, Failure, LifecycleSpec, Status, lifecycle_graph};
 use okt_testing::{Fault, Verb};
-use okt_tests::{OPERATOR, Rig, Served};
+use okt_tests::{Objects, Rig, Served};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -85,11 +85,7 @@ macro_rules! release {
                 $($revision)?
             }
 
-            impl Served for Lanterns {
-                fn api(client: Client) -> Api<Lantern> {
-                    Api::namespaced(client, "default")
-                }
-            }
+            impl Served for Lanterns {}
         }
     };
 }
@@ -123,7 +119,7 @@ fn forty() -> u32 {
 
 /// Returns the number of transitions of the lantern.
 async fn transitions<A: Served>(rig: &Rig<A>) -> u64 {
-    let lantern = rig.raw().get("lantern").await.expect("it is there");
+    let lantern = rig.raw().read("lantern").await;
     lantern.data["status"]["lifecycle"]["transition"]
         .as_u64()
         .expect("a number")
@@ -139,8 +135,7 @@ async fn edit<A: Served>(rig: &Rig<A>, spec: Value) -> u64 {
 /// Lights a lantern with the first release, stops it, and starts the next one; returns its number of transitions.
 async fn upgraded<B: Served>() -> (Rig<first::Lanterns>, Rig<B>, u64) {
     let rig = Rig::<first::Lanterns>::of().await;
-    rig.create("lantern", json!({})).await;
-    rig.until_ready("lantern", LanternState::Lit).await;
+    rig.create_ready("lantern", LanternState::Lit).await;
     let before = transitions(&rig).await;
     rig.kill().await;
     let next = Rig::<B>::beside(&rig).await;
@@ -176,8 +171,7 @@ async fn a_release_with_more_fields_in_the_spec_moves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_the_spec_while_no_operator_runs_is_a_new_revision() {
     let rig = Rig::<first::Lanterns>::of().await;
-    rig.create("lantern", json!({})).await;
-    rig.until_ready("lantern", LanternState::Lit).await;
+    rig.create_ready("lantern", LanternState::Lit).await;
     rig.kill().await;
     rig.patch("lantern", json!({ "spec": { "oil": 9 } })).await;
     let before = transitions(&rig).await;
@@ -202,7 +196,7 @@ async fn rotate<A: Served>(rig: &Rig<A>, change: Value) -> u64 {
     secret["apiVersion"] = json!("v1");
     secret["kind"] = json!("Secret");
     secret["metadata"]["name"] = json!("oil");
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let secrets = rig.of::<Secret>();
     let params = PatchParams::apply("test").force();
     let applied = secrets.patch("oil", &params, &Patch::Apply(secret)).await;
     applied.expect("it is accepted");
@@ -222,17 +216,14 @@ async fn a_change_of_a_referred_object_is_a_new_revision_if_it_is_declared_as_pa
     labelled["metadata"] = json!({ "labels": { "a": "b" } });
     assert_eq!(rotate(&rig, labelled).await, 0, "only its metadata differ");
     assert_eq!(edit(&rig, json!({ "oil": 3 })).await, 2);
-    let status = rig.raw().get("lantern").await.expect("it is there").data["status"].to_string();
+    let status = rig.raw().read("lantern").await.data["status"].to_string();
     for text in ["colza", "Y29semE"] {
         assert!(!status.contains(text), "{status}");
     }
     // Neither a restart, nor a role that does not allow to read it, is a change.
     let before = transitions(&rig).await;
     rig.kill().await;
-    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
-    let fault = rig
-        .server
-        .inject(fault.resource("secrets").client(OPERATOR));
+    let fault = rig.inject(Fault::forbidden().on(Verb::List).resource("secrets"));
     rig.start();
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(transitions(&rig).await, before);
@@ -245,11 +236,8 @@ async fn a_change_of_a_referred_object_is_a_new_revision_if_it_is_declared_as_pa
     rig.start();
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(transitions(&rig).await, before + 2);
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
-    secrets
-        .delete("oil", &DeleteParams::default())
-        .await
-        .expect("it goes");
+    let secrets = rig.of::<Secret>();
+    secrets.remove("oil").await;
     rig.pass(Duration::from_mins(2)).await;
     assert_eq!(transitions(&rig).await, before + 4, "it is gone");
 }
@@ -257,8 +245,7 @@ async fn a_change_of_a_referred_object_is_a_new_revision_if_it_is_declared_as_pa
 #[tokio::test(start_paused = true)]
 async fn a_later_release_moves_nothing_where_the_desired_state_was_set_to_where_the_object_is() {
     let rig = Rig::<first::Lanterns>::of().await;
-    rig.create("lantern", json!({})).await;
-    rig.until_ready("lantern", LanternState::Lit).await;
+    rig.create_ready("lantern", LanternState::Lit).await;
     assert_eq!(
         edit(&rig, json!({ "lifecycle": { "state": "Lit" } })).await,
         0

@@ -9,10 +9,8 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn the_loop_guard_slows_an_object_down_and_reports_it() {
     let rig = Rig::new().await;
-    for _ in 0..10_000 {
-        rig.app
-            .next_time(Running, Reply::Say(Answer::To(Servicing.id())));
-    }
+    rig.app
+        .next_times(10_000, Running, &Reply::Answer(Answer::To(Servicing.id())));
     rig.create("db", json!({})).await;
     let ready = rig.until_reason("db", "Ready", "LoopDetected").await;
     assert_eq!(ready.status, "False");
@@ -42,9 +40,7 @@ async fn the_loop_guard_slows_an_object_down_and_reports_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_application_that_flaps_is_followed_ever_more_slowly() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     // OKT observes the application as absent, whatever it does.
     rig.app.sees("db", Sight::Absent);
     rig.until_reason("db", "Ready", "LoopDetected").await;

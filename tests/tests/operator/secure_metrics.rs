@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use okt::Monitoring;
-use okt_tests::https_get;
+use okt_tests::{assert_contains, https_get};
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
@@ -126,6 +126,16 @@ impl Served {
         answer.expect("an answer")
     }
 
+    /// Returns the answer to a user, which has this status.
+    async fn answers(&self, token: &str, status: u16) -> String {
+        let answer = self.as_user(token).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.0 {status}")),
+            "{answer}"
+        );
+        answer
+    }
+
     async fn as_user(&self, token: &str) -> String {
         let headers = format!("Authorization: Bearer {token}\r\n");
         self.get(&headers, None).await.expect("an answer")
@@ -146,17 +156,11 @@ async fn only_those_read_the_metrics_whom_the_api_server_permits() {
     assert!(answer.expect("an answer").starts_with("HTTP/1.0 401"));
     assert_eq!(reviews.asked(), 0);
 
-    let answer = served.as_user("stranger").await;
-    assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+    let answer = served.answers("stranger", 401).await;
     assert!(answer.contains("does not know this token"), "{answer}");
-    let answer = served.as_user("visitor").await;
-    assert!(answer.starts_with("HTTP/1.0 403"), "{answer}");
-    assert!(
-        answer.contains("visitor may not get the path /metrics"),
-        "{answer}"
-    );
-    let answer = served.as_user("prometheus").await;
-    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    let answer = served.answers("visitor", 403).await;
+    assert_contains(&answer, "visitor may not get the path /metrics");
+    let answer = served.answers("prometheus", 200).await;
     assert!(answer.ends_with("# EOF\n"), "{answer}");
 }
 
@@ -170,31 +174,19 @@ async fn a_permission_for_another_path_is_none_for_the_metrics() {
         assert!(answer.starts_with("HTTP/1.0 404"), "{answer}");
         assert_eq!(reviews.asked(), 0);
     }
-    let answer = served.as_user("visitor").await;
-    assert!(answer.starts_with("HTTP/1.0 403"), "{answer}");
+    served.answers("visitor", 403).await;
 }
 
 #[tokio::test]
 async fn strangers_do_not_drive_out_the_answer_about_a_user() {
     let reviews = Reviews::default();
     let served = serve(&reviews, None).await.expect("it listens");
-    assert!(
-        served
-            .as_user("prometheus")
-            .await
-            .starts_with("HTTP/1.0 200")
-    );
+    served.answers("prometheus", 200).await;
     for number in 0..300 {
-        let answer = served.as_user(&format!("stranger-{number}")).await;
-        assert!(answer.starts_with("HTTP/1.0 401"), "{answer}");
+        served.answers(&format!("stranger-{number}"), 401).await;
     }
     let asked = reviews.asked();
-    assert!(
-        served
-            .as_user("prometheus")
-            .await
-            .starts_with("HTTP/1.0 200")
-    );
+    served.answers("prometheus", 200).await;
     assert_eq!(reviews.asked(), asked);
 }
 
@@ -203,22 +195,15 @@ async fn an_answer_of_the_api_server_is_asked_for_once_a_minute_and_a_failure_ag
     let reviews = Reviews::default();
     let served = serve(&reviews, None).await.expect("it listens");
     reviews.refuses.store(1, Ordering::Relaxed);
-    let answer = served.as_user("prometheus").await;
-    assert!(answer.starts_with("HTTP/1.0 503"), "{answer}");
+    let answer = served.answers("prometheus", 503).await;
     assert!(answer.contains("see the log of the operator"), "{answer}");
     assert_eq!(reviews.asked(), 1);
     for _ in 0..3 {
-        let answer = served.as_user("prometheus").await;
-        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        served.answers("prometheus", 200).await;
     }
     assert_eq!(reviews.asked(), 3);
     advance(61).await;
-    assert!(
-        served
-            .as_user("prometheus")
-            .await
-            .starts_with("HTTP/1.0 200")
-    );
+    served.answers("prometheus", 200).await;
     assert_eq!(reviews.asked(), 5);
 }
 
@@ -226,8 +211,7 @@ async fn an_answer_of_the_api_server_is_asked_for_once_a_minute_and_a_failure_ag
 async fn invented_tokens_cost_the_api_server_little_and_shut_nobody_out_who_was_permitted() {
     let reviews = Reviews::default();
     let served = serve(&reviews, None).await.expect("it listens");
-    let answer = served.as_user("prometheus").await;
-    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    served.answers("prometheus", 200).await;
     for minute in 0..3 {
         // The answer about the token has to be asked for again, in the middle of the flood.
         advance(61).await;
@@ -302,15 +286,12 @@ async fn a_certificate_that_cannot_be_read_at_the_start_is_an_error_with_its_fil
         Ok(_) => panic!("it serves"),
         Err(error) => error.to_string(),
     };
-    let said = why().await;
-    assert!(said.contains("tls.crt: No such file"), "{said}");
+    let reason = why().await;
+    assert!(reason.contains("tls.crt: No such file"), "{reason}");
     certify(&directory);
     std::fs::write(directory.path().join("tls.crt"), "").expect("it is written");
-    let said = why().await;
-    assert!(
-        said.contains("tls.crt: there is no certificate in it"),
-        "{said}"
-    );
+    let reason = why().await;
+    assert_contains(&reason, "tls.crt: there is no certificate in it");
     certify(&directory);
     let other = tempfile::tempdir().expect("a directory");
     certify(&other);
@@ -319,6 +300,6 @@ async fn a_certificate_that_cannot_be_read_at_the_start_is_an_error_with_its_fil
         directory.path().join("tls.key"),
     )
     .expect("a copy");
-    let said = why().await;
-    assert!(said.contains("with its key"), "{said}");
+    let reason = why().await;
+    assert!(reason.contains("with its key"), "{reason}");
 }

@@ -4,9 +4,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use kube::runtime::predicates;
-use okt::{Answer, FINALIZER, Group, Membership, Operator, PAUSED_ANNOTATION, Shards};
+use okt::{Answer, FINALIZER, Group, Membership, Operator, Shards};
 use okt_testing::FeatureGate;
-use okt_tests::{Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Sight};
+use okt_tests::{
+    Database, DatabaseState::*, Databases, OPERATOR, Reply, Rig, Sight, assert_contains,
+    assert_within,
+};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -27,7 +30,7 @@ async fn create(rig: &Rig, name: &str, channel: Option<&str>) {
 
 /// Returns whether no operator has written the object.
 async fn is_untouched(rig: &Rig, name: &str) -> bool {
-    let object = rig.get(name).await.expect("it is there");
+    let object = rig.object(name).await;
     let status = object.status.unwrap_or_default();
     object.metadata.finalizers.is_none()
         && status.lifecycle.is_none()
@@ -51,7 +54,7 @@ fn operate(rig: &Rig, channel: &str) -> tokio::task::JoinHandle<()> {
 }
 
 async fn finalizers(rig: &Rig, name: &str) -> Vec<String> {
-    let object = rig.get(name).await.expect("it is there");
+    let object = rig.object(name).await;
     object.metadata.finalizers.unwrap_or_default()
 }
 
@@ -236,10 +239,7 @@ async fn a_selector_that_the_api_server_refuses_ends_the_operator_with_its_words
         what,
         "cannot select the objects of kind Database by `channel=beta` and `spec.storage=1Gi`"
     );
-    assert!(
-        why.contains("field label not supported: spec.storage"),
-        "{why}"
-    );
+    assert_contains(&why, "field label not supported: spec.storage");
     let (what, _) = refused(|it| it.labels("channel=beta stable")).await;
     assert_eq!(
         what,
@@ -288,15 +288,11 @@ async fn no_predicate_hides_what_the_operator_decides_by() {
     let begun = Instant::now();
     create(&rig, "db", None).await;
     rig.until_ready("db", Running).await;
-    rig.ask_for(
-        "db",
-        json!({ "visit": { "state": "Servicing", "request": "1" } }),
-    )
-    .await;
+    rig.visit("db", "Servicing", "1").await;
     rig.until_ready("db", Running).await;
-    rig.annotate("db", PAUSED_ANNOTATION, Some("true")).await;
+    rig.pause("db").await;
     rig.until_reason("db", "Paused", "Paused").await;
-    rig.annotate("db", PAUSED_ANNOTATION, None).await;
+    rig.unpause("db").await;
     rig.until_reason("db", "Paused", "NotPaused").await;
     // Somebody damages the status.
     let damage = json!({ "conditions": [], "lifecycle": { "trail": ">Start>" } });
@@ -304,13 +300,8 @@ async fn no_predicate_hides_what_the_operator_decides_by() {
         .await
         .expect("it is accepted");
     rig.until_ready("db", Running).await;
-    rig.delete("db").await;
-    rig.until_gone("db").await;
-    assert!(
-        begun.elapsed() < Duration::from_mins(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    rig.delete_until_gone("db").await;
+    assert_within(begun, Duration::from_mins(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -344,7 +335,7 @@ async fn ignored_changes_keep_the_times_of_requeues() {
     let rig = Rig::without_operator().await;
     let seconds = Duration::from_secs;
     rig.app.observe_again_after(seconds(7));
-    let wait = Reply::Say(Answer::Wait(seconds(20)));
+    let wait = Reply::Answer(Answer::Wait(seconds(20)));
     rig.app.next_time(Start, wait);
     rig.start_with(|operator| operator.predicate(nothing));
     create(&rig, "db", None).await;
@@ -379,9 +370,5 @@ async fn a_write_that_an_ignored_change_refuses_is_repeated_soon() {
     rig.annotate("db", "seen-by", Some("an auditor")).await;
     let begun = Instant::now();
     rig.until_in("db", Failed).await;
-    assert!(
-        begun.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert_within(begun, Duration::from_secs(5));
 }

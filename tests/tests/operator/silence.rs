@@ -7,7 +7,7 @@ use okt::{Group, Membership, Monitoring, Operator};
 use okt_testing::{Fault, OnRequest, Verb};
 use okt_tests::{
     Database, Databases, KioskState, Kiosks, OPERATOR, Proxy, Rig, Served, ShelfState::Filled,
-    Shelves,
+    Shelves, assert_contains,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -35,8 +35,7 @@ async fn a_list_or_a_watch_that_is_never_answered_begins_anew() {
     for verb in [Verb::List, Verb::Watch] {
         for resource in KINDS {
             let rig = shelf().await;
-            let silent = Fault::no_answer().on(verb).resource(resource);
-            rig.server.inject(silent.client(OPERATOR).times(4));
+            rig.inject(Fault::no_answer().on(verb).resource(resource).times(4));
             rig.start();
             let begun = Instant::now();
             rig.until_ready("shelf", Filled).await;
@@ -64,7 +63,7 @@ async fn an_operator_acts_again_when_every_open_connection_had_fallen_silent() {
         Fault::no_answer().on(Verb::List),
         Fault::no_answer().on(Verb::Watch),
     ] {
-        silent.push(rig.server.inject(fault.client(OPERATOR)));
+        silent.push(rig.inject(fault));
     }
     let monitoring = Monitoring::new();
     rig.start_with(|operator| operator.monitoring(&monitoring));
@@ -95,14 +94,11 @@ async fn a_watch_that_falls_silent_is_seen_in_readiness_and_metrics_and_begins_a
     for resource in KINDS {
         // What is open says nothing more, and nothing new is answered.
         let reads = Fault::no_answer().on_reads().resource(resource);
-        let away = rig.server.inject(reads.client(OPERATOR));
+        let away = rig.inject(reads);
         rig.server.end_watches();
         rig.pass(Duration::from_mins(6)).await;
-        let said = monitoring.readiness().expect_err(resource);
-        assert!(
-            said.contains("the API server has not served the watch of"),
-            "{said}"
-        );
+        let problem = monitoring.readiness().expect_err(resource);
+        assert_contains(&problem, "the API server has not served the watch of");
         let text = monitoring.metrics();
         let silences = text.lines().filter_map(|line| {
             let line = line.strip_prefix("okt_watch_silence_seconds{controller=\"shelf\",")?;
@@ -153,7 +149,7 @@ async fn reads_that_fail_are_repeated_less_and_less() {
             for resource in KINDS {
                 let rig = shelf().await;
                 let failing = fault.clone().on(verb).resource(resource);
-                let failing = rig.server.inject(failing.client(OPERATOR));
+                let failing = rig.inject(failing);
                 rig.start();
                 let since = rig.server.mark();
                 rig.pass(Duration::from_hours(1)).await;
@@ -181,8 +177,11 @@ async fn reads_that_fail_are_repeated_less_and_less() {
 async fn a_read_is_not_repeated_before_the_time_that_the_server_asks_for() {
     for verb in [Verb::List, Verb::Watch] {
         let rig = shelf().await;
-        let asks = Fault::too_many_requests(Duration::from_mins(5)).on(verb);
-        rig.server.inject(asks.resource("shelves").client(OPERATOR));
+        rig.inject(
+            Fault::too_many_requests(Duration::from_mins(5))
+                .on(verb)
+                .resource("shelves"),
+        );
         rig.start();
         let since = rig.server.mark();
         rig.pass(Duration::from_hours(1)).await;
@@ -196,11 +195,13 @@ async fn a_read_is_not_repeated_before_the_time_that_the_server_asks_for() {
 async fn a_write_is_not_repeated_before_the_time_that_the_server_asks_for() {
     for resource in ["kiosks", "configmaps"] {
         let rig = Rig::<Kiosks>::of().await;
-        let asks = Fault::too_many_requests(Duration::from_mins(5)).on(Verb::Apply);
-        let asks = rig.server.inject(asks.resource(resource).client(OPERATOR));
-        let mut kiosk = Kiosks::object("kiosk", json!({}));
-        kiosk["spec"]["maps"] = json!({ "map": "a" });
-        rig.create_raw(kiosk).await;
+        let asks = rig.inject(
+            Fault::too_many_requests(Duration::from_mins(5))
+                .on(Verb::Apply)
+                .resource(resource),
+        );
+        rig.create_with("kiosk", json!({ "maps": { "map": "a" } }))
+            .await;
         rig.pass(Duration::from_mins(1)).await;
         let since = rig.server.mark();
         for change in ["b", "c", "d"] {
@@ -221,11 +222,7 @@ async fn a_write_is_not_repeated_before_the_time_that_the_server_asks_for() {
 async fn a_replica_whose_leases_are_never_answered_is_not_ready_and_leads_when_they_are() {
     for verb in [Verb::List, Verb::Watch] {
         let rig = Rig::<Kiosks>::without_operator_of().await;
-        let silent = Fault::no_answer()
-            .on(verb)
-            .resource("leases")
-            .client(OPERATOR);
-        let silent = rig.server.inject(silent);
+        let silent = rig.inject(Fault::no_answer().on(verb).resource("leases"));
         let group = Group::new("kiosks", "default").virtual_time();
         let membership = Membership::join(rig.server.client_named(OPERATOR), group);
         let monitoring = Monitoring::new();
@@ -233,8 +230,8 @@ async fn a_replica_whose_leases_are_never_answered_is_not_ready_and_leads_when_t
         rig.create("kiosk", json!({})).await;
         let since = rig.server.mark();
         rig.pass(Duration::from_mins(6)).await;
-        let said = monitoring.readiness().expect_err("it acts on nothing");
-        assert!(said.contains("the watch of Lease"), "{said}");
+        let problem = monitoring.readiness().expect_err("it acts on nothing");
+        assert!(problem.contains("the watch of Lease"), "{problem}");
         let sent = sent(&rig, since, verb, "leases");
         assert!(sent <= 40, "{verb}: {sent} in six minutes");
         silent.end();
@@ -264,8 +261,8 @@ async fn an_operator_behind_a_proxy_that_swallowed_everything_goes_on_when_it_fo
     // Nothing comes any more, so only timers are left.
     tokio::time::pause();
     sleep(Duration::from_mins(7)).await;
-    let said = monitoring.readiness().expect_err("it knows nothing new");
-    assert!(said.contains("has not served the watch"), "{said}");
+    let problem = monitoring.readiness().expect_err("it knows nothing new");
+    assert!(problem.contains("has not served the watch"), "{problem}");
     tokio::time::resume();
     proxy.swallow(false);
     is_ready(&rig, "second").await;

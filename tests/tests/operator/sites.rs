@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use okt::{LifecycleObject, Operator, OperatorError};
-use okt_tests::{Database, DatabaseState, Databases, Rig, Served, SiteState, Sites};
+use okt_tests::{Database, DatabaseState, Databases, Objects, Rig, Served, SiteState, Sites};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_scoped_object_is_created_and_deleted() {
     let rig = Rig::<Sites>::of().await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.create_ready("s", SiteState::Online).await;
     rig.request("s");
-    rig.delete("s").await;
-    rig.until_gone("s").await;
+    rig.delete_until_gone("s").await;
     let ran: Vec<_> = rig.app.ran().into_iter().map(|(state, _)| state).collect();
     assert_eq!(
         ran,
@@ -28,8 +26,7 @@ async fn a_cluster_scoped_object_is_created_and_deleted() {
 async fn status_fields_of_the_application_are_written_with_a_transition_or_every_ten_seconds() {
     let rig = Rig::<Sites>::of().await;
     rig.app.set_pages(1);
-    rig.create("s", json!({})).await;
-    let site = rig.until_ready("s", SiteState::Online).await;
+    let site = rig.create_ready("s", SiteState::Online).await;
     assert_eq!(site.status.expect("a status").extra.pages, 1);
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
@@ -41,25 +38,22 @@ async fn status_fields_of_the_application_are_written_with_a_transition_or_every
     let writes = rig.wire.writes().len();
     assert!((5..=7).contains(&writes), "{writes}");
     rig.pass(Duration::from_secs(40)).await;
-    let site = rig.get("s").await.expect("it is there");
+    let site = rig.object("s").await;
     assert_eq!(site.status.expect("a status").extra.pages, 61);
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_mins(10)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_outside_the_revision_runs_nothing() {
     let rig = Rig::<Sites>::of().await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.create_ready("s", SiteState::Online).await;
     for replicas in 1..10 {
         rig.patch("s", json!({ "spec": { "replicas": replicas } }))
             .await;
         rig.until_ready("s", SiteState::Online).await;
     }
     assert_eq!(rig.app.ran().len(), 2);
-    let site = rig.get("s").await.expect("it is there");
+    let site = rig.object("s").await;
     let seen = site
         .status_of()
         .and_then(|status| status.observed_generation);
@@ -72,8 +66,7 @@ async fn a_change_outside_the_revision_runs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_change_takes_the_on_change_trigger_also_when_it_was_made_without_an_operator() {
     let rig = Rig::<Sites>::of().await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.create_ready("s", SiteState::Online).await;
     rig.kill().await;
     rig.patch("s", json!({ "spec": { "theme": "dark" } })).await;
     rig.start();
@@ -114,55 +107,37 @@ async fn work_of_a_leaf_is_retried_and_then_the_object_is_released() {
     let rig = Rig::<Sites>::of().await;
     rig.create("s", json!({ "state": "Gone" })).await;
     rig.until_ready("s", SiteState::Gone).await;
-    rig.delete("s").await;
-    rig.until_gone("s").await;
-    rig.create("s", json!({})).await;
-    rig.until_ready("s", SiteState::Online).await;
+    rig.delete_until_gone("s").await;
+    rig.create_ready("s", SiteState::Online).await;
     rig.app.fail_in_leaf(3);
-    rig.delete("s").await;
-    rig.until_gone("s").await;
+    rig.delete_until_gone("s").await;
     let gone = |(state, _): &(SiteState, String)| *state == SiteState::Gone;
     assert_eq!(rig.app.ran().iter().filter(|ran| gone(ran)).count(), 1 + 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_of_one_namespace_leaves_the_others_alone() {
-    use kube::api::PostParams;
     let mut rig = Rig::<Databases>::without_operator().await;
     for namespace in ["team-a", "team-b"] {
-        let object = serde_json::from_value(json!({ "metadata": { "name": namespace } }));
-        let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> =
-            kube::Api::all(rig.client.clone());
-        let object = object.expect("a namespace");
-        namespaces
-            .create(&PostParams::default(), &object)
-            .await
-            .expect("it is accepted");
+        rig.create_namespace(namespace).await;
+        let database = Databases::object("db", json!({}));
+        rig.within::<Database>(namespace).make(database).await;
     }
-    let create = async |namespace: &str| {
-        let api: kube::Api<Database> = kube::Api::namespaced(rig.client.clone(), namespace);
-        let object = serde_json::from_value(Databases::object("db", json!({})));
-        api.create(&PostParams::default(), &object.expect("a database"))
-            .await
-            .expect("it is accepted");
-        api
-    };
-    let (a, b) = (create("team-a").await, create("team-b").await);
     rig.create("db", json!({})).await;
     // A namespace that is listed twice counts once.
     rig.options.namespaces = vec!["default".into(), "team-a".into(), "default".into()];
     rig.start();
     rig.until_ready("db", DatabaseState::Running).await;
     rig.pass(Duration::from_mins(1)).await;
-    let state = async |api: &kube::Api<Database>| {
-        let database = api.get("db").await.expect("it is there");
+    let state = async |namespace: &str| {
+        let database = rig.within::<Database>(namespace).read("db").await;
         database
             .status
             .and_then(|status| status.lifecycle)
             .map(|l| l.state.to_string())
     };
-    assert_eq!(state(&a).await.as_deref(), Some("Running"));
-    assert_eq!(state(&b).await, None);
+    assert_eq!(state("team-a").await.as_deref(), Some("Running"));
+    assert_eq!(state("team-b").await, None);
     assert_eq!(rig.app.ran().len(), 4);
 }
 

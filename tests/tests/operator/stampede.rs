@@ -14,9 +14,8 @@ async fn after_a_restart_work_that_was_in_flight_begins_one_by_one() {
     let rig = Rig::new().await;
     let long = Duration::from_hours(1);
     rig.app.limit_attempts(long);
-    for _ in 0..2 * OBJECTS {
-        rig.app.next_time(Start, Reply::After(long, Answer::Next));
-    }
+    rig.app
+        .next_times(2 * OBJECTS, Start, &Reply::After(long, Answer::Next));
     for number in 0..OBJECTS {
         rig.create(&format!("db-{number}"), json!({})).await;
     }
@@ -43,10 +42,11 @@ async fn after_a_restart_work_that_was_in_flight_begins_one_by_one() {
 #[tokio::test(start_paused = true)]
 async fn no_more_actions_run_than_there_are_permits_and_deletions_have_their_share() {
     let rig = Rig::<Databases>::without_operator().await;
-    for _ in 0..100 {
-        rig.app
-            .next_time(Start, Reply::After(Duration::from_mins(1), Answer::Next));
-    }
+    rig.app.next_times(
+        100,
+        Start,
+        &Reply::After(Duration::from_mins(1), Answer::Next),
+    );
     rig.app.limit_attempts(Duration::from_hours(1));
     let client = rig.server.client_named(OPERATOR);
     let operator = Operator::new(client, rig.app.clone())

@@ -4,27 +4,25 @@ use std::time::Duration;
 
 use okt::Answer;
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::*, OPERATOR, Reply, Rig, Sight};
+use okt_tests::{DatabaseState::*, Reply, Rig, assert_within};
 use serde_json::json;
 use tokio::time::Instant;
 
 /// Creates a database whose work takes this long and began a second ago.
 async fn at_work(time: Duration) -> Rig {
     let rig = Rig::new().await;
-    rig.app.next_time(Start, Reply::After(time, Answer::Next));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::After(time, Answer::Next))
+        .await;
     rig
 }
 
 #[tokio::test(start_paused = true)]
 async fn running_work_is_waited_for_and_its_result_is_recorded() {
     let rig = at_work(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
     assert_eq!(
-        told.elapsed().as_secs(),
+        stopped.elapsed().as_secs(),
         9,
         "it waits as long as the work takes"
     );
@@ -42,9 +40,9 @@ async fn running_work_is_waited_for_and_its_result_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn work_that_takes_too_long_is_dropped_and_resumed_under_its_id() {
     let rig = at_work(Duration::from_mins(5)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    assert_eq!(told.elapsed().as_secs(), 20);
+    assert_eq!(stopped.elapsed().as_secs(), 20);
     assert_eq!(rig.app.ended(), 1, "it is no longer under way");
     rig.start();
     rig.until_ready("db", Running).await;
@@ -63,7 +61,7 @@ async fn objects_created_during_a_shutdown_are_left_to_the_next_operator() {
         rig.create("another", json!({})).await;
     };
     tokio::join!(stop, meanwhile);
-    let other = rig.get("another").await.expect("it is there");
+    let other = rig.object("another").await;
     assert_eq!(other.metadata.finalizers, None);
     assert_eq!(rig.wire.writes().len(), 1, "the end of the work");
     rig.start();
@@ -75,48 +73,24 @@ async fn a_failure_during_a_shutdown_is_recorded_and_not_retried() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Start, Reply::Pause(Duration::from_secs(10)));
-    rig.app.next_time(Start, Reply::Fail("the disk is full"));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::Fail("the disk is full")).await;
     rig.stop().await;
-    assert_eq!(rig.says("db", "Ready").await, "False Refused");
+    assert_eq!(rig.shows("db", "Ready").await, "False Refused");
     assert_eq!(rig.app.ran().len(), 1);
     rig.start();
     rig.until_ready("db", Running).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_without_running_work_stops_at_once() {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
-    let told = Instant::now();
-    rig.stop().await;
-    assert!(
-        told.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        told.elapsed()
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_for() {
     let rig = Rig::new().await;
-    rig.app
-        .next_time(Running, Reply::CleansUpFor(Duration::from_secs(8)));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    // Failed has no work; Stopping has work, which waits until the cancelled work has cleaned up.
-    rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
+    rig.cancel_work(Reply::CleansUpFor(Duration::from_secs(8)))
+        .await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_in("db", Stopping).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    let took = told.elapsed();
+    let took = stopped.elapsed();
     assert!(took < Duration::from_secs(9), "{took:?}");
     assert_eq!(rig.app.states("db"), [Start, Running]);
     rig.start();
@@ -128,29 +102,22 @@ async fn work_that_waits_for_cancelled_work_to_end_is_not_begun_and_not_waited_f
 async fn cancelled_work_may_clean_up() {
     let rig = Rig::new().await;
     let cleans_up = Reply::CleansUpFor(Duration::from_secs(8));
-    rig.app.next_time(Running, cleans_up);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
-    rig.pass(Duration::from_secs(1)).await;
-    rig.app.sees("db", Sight::Event(Running, Failed));
-    rig.request("db");
-    rig.until_in("db", Failed).await;
-    let told = Instant::now();
+    rig.cancel_work(cleans_up).await;
+    let stopped = Instant::now();
     rig.stop().await;
-    assert_eq!(told.elapsed().as_secs(), 8);
+    assert_eq!(stopped.elapsed().as_secs(), 8);
     assert_eq!((rig.app.cancelled(), rig.app.ended()), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
     let rig = at_work(Duration::from_secs(5)).await;
-    rig.annotate("db", okt::PAUSED_ANNOTATION, Some("true"))
-        .await;
+    rig.pause("db").await;
     rig.pass(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
-    assert!(told.elapsed() < Duration::from_secs(1));
-    rig.annotate("db", okt::PAUSED_ANNOTATION, None).await;
+    assert_within(stopped, Duration::from_secs(1));
+    rig.unpause("db").await;
     rig.start();
     rig.until_ready("db", Running).await;
 }
@@ -158,15 +125,14 @@ async fn a_result_that_a_pause_holds_back_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_does_not_answer_does_not_block_a_shutdown() {
     let rig = at_work(Duration::from_secs(5)).await;
-    let silent = Fault::delay(Duration::from_mins(10)).on_writes();
-    let silent = rig.server.inject(silent.client(OPERATOR));
+    let silent = rig.inject(Fault::delay(Duration::from_mins(10)).on_writes());
     rig.pass(Duration::from_secs(10)).await;
-    let told = Instant::now();
+    let stopped = Instant::now();
     rig.stop().await;
     assert!(
-        told.elapsed() <= Duration::from_secs(21),
+        stopped.elapsed() <= Duration::from_secs(21),
         "{:?}",
-        told.elapsed()
+        stopped.elapsed()
     );
     silent.end();
     rig.start();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::ListParams;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::Event;
@@ -15,7 +15,9 @@ use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use okt::{Operator, Store};
 use okt_testing::Verb;
-use okt_tests::{Database, DatabaseState::*, Databases, Kiosks, Part, Rig, Served, definition};
+use okt_tests::{
+    Database, DatabaseState::*, Databases, Kiosks, Objects, Part, Rig, definition, numbered,
+};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -46,7 +48,7 @@ async fn a_store_has_what_the_watch_has_delivered() {
     rig.until_ready("other", Running).await;
     rig.pass(Duration::from_secs(1)).await;
 
-    let mut stored = rig.get("db").await.expect("it is there");
+    let mut stored = rig.object("db").await;
     stored.metadata.managed_fields = None;
     let cached = store.get(&name("db")).expect("it decodes").expect("known");
     assert_eq!(json!(*cached), json!(stored));
@@ -56,8 +58,7 @@ async fn a_store_has_what_the_watch_has_delivered() {
     names.sort();
     assert_eq!((names, store.len()), (vec!["db".into(), "other".into()], 2));
 
-    rig.delete("other").await;
-    rig.until_gone("other").await;
+    rig.delete_until_gone("other").await;
     rig.pass(Duration::from_secs(1)).await;
     assert!(store.get(&name("other")).expect("no error").is_none());
     assert_eq!(store.len(), 1);
@@ -69,9 +70,7 @@ async fn an_object_that_does_not_decode_is_an_error_of_its_own() {
     let crd = definition::with_schema::<Database>(definition::any_spec);
     rig.define(crd).await;
     rig.create("db", json!({})).await;
-    let mut broken = Databases::object("broken", json!({}));
-    broken["spec"]["storage"] = json!(3);
-    rig.create_raw(broken).await;
+    rig.create_with("broken", json!({ "storage": 3 })).await;
     let store = start(&rig);
     store.wait_until_ready().await.expect("the operator runs");
     let error = store.get(&name("broken")).expect_err("it does not decode");
@@ -124,10 +123,9 @@ async fn events_are_a_list_and_then_each_change() {
     });
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
     let events = events.await.expect("the events of a life");
-    let told: Vec<String> = (events.iter())
+    let lines: Vec<String> = (events.iter())
         .map(|event| match event {
             Event::Init => "Init".to_owned(),
             Event::InitDone => "InitDone".to_owned(),
@@ -139,9 +137,9 @@ async fn events_are_a_list_and_then_each_change() {
             Event::Delete(db) => format!("Delete {}", db.name_any()),
         })
         .collect();
-    let mut told: Vec<&str> = told.iter().map(String::as_str).collect();
-    told.dedup();
-    let [list @ .., delete] = &told[..] else {
+    let mut lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    lines.dedup();
+    let [list @ .., delete] = &lines[..] else {
         panic!("no events");
     };
     assert_eq!(list[..3], ["Init", "InitApply db", "InitDone"]);
@@ -180,14 +178,8 @@ async fn a_reader_that_is_far_behind_gets_a_list_and_misses_nothing() {
     let mut behind = Box::pin(store.events());
     let init = behind.next().await.expect("it runs");
     assert!(matches!(init, Ok(Event::Init)));
-    for number in 0..60 {
-        rig.create(&format!("db-{number}"), json!({})).await;
-    }
-    for number in 0..60 {
-        rig.until_ready(&format!("db-{number}"), Running).await;
-    }
-    rig.delete("db-7").await;
-    rig.until_gone("db-7").await;
+    rig.create_all_ready(&numbered("db", 0..60), Running).await;
+    rig.delete_until_gone("db-7").await;
     rig.pass(Duration::from_secs(1)).await;
     let (lists, versions) = known(behind).await;
     assert_eq!(
@@ -266,13 +258,10 @@ async fn process(client: Client, databases: Databases, kiosks: Kiosks, audited: 
 async fn operators_and_controllers_of_a_process_share_one_list_and_one_watch_of_each_kind() {
     let rig = Rig::without_operator().await;
     let kiosks = Rig::<Kiosks>::beside(&rig).await;
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let secrets = rig.of::<Secret>();
     let secret = serde_json::from_value(json!({ "metadata": { "name": "orders" } }));
     let secret: Secret = secret.expect("a Secret");
-    secrets
-        .create(&PostParams::default(), &secret)
-        .await
-        .expect("it is accepted");
+    secrets.make(json!(&secret)).await;
     rig.create("orders", json!({})).await;
     kiosks.create("orders", json!({})).await;
 
@@ -299,10 +288,12 @@ async fn operators_and_controllers_of_a_process_share_one_list_and_one_watch_of_
         after.0 > before.0 && after.1 > before.1 && after.2 > before.2,
         "{before:?} {after:?}"
     );
-    let labels = Patch::Merge(json!({ "metadata": { "labels": { "round": "2" } } }));
-    let params = PatchParams::default();
-    let patched = secrets.patch("orders", &params, &labels).await;
-    patched.expect("it is accepted");
+    secrets
+        .edit(
+            "orders",
+            json!({ "metadata": { "labels": { "round": "2" } } }),
+        )
+        .await;
     rig.pass(Duration::from_secs(1)).await;
     let last = counts();
     assert!(last.0 > after.0 && last.1 > after.1, "{after:?} {last:?}");

@@ -38,7 +38,7 @@ struct Outage(Option<Injected>);
 
 impl Outage {
     fn to(&mut self, rig: &Rig, fault: Option<Fault>) {
-        let next = fault.map(|fault| rig.server.inject(fault.client(OPERATOR)));
+        let next = fault.map(|fault| rig.inject(fault));
         if let Some(last) = std::mem::replace(&mut self.0, next) {
             last.end();
         }
@@ -105,8 +105,8 @@ async fn gust(
                 Reply::After(long, Answer::Next),
                 Reply::After(long, Answer::Wait(long)),
                 Reply::After(long, Answer::To(to)),
-                Reply::Say(Answer::Wait(long)),
-                Reply::Say(Answer::To(to)),
+                Reply::Answer(Answer::Wait(long)),
+                Reply::Answer(Answer::To(to)),
             ]);
             rig.app.next_time(dice.one_of(&STATES), reply);
         }
@@ -171,7 +171,7 @@ async fn storm(seed: u64) {
     if rig.get("db").await.is_none() {
         rig.create("db", json!({})).await;
     }
-    rig.annotate("db", PAUSED_ANNOTATION, None).await;
+    rig.unpause("db").await;
     // A request recorded where no route leads to the desired state has to be made again.
     for request in 0..4 {
         let request = format!("calm {request}");
@@ -186,11 +186,8 @@ async fn storm(seed: u64) {
     }
     rig.until_ready("db", Running).await;
     rig.pass(Duration::from_mins(20)).await;
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(20)).await;
-    assert_eq!(rig.wire.writes(), [""; 0], "it is at rest");
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.writes_nothing_for(Duration::from_mins(20)).await;
+    rig.delete_until_gone("db").await;
     let mut seen = BTreeMap::new();
     for ran in rig.app.ran() {
         let before = *seen.entry(ran.id.clone()).or_insert(ran.state);

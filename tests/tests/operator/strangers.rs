@@ -17,9 +17,7 @@ fn newer()
 }
 
 async fn running() -> Rig {
-    let rig = Rig::new().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    let rig = Rig::running().await;
     rig
 }
 
@@ -36,12 +34,10 @@ async fn an_unknown_state_affects_its_object_only_and_ends_with_an_observation()
     let rig = running().await;
     rig.create("other", json!({})).await;
     put_in(&rig, "Zombie").await;
-    let stalled = rig.until_reason("db", "Stalled", "UnknownState").await;
-    assert!(stalled.message.contains("`Zombie`"), "{}", stalled.message);
+    rig.until_message("db", "Stalled", "UnknownState", "`Zombie`")
+        .await;
     rig.until_ready("other", Running).await;
-    rig.wire.clear();
-    rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
     assert_eq!(rig.position("db").await.state.as_str(), "Zombie");
     rig.app.sees("db", Sight::In(Running));
     rig.until_ready("db", Running).await;
@@ -71,15 +67,9 @@ async fn an_object_in_an_unknown_state_can_be_abandoned() {
     let rig = running().await;
     put_in(&rig, "Zombie").await;
     rig.delete("db").await;
-    let deleting = rig.until_reason("db", "Deleting", "Deleting").await;
-    assert!(
-        deleting.message.contains("okt.dev/abandon"),
-        "{}",
-        deleting.message
-    );
-    let uid = rig.get("db").await.expect("it is there").metadata.uid;
-    rig.annotate("db", okt::ABANDON_ANNOTATION, uid.as_deref())
+    rig.until_message("db", "Deleting", "Deleting", "okt.dev/abandon")
         .await;
+    rig.abandon("db").await;
     rig.until_gone("db").await;
 }
 
@@ -107,19 +97,15 @@ async fn an_object_in_a_state_of_a_newer_operator_is_not_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_desired_state_is_reported_and_causes_no_transition() {
-    let rig = Rig::<Databases>::bare();
-    rig.define(definition::with_schema::<Database>(definition::any_spec))
-        .await;
+    let rig = Rig::<Databases>::lenient().await;
     rig.start();
     rig.create_raw(<okt_tests::Databases as okt_tests::Served>::object(
         "db",
         json!({ "state": "Flying" }),
     ))
     .await;
-    let stalled = rig
-        .until_reason("db", "Stalled", "UnknownDesiredState")
+    rig.until_message("db", "Stalled", "UnknownDesiredState", "`Flying`")
         .await;
-    assert!(stalled.message.contains("`Flying`"), "{}", stalled.message);
     assert_eq!(
         rig.position("db")
             .await
@@ -128,21 +114,16 @@ async fn an_unknown_desired_state_is_reported_and_causes_no_transition() {
             .state,
         "Flying"
     );
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(30)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_mins(30)).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_visit_is_refused() {
-    let rig = Rig::<Databases>::bare();
-    rig.define(definition::with_schema::<Database>(definition::any_spec))
-        .await;
+    let rig = Rig::<Databases>::lenient().await;
     rig.start();
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     let visit = json!({ "spec": { "lifecycle": { "visit": { "state": "Flying" } } } });
     rig.patch("db", visit).await;
     rig.until_ready("db", Running).await;
@@ -156,16 +137,14 @@ async fn an_unknown_visit_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn work_of_a_state_that_a_user_moved_the_object_out_of_is_ignored() {
     let rig = Rig::new().await;
-    rig.app.next_time(
+    rig.begin_work(
         Start,
         Reply::After(
             Duration::from_mins(1),
             okt::Answer::To(okt::Lifecycle::id(Failed)),
         ),
-    );
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    )
+    .await;
     let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 2, "jumps": 1, "action": null } });
     rig.app.next_time(
         Stopping,
@@ -211,12 +190,13 @@ async fn foreign_conditions_and_fields_are_kept() {
         .patch_status("db", &PatchParams::apply("backup"), &Patch::Apply(foreign))
         .await
         .expect("it is accepted");
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.wire.writes(), [""; 0], "it is no reason to write");
+    rig.writes_nothing_for(Duration::from_mins(5)).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
-    assert_eq!(rig.says("db", "example.com/BackedUp").await, "True Nightly");
+    assert_eq!(
+        rig.shows("db", "example.com/BackedUp").await,
+        "True Nightly"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,9 +228,7 @@ async fn a_status_that_lacks_all_but_the_state_is_completed() {
     let position = rig.position("db").await;
     assert_eq!((position.transition, position.jumps), (7, 1));
     assert_eq!(rig.app.states("db"), [Running]);
-    rig.wire.clear();
-    rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_mins(5)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,10 +254,10 @@ async fn leftover_fields_of_a_restored_status_are_removed_once_and_foreign_condi
         .expect("the status is accepted");
     rig.start();
     rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.says("db", "Stalled").await, "True Failed");
+    assert_eq!(rig.shows("db", "Stalled").await, "True Failed");
     let action = rig.position("db").await.action.expect("it is on record");
     assert_eq!((action.message.as_str(), action.failure), ("", None));
-    assert_eq!(rig.says("db", "BackedUp").await, "True Restored");
+    assert_eq!(rig.shows("db", "BackedUp").await, "True Restored");
     let writes = rig.wire.writes().len();
     println!("writes after a restore: {writes}");
     assert_eq!(writes, 3, "the finalizer, the status, what was left");
@@ -300,9 +278,7 @@ async fn a_foreign_writer_of_the_position_causes_no_endless_writes() {
     let writes = rig.wire.writes().len();
     println!("writes of the operator after 600 foreign writes within a minute: {writes}");
     assert!(writes <= 620, "{writes}");
-    rig.wire.clear();
-    rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,9 +10,8 @@ use okt::{
     Occurrence, Outcome, Sink, TransitionEvent, Undelivered,
 };
 use okt_testing::Fault;
-use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig};
+use okt_tests::{DatabaseState::*, Databases, OPERATOR, Reply, Rig, numbered};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::json;
 
 /// A sink that keeps the events of all objects.
 #[derive(Clone, Default)]
@@ -79,10 +78,8 @@ async fn with_sink() -> (Rig, Kept) {
 async fn a_sink_gets_every_transition_and_attempt_of_a_life_in_order() {
     let (rig, kept) = with_sink().await;
     rig.app.next_time(Start, Reply::Fail("no disk"));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.create_ready("db", Running).await;
+    rig.delete_until_gone("db").await;
     let lines = kept.lines();
     let (wait, rest) = (&lines[4], [&lines[..4], &lines[5..]].concat());
     assert!(wait.starts_with("Start 2 in "), "{wait}");
@@ -125,16 +122,12 @@ async fn a_sink_gets_every_transition_and_attempt_of_a_life_in_order() {
 async fn a_cancelled_attempt_ends_as_cancelled_and_a_resumed_one_starts_again() {
     let (rig, kept) = with_sink().await;
     rig.app.limit_attempts(Duration::from_hours(2));
-    rig.app.next_time(Start, Reply::Hang);
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
-    rig.pass(Duration::from_secs(1)).await;
+    rig.begin_work(Start, Reply::Hang).await;
     rig.kill().await;
     rig.start_with(|operator| operator.sink(kept.clone()));
     rig.until_ready("db", Running).await;
     rig.app.next_time(Servicing, Reply::UntilCancelled);
-    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-        .await;
+    rig.visit("db", "Servicing", None).await;
     // By the trigger `after`.
     rig.until_in("db", Failed).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -157,14 +150,12 @@ async fn a_cancelled_attempt_ends_as_cancelled_and_a_resumed_one_starts_again() 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_waits_for_its_next_call_ends_as_cancelled() {
     let (rig, kept) = with_sink().await;
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     for _ in 0..10 {
         let wait = Answer::Wait(Duration::from_hours(1));
-        rig.app.next_time(Servicing, Reply::Say(wait));
+        rig.app.next_time(Servicing, Reply::Answer(wait));
     }
-    rig.ask_for("db", json!({ "visit": { "state": "Servicing" } }))
-        .await;
+    rig.visit("db", "Servicing", None).await;
     // By the trigger `after`.
     rig.until_in("db", Failed).await;
     let lines = kept.lines();
@@ -191,10 +182,8 @@ async fn what_happened_is_told_once_when_the_answer_to_its_write_is_lost() {
             rig.server.inject(writes.every(2));
         }
         rig.start_with(|operator| operator.sink(kept.clone()));
-        rig.create("db", json!({})).await;
-        rig.until_ready("db", Running).await;
-        rig.delete("db").await;
-        rig.until_gone("db").await;
+        rig.create_ready("db", Running).await;
+        rig.delete_until_gone("db").await;
         // Work that is found on record is resumed, also if this process has recorded it.
         let lines = kept.lines().into_iter();
         let life: Vec<_> = lines.map(|line| line.replace(" again", "")).collect();
@@ -222,8 +211,7 @@ async fn a_sink_that_panics_or_hangs_disturbs_neither_objects_nor_other_sinks() 
         let operator = operator.sink(Bad(true)).sink(Bad(false));
         operator.sink(kept.clone())
     });
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(kept.lines().len(), 6);
     rig.stop().await;
@@ -240,8 +228,7 @@ async fn what_happened_before_a_stop_reaches_the_sinks() {
     }
     let (rig, kept) = (Rig::without_operator().await, Kept::default());
     rig.start_with(|operator| operator.sink(Slow(kept.clone())));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.stop().await;
     assert_eq!(kept.lines().len(), 6);
 }
@@ -263,8 +250,7 @@ async fn the_policy_decides_which_transitions_are_events() {
         let rig = Rig::without_operator().await;
         rig.start_with(|operator| operator.events(policy));
         rig.app.next_time(Start, Reply::FailPermanently("no disk"));
-        rig.create("db", json!({})).await;
-        rig.until_in("db", Failed).await;
+        rig.create_in("db", Failed).await;
         rig.pass(Duration::from_secs(1)).await;
         assert_eq!(rig.events().await, expected, "{policy:?}");
     }
@@ -280,16 +266,13 @@ async fn events_of_a_handler_are_published_merged_and_bounded() {
         ..ObjectReference::default()
     };
     let event = Event::normal("Formatted", "Format", "the disk is empty").related(backup);
-    for _ in 0..3 {
-        rig.app.next_time(Start, Reply::Publish(event.clone()));
-    }
+    rig.app.next_times(3, Start, &Reply::Publish(event.clone()));
     for number in 0..100 {
         let reason = format!("Bad{number}");
         let event = Event::warning(reason, "Format", "x".repeat(5000));
         rig.app.next_time(Start, Reply::Publish(event));
     }
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     let events = rig.events().await;
     assert_eq!(events[0], "Normal Formatted");
@@ -306,8 +289,7 @@ async fn metrics_count_objects_transitions_and_attempts_and_end_with_the_objects
     let (rig, monitoring) = (Rig::without_operator().await, Monitoring::new());
     rig.start_with(|operator| operator.monitoring(&monitoring));
     rig.app.next_time(Start, Reply::Fail("no disk"));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     let text = monitoring.metrics();
     for line in [
@@ -331,8 +313,7 @@ async fn metrics_count_objects_transitions_and_attempts_and_end_with_the_objects
     }
     let moved = r#"okt_transitions_total{controller="database",from="Start",to="Running",edge="child",cause="DesiredState"} 1"#;
     assert!(text.contains(moved), "{text}");
-    rig.delete("db").await;
-    rig.until_gone("db").await;
+    rig.delete_until_gone("db").await;
     rig.pass(Duration::from_secs(1)).await;
     let text = monitoring.metrics();
     let gone = r#"okt_objects{controller="database",state="Running"} 0.0"#;
@@ -350,18 +331,13 @@ async fn objects_that_come_and_go_leave_no_series() {
     rig.start_with(|operator| operator.monitoring(&monitoring));
     let mut after_each = Vec::new();
     for round in 0..ROUNDS {
-        let name = |number| format!("db-{round}-{number}");
-        for number in 0..objects {
-            rig.create(&name(number), json!({})).await;
-        }
-        for number in 0..objects {
-            rig.until_ready(&name(number), Running).await;
-        }
+        let names = numbered(&format!("db-{round}"), 0..objects);
+        rig.create_all_ready(&names, Running).await;
         let (delete, list) = (DeleteParams::default(), ListParams::default());
         let deleted = rig.raw().delete_collection(&delete, &list).await;
         deleted.expect("the deletion is accepted");
-        for number in 0..objects {
-            rig.until_gone(&name(number)).await;
+        for name in &names {
+            rig.until_gone(name).await;
         }
         rig.pass(Duration::from_secs(1)).await;
         let text = monitoring.metrics();
@@ -395,8 +371,7 @@ async fn an_operator_is_ready_once_its_crd_fits_and_its_caches_are_filled() {
         monitoring.readiness(),
         Ok("[+] database: ready\n".to_owned())
     );
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     assert!(
         monitoring.status().contains("1  Running"),
@@ -438,8 +413,7 @@ async fn the_docs_list_every_metric_and_no_other() {
         operator.deliver(Nowhere)
     });
     rig.app.next_time(Start, Reply::Fail("no disk"));
-    rig.create("db", json!({})).await;
-    rig.until_ready("db", Running).await;
+    rig.create_ready("db", Running).await;
     rig.pass(Duration::from_secs(1)).await;
     let whole = include_str!("../../../docs/monitoring.md");
     let (_, page) = whole.split_once("\n## Metrics\n").expect("metrics");

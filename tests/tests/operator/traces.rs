@@ -117,8 +117,7 @@ async fn life(meanwhile: impl AsyncFnOnce(&Rig<Databases>)) -> (String, Collecto
 
     let operator = start(&client, &rig.app);
     rig.app.next_time(Start, Reply::Hang);
-    rig.create("db", json!({})).await;
-    let db = rig.until_in("db", Start).await;
+    let db = rig.create_in("db", Start).await;
     let runs = async {
         while rig.app.ran().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;

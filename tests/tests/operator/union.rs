@@ -146,7 +146,7 @@ fn a_definition_that_cannot_be_joined_is_reported_with_the_reason() {
         graph["states"][3]["was"] = json!(["Moving"]);
         Some(graph)
     });
-    for (old, said) in [
+    for (old, message) in [
         (
             crd::<Database>().expect("a CRD"),
             "the CRD in use is that of databases.demo.okt.dev, not of brokers.demo.okt.dev",
@@ -184,8 +184,8 @@ fn a_definition_that_cannot_be_joined_is_reported_with_the_reason() {
             "`Moving` is Moving to this operator, and to the one before it would be Stopping: choose another name, or let a release without this one lie between",
         ),
     ] {
-        let error = crd_union::<wider::Broker>(&old).expect_err(said);
-        assert_eq!(error.to_string(), said);
+        let error = crd_union::<wider::Broker>(&old).expect_err(message);
+        assert_eq!(error.to_string(), message);
     }
 }
 
@@ -270,8 +270,11 @@ fn the_command_line_joins_each_definition_with_the_one_of_the_same_name() {
         let file = File::of(&file);
         let path = file.path();
         let output = three_operators(&["crd", "--union", &path.to_string_lossy()]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains(note), "{said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && message.contains(note),
+            "{message}"
+        );
         let yaml = String::from_utf8_lossy(&output.stdout);
         let documents: Vec<&str> = yaml.split("---\n").collect();
         assert_eq!(documents.len(), 3);
@@ -302,7 +305,7 @@ fn an_unusable_file_is_reported_in_one_line() {
     let sites = serde_saphyr::to_string(&crd::<Site>().expect("a CRD")).expect("YAML");
     let broken =
         "kind: CustomResourceDefinition\nmetadata: { name: databases.demo.okt.dev }\nspec: 5";
-    for (text, said) in [
+    for (text, message) in [
         (
             &*sites,
             "holds no CRD databases.demo.okt.dev; it holds sites.demo.okt.dev",
@@ -323,7 +326,7 @@ fn an_unusable_file_is_reported_in_one_line() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(
-            error.starts_with("error: ") && error.contains(said),
+            error.starts_with("error: ") && error.contains(message),
             "{error}"
         );
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");

@@ -7,21 +7,16 @@ use okt_tests::{DatabaseState::*, Reply, Rig};
 use serde_json::json;
 
 fn wait(seconds: u64) -> Reply {
-    Reply::Say(Answer::Wait(Duration::from_secs(seconds)))
+    Reply::Answer(Answer::Wait(Duration::from_secs(seconds)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_keeps_id_and_attempt_and_writes_nothing() {
     let rig = Rig::new().await;
-    for _ in 0..5 {
-        rig.app.next_time(Start, wait(10));
-    }
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.app.next_times(5, Start, &wait(10));
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_secs(1)).await;
-    rig.wire.clear();
-    rig.pass(Duration::from_secs(45)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
+    rig.writes_nothing_for(Duration::from_secs(45)).await;
     rig.until_ready("db", Running).await;
     let ran = rig.app.ran();
     let start: Vec<_> = ran.iter().filter(|ran| ran.state == Start).collect();
@@ -41,8 +36,7 @@ async fn waiting_keeps_id_and_attempt_and_writes_nothing() {
 async fn a_reconcile_request_ends_a_wait_at_once() {
     let rig = Rig::new().await;
     rig.app.next_time(Start, wait(3000));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_secs(5)).await;
     rig.patch("db", json!({ "metadata": { "labels": { "a": "b" } } }))
         .await;
@@ -62,8 +56,7 @@ async fn a_reconcile_request_during_a_run_outlives_the_wait_that_the_run_returns
         Start,
         Reply::After(Duration::from_secs(10), Answer::Wait(long)),
     );
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_secs(5)).await;
     rig.request("db");
     rig.pass(Duration::from_secs(10)).await;
@@ -76,11 +69,8 @@ async fn a_reconcile_request_during_a_run_outlives_the_wait_that_the_run_returns
 #[tokio::test(start_paused = true)]
 async fn a_wait_of_zero_does_not_spin() {
     let rig = Rig::new().await;
-    for _ in 0..1000 {
-        rig.app.next_time(Start, wait(0));
-    }
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Start).await;
+    rig.app.next_times(1000, Start, &wait(0));
+    rig.create_in("db", Start).await;
     rig.pass(Duration::from_secs(10)).await;
     let ran = rig.app.ran().len();
     assert!((50..=110).contains(&ran), "{ran}");
@@ -90,8 +80,7 @@ async fn a_wait_of_zero_does_not_spin() {
 async fn a_resting_state_may_be_left_while_its_work_waits() {
     let rig = Rig::new().await;
     rig.app.next_time(Running, wait(3000));
-    rig.create("db", json!({})).await;
-    rig.until_in("db", Running).await;
+    rig.create_in("db", Running).await;
     rig.pass(Duration::from_secs(5)).await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;

@@ -1,4 +1,4 @@
-//! This test writes random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
+//! Random objects: whatever an object holds, the operator neither panics nor hangs nor loops.
 //!
 //! `OKT_SEED` repeats a run; `OKT_OBJECTS` sets the number of objects: by default 20,000 in CI, which take a minute,
 //! otherwise 2,000. A run with another seed finds more than a longer one with the same.
@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{env, panic, thread};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use libtest_mimic::{Arguments, Failed, Trial};
 use okt::{Monitoring, Operator};
 use okt_testing::ApiServer;
-use okt_tests::{Database, Databases, OPERATOR, Served, definition};
+use okt_tests::{Database, Databases, OPERATOR, Objects, Served, definition};
 use proptest::collection::vec;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -66,10 +67,10 @@ fn random_objects() -> Result<(), String> {
     let objects = number("OKT_OBJECTS", if in_ci { 20_000 } else { 2_000 })?;
     let seed = number("OKT_SEED", 5)?;
     println!("{objects} random objects; OKT_SEED={seed} repeats them");
-    let said = panic::take_hook();
+    let default = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        said(panic);
+        default(panic);
     }));
     // The content of a batch does not depend on the thread that takes it.
     let (next, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -119,9 +120,8 @@ async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     // A `Rig` would check the statuses of the strangers against the rules for an operator.
     let server = ApiServer::new();
     let definition = definition::with_schema::<Database>(definition::anything);
-    let crds = Api::all(server.client());
-    let defined = crds.create(&PostParams::default(), &definition).await;
-    defined.expect("the CRD is accepted");
+    let crds: Api<CustomResourceDefinition> = Api::all(server.client());
+    crds.make(json!(&definition)).await;
     let api = Api::default_namespaced_with(server.client(), &ApiResource::erase::<Database>(&()));
     for (number, stranger) in strangers.iter().enumerate() {
         store(&api, &format!("stranger-{number}"), stranger).await;
@@ -129,17 +129,14 @@ async fn serve(strangers: &[Stranger]) -> Result<usize, String> {
     let operator = Operator::new(server.client_named(OPERATOR), Databases::default());
     let operator = operator.monitoring(&MONITORING);
     let operator = tokio::spawn(operator.virtual_time().run(std::future::pending()));
-    let good = Databases::object("good", json!({}));
-    let good = serde_json::from_value(good).expect("an object");
-    let created = api.create(&PostParams::default(), &good).await;
-    created.expect("it is accepted");
+    api.make(Databases::object("good", json!({}))).await;
     tokio::time::sleep(WATCHED).await;
     operator.abort();
     let panics = PANICS.load(Ordering::Relaxed) - before;
     if panics > 0 {
         return Err(format!("{panics} panics"));
     }
-    let served = api.get("good").await.expect("it is there");
+    let served = api.read("good").await;
     let state = served.data.pointer("/status/lifecycle/state");
     if state != Some(&json!("Running")) {
         return Err("the well-formed object is not served".to_owned());

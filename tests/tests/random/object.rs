@@ -1,4 +1,4 @@
-//! This file generates invalid objects: valid ones with random holes and replacements, and plain noise.
+//! Invalid objects: valid ones with random holes and replacements, and plain noise.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;

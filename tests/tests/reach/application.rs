@@ -1,4 +1,4 @@
-//! This file is an application on the loopback interface whose answers a test scripts, byte by byte.
+//! An application on the loopback interface whose answers a test scripts, byte by byte.
 
 use std::sync::Arc;
 

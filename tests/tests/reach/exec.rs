@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use okt::Failure;
 use okt::reach::{Exec, Output, Reach, ReachError};
+use okt_tests::in_time;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::node::{Answer, CLOSE, Node, STATUS, STDERR, STDIN, STDOUT, Socket, V4, V5};
-use super::soon;
 
 fn exec(node: &Node) -> Exec {
     Reach::outside(node.client()).exec("team", "db-0", ["psql", "--password=secret"])
@@ -27,7 +27,7 @@ where
 {
     let node = Node::start(Answer::speak(protocol, script)).await;
     running(&node).await;
-    soon("the command", with(exec(&node)).run()).await
+    in_time("the command", with(exec(&node)).run()).await
 }
 
 /// Runs a command that the server refuses, with a pod of one container in this state.
@@ -43,7 +43,9 @@ async fn refused(answer: Answer, state: Option<Value>, container: Option<&str>) 
         Some(container) => exec.container(container),
         None => exec,
     };
-    soon("a refusal", exec.run()).await.expect_err("a refusal")
+    in_time("a refusal", exec.run())
+        .await
+        .expect_err("a refusal")
 }
 
 /// Creates the pod with a running container.
@@ -66,11 +68,11 @@ async fn a_successful_command_returns_its_output_in_both_protocols() {
         let script = async |mut socket: Socket| {
             // An empty message opens each channel.
             for channel in [STDOUT, STDERR, STATUS] {
-                socket.say(channel, "").await;
+                socket.send(channel, "").await;
             }
-            socket.say(STDOUT, "one ").await;
-            socket.say(STDERR, "notice").await;
-            socket.say(STDOUT, "two\n").await;
+            socket.send(STDOUT, "one ").await;
+            socket.send(STDERR, "notice").await;
+            socket.send(STDOUT, "two\n").await;
             socket.exit(0).await;
         };
         let output = ran(protocol, script, |exec| exec)
@@ -106,9 +108,9 @@ async fn the_request_of_a_command_holds_its_arguments_and_streams() {
 #[tokio::test]
 async fn another_exit_code_is_an_error_that_says_what_was_printed_only_where_it_may() {
     let script = async |mut socket: Socket| {
-        socket.say(STDOUT, "rows").await;
-        socket.say(STDERR, "first\n").await;
-        socket.say(STDERR, "FATAL: no such table\n").await;
+        socket.send(STDOUT, "rows").await;
+        socket.send(STDERR, "first\n").await;
+        socket.send(STDERR, "FATAL: no such table\n").await;
         socket.exit(3).await;
     };
     for protocol in [V4, V5] {
@@ -122,11 +124,11 @@ async fn another_exit_code_is_an_error_that_says_what_was_printed_only_where_it_
             panic!("{error:?}");
         };
         assert_eq!(output.stdout_text(), "rows");
-        let said = "`psql` in team/db-0: exit code 3 (4 bytes on its standard output, 27 on its standard error)";
-        assert_eq!(error.to_string(), said);
+        let message = "`psql` in team/db-0: exit code 3 (4 bytes on its standard output, 27 on its standard error)";
+        assert_eq!(error.to_string(), message);
         assert!(!format!("{error:?}").contains("FATAL"), "{error:?}");
         let failure = Failure::from(error.clone());
-        assert_eq!(failure.message(), said);
+        assert_eq!(failure.message(), message);
         assert_eq!(
             (failure.reason(), failure.is_permanent()),
             ("CommandFailed", false)
@@ -134,7 +136,7 @@ async fn another_exit_code_is_an_error_that_says_what_was_printed_only_where_it_
         let failure = error.with_output();
         assert_eq!(
             failure.message(),
-            format!("{said}: first\nFATAL: no such table")
+            format!("{message}: first\nFATAL: no such table")
         );
         assert_eq!(
             (failure.reason(), failure.is_permanent()),
@@ -155,7 +157,7 @@ async fn cat(mut socket: Socket) {
         }
     }
     for piece in input.chunks(30_000) {
-        socket.say(STDOUT, piece).await;
+        socket.send(STDOUT, piece).await;
     }
     socket.exit(0).await;
 }
@@ -175,7 +177,7 @@ async fn a_command_reads_its_input_to_its_end() {
 async fn a_command_may_print_while_it_reads() {
     let script = async |mut socket: Socket| {
         while let Some((STDIN, bytes)) = socket.heard().await {
-            socket.say(STDOUT, bytes).await;
+            socket.send(STDOUT, bytes).await;
         }
         socket.exit(0).await;
     };
@@ -200,7 +202,7 @@ async fn a_protocol_without_an_end_of_input_is_an_error_and_not_a_wait() {
 #[tokio::test]
 async fn unread_input_does_not_delay_the_end() {
     let script = async |mut socket: Socket| {
-        socket.say(STDOUT, "done").await;
+        socket.send(STDOUT, "done").await;
         socket.exit(0).await;
     };
     let output = ran(V5, script, |exec| exec.stdin(vec![0; 50_000])).await;
@@ -210,16 +212,16 @@ async fn unread_input_does_not_delay_the_end() {
 #[tokio::test]
 async fn a_connection_that_ends_before_the_command_is_an_error_whatever_was_printed() {
     let closes = async |mut socket: Socket| {
-        socket.say(STDOUT, "half").await;
+        socket.send(STDOUT, "half").await;
         socket.close().await;
     };
     // Ends without a close message.
     let breaks = async |mut socket: Socket| {
-        socket.say(STDOUT, "half").await;
+        socket.send(STDOUT, "half").await;
     };
     let babbles = async |mut socket: Socket| {
-        socket.say(STDOUT, "half").await;
-        socket.say(STATUS, "no JSON").await;
+        socket.send(STDOUT, "half").await;
+        socket.send(STATUS, "no JSON").await;
         socket.gone().await;
     };
     for protocol in [V4, V5] {
@@ -269,33 +271,33 @@ async fn a_command_that_may_have_started_is_not_reported_as_not_started() {
 #[tokio::test]
 async fn an_endless_output_is_read_up_to_its_limit_and_the_connection_ends() {
     let gone = Arc::new(Notify::new());
-    let told = Arc::clone(&gone);
+    let ended = Arc::clone(&gone);
     let script = move |mut socket: Socket| {
-        let told = Arc::clone(&told);
+        let ended = Arc::clone(&ended);
         async move {
             let piece = vec![b'y'; 10_000];
-            while socket.say(STDOUT, &piece).await {}
-            told.notify_one();
+            while socket.send(STDOUT, &piece).await {}
+            ended.notify_one();
         }
     };
     let node = Node::start(Answer::speak(V5, script)).await;
     let limited = exec(&node).limit(100_000);
-    let error = soon("the limit", limited.run())
+    let error = in_time("the limit", limited.run())
         .await
         .expect_err("too long");
-    let said = "`psql` in team/db-0: more than 100000 bytes on its standard output";
-    assert_eq!(error.to_string(), said);
+    let message = "`psql` in team/db-0: more than 100000 bytes on its standard output";
+    assert_eq!(error.to_string(), message);
     assert!(Failure::from(error).is_permanent());
-    soon("the end of the connection", gone.notified()).await;
+    in_time("the end of the connection", gone.notified()).await;
 }
 
 #[tokio::test]
 async fn the_end_of_an_endless_standard_error_is_kept() {
     let script = async |mut socket: Socket| {
         for _ in 0..200 {
-            socket.say(STDERR, vec![b'x'; 10_000]).await;
+            socket.send(STDERR, vec![b'x'; 10_000]).await;
         }
-        socket.say(STDERR, "the end").await;
+        socket.send(STDERR, "the end").await;
         socket.exit(0).await;
     };
     let output = ran(V5, script, |exec| exec).await.expect("it ends well");
@@ -306,25 +308,27 @@ async fn the_end_of_an_endless_standard_error_is_kept() {
 #[tokio::test]
 async fn a_hanging_command_times_out_and_its_connection_ends() {
     let gone = Arc::new(Notify::new());
-    let told = Arc::clone(&gone);
+    let ended = Arc::clone(&gone);
     let script = move |socket: Socket| {
-        let told = Arc::clone(&told);
+        let ended = Arc::clone(&ended);
         async move {
             socket.gone().await;
-            told.notify_one();
+            ended.notify_one();
         }
     };
     let node = Node::start(Answer::speak(V5, script)).await;
     let begun = Instant::now();
     let short = exec(&node).timeout(Duration::from_millis(300));
-    let error = soon("the limit", short.run()).await.expect_err("it hangs");
+    let error = in_time("the limit", short.run())
+        .await
+        .expect_err("it hangs");
     assert_eq!(
         error.to_string(),
         "`psql` in team/db-0: not done within 0.3 s"
     );
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert!(error.retry_helps());
-    soon("the end of the connection", gone.notified()).await;
+    in_time("the end of the connection", gone.notified()).await;
 }
 
 #[tokio::test]
@@ -421,7 +425,7 @@ async fn an_unreachable_server_is_a_retryable_error() {
     let node = Node::start(Answer::WrongKey).await;
     let exec = exec(&node);
     drop(node);
-    let error = soon("a refusal", exec.run())
+    let error = in_time("a refusal", exec.run())
         .await
         .expect_err("the server is gone");
     assert!(

@@ -6,10 +6,10 @@ use http::StatusCode;
 use kube::{Client, Config};
 use okt::Failure;
 use okt::reach::{Http, HttpError, Reach, Reply, Request};
+use okt_tests::in_time;
 use serde::{Deserialize, Serialize};
 
 use super::application::{Answer, Application};
-use super::soon;
 
 /// Returns a client that uses no cluster.
 pub(super) fn http() -> Http {
@@ -27,7 +27,7 @@ struct Widget {
 async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<Reply, HttpError> {
     let application = Application::start(answer).await;
     let request = http().get(application.url("/health?token=secret"));
-    soon("an answer", with(request).send())
+    in_time("an answer", with(request).send())
         .await
         .map_err(|error| {
             assert!(!error.to_string().contains("secret"), "{error}");
@@ -36,7 +36,7 @@ async fn asked(answer: Answer, with: impl FnOnce(Request) -> Request) -> Result<
 }
 
 /// Returns the message of an error, with the port replaced by PORT.
-fn said(error: &HttpError) -> String {
+fn message(error: &HttpError) -> String {
     let text = error.to_string();
     let Some((before, after)) = text.split_once("127.0.0.1:") else {
         return text;
@@ -60,7 +60,9 @@ async fn json_is_sent_and_received() {
         .json(&widget())
         .bearer("token\n")
         .header("x-a", "b");
-    let reply = soon("an answer", request.send()).await.expect("a success");
+    let reply = in_time("an answer", request.send())
+        .await
+        .expect("a success");
     assert_eq!(reply.status(), StatusCode::CREATED);
     assert_eq!(reply.header("x-id"), Some("7"));
     assert_eq!(reply.body(), br#"{"name":"a","size":3}"#);
@@ -71,7 +73,9 @@ async fn json_is_sent_and_received() {
         http.delete(&url),
         http.get(&url),
     ] {
-        soon("an answer", request.send()).await.expect("a success");
+        in_time("an answer", request.send())
+            .await
+            .expect("a success");
     }
     let requests = application.requests();
     let first = requests[0].to_ascii_lowercase();
@@ -97,70 +101,39 @@ async fn json_is_sent_and_received() {
 
 #[tokio::test]
 async fn whatever_is_no_success_is_an_error_that_says_the_body_only_where_it_may() {
-    for (status, body, expected, says, reason, retry) in [
+    for (status, body, reason, retry) in [
         (
             "503 Service Unavailable",
             "  starting\n up ",
-            ": 503 Service Unavailable (15 bytes)",
-            ": starting up",
             "HttpServiceUnavailable",
             true,
         ),
         (
             "500 Internal Server Error",
             "",
-            ": 500 Internal Server Error (0 bytes)",
-            "",
             "HttpInternalServerError",
             true,
         ),
-        (
-            "404 Not Found",
-            "no such page",
-            ": 404 Not Found (12 bytes)",
-            ": no such page",
-            "HttpNotFound",
-            true,
-        ),
-        (
-            "401 Unauthorized",
-            "",
-            ": 401 Unauthorized (0 bytes)",
-            "",
-            "HttpUnauthorized",
-            true,
-        ),
-        (
-            "429 Too Many Requests",
-            "",
-            ": 429 Too Many Requests (0 bytes)",
-            "",
-            "HttpTooManyRequests",
-            true,
-        ),
+        ("404 Not Found", "no such page", "HttpNotFound", true),
+        ("401 Unauthorized", "", "HttpUnauthorized", true),
+        ("429 Too Many Requests", "", "HttpTooManyRequests", true),
         (
             "422 Unprocessable Entity",
             "size: -1",
-            ": 422 Unprocessable Entity (8 bytes)",
-            ": size: -1",
             "HttpUnprocessableEntity",
             false,
         ),
-        (
-            "400 Bad Request",
-            "",
-            ": 400 Bad Request (0 bytes)",
-            "",
-            "HttpBadRequest",
-            false,
-        ),
+        ("400 Bad Request", "", "HttpBadRequest", false),
     ] {
         let error = asked(Answer::of(status, body), |it| it)
             .await
             .expect_err(status);
         assert_eq!(
-            said(&error),
-            format!("GET http://127.0.0.1:PORT/health{expected}")
+            message(&error),
+            format!(
+                "GET http://127.0.0.1:PORT/health: {status} ({} bytes)",
+                body.len()
+            )
         );
         assert_eq!(
             error.status().map(|it| it.as_u16().to_string()).as_deref(),
@@ -173,7 +146,10 @@ async fn whatever_is_no_success_is_an_error_that_says_the_body_only_where_it_may
         let debug = format!("{error:?}");
         assert!(body.is_empty() || !debug.contains(body), "{debug}");
         let failure = error.clone().with_body();
-        assert_eq!(failure.message(), format!("{error}{says}"));
+        let words: Vec<_> = body.split_whitespace().collect();
+        let quoted = format!(": {}", words.join(" "));
+        let quoted = if words.is_empty() { "" } else { &quoted };
+        assert_eq!(failure.message(), format!("{error}{quoted}"));
         assert_eq!((failure.reason(), failure.is_permanent()), (reason, !retry));
     }
     let long = asked(Answer::of("502 Bad Gateway", &"é".repeat(3000)), |it| it).await;
@@ -213,7 +189,7 @@ async fn a_hanging_application_times_out() {
             .await
             .expect_err("it hangs");
         assert_eq!(
-            said(&error),
+            message(&error),
             "GET http://127.0.0.1:PORT/health: no answer within 0.3 s"
         );
         assert!(error.retry_helps());
@@ -239,7 +215,7 @@ async fn an_answer_is_read_up_to_its_limit() {
     let endless = || Answer::Endless(head.to_owned(), chunk.clone());
     let error = asked(endless(), |it| it).await.expect_err("it has no end");
     assert_eq!(
-        said(&error),
+        message(&error),
         "GET http://127.0.0.1:PORT/health: an answer (200 OK) of more than 1048576 bytes"
     );
     assert!(!error.retry_helps());
@@ -282,7 +258,7 @@ async fn an_answer_of_another_form_is_an_error_without_its_values() {
         assert!(body.is_empty() || !debug.contains(body), "{debug}");
         let error = reply.json::<Widget>().expect_err("it is none");
         let expected = format!("GET http://127.0.0.1:PORT/health: an answer (200 OK, {why}");
-        assert_eq!(said(&error), expected);
+        assert_eq!(message(&error), expected);
         assert!(error.retry_helps());
         let debug = format!("{error:?}");
         assert!(body.is_empty() || !debug.contains(body), "{debug}");
@@ -297,7 +273,7 @@ async fn an_unreachable_application_is_a_retryable_error() {
     let url = application.url("/health");
     drop(application);
     for url in [&url, "http://no-such-host.invalid/health"] {
-        let error = soon("a refusal", http().get(url).send())
+        let error = in_time("a refusal", http().get(url).send())
             .await
             .expect_err("the application is gone");
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error:?}");
@@ -333,7 +309,7 @@ async fn tls_is_accepted_from_trusted_clients_only() {
     let (application, pem) = Application::secured(Answer::of("200 OK", "true"), "localhost").await;
     let url = format!("https://localhost:{}/", application.port);
     let trusting = http().trusting(pem.as_bytes()).expect("a certificate");
-    let reply = soon("an answer", trusting.get(&url).send())
+    let reply = in_time("an answer", trusting.get(&url).send())
         .await
         .expect("a success");
     assert!(reply.json::<bool>().expect("JSON"));
@@ -344,7 +320,7 @@ async fn tls_is_accepted_from_trusted_clients_only() {
         .expect("a certificate");
     let by_address = format!("https://127.0.0.1:{}/", application.port);
     for request in [other.get(&url), trusting.get(by_address)] {
-        let error = soon("a refusal", request.send())
+        let error = in_time("a refusal", request.send())
             .await
             .expect_err("not trusted");
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! This file is a Kubernetes API on the loopback interface: pods are objects of the in-process API, and a script
+//! A Kubernetes API on the loopback interface: pods are objects of the in-process API, and a script
 //! answers the subresources `exec` and `portforward` with the channel protocols over a real WebSocket.
 
 use std::convert::Infallible;
@@ -17,8 +17,8 @@ use hyper::service::service_fn;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, Client, Config};
+use kube::api::DeleteParams;
+use kube::{Api, Client, Config, ResourceExt};
 use okt_testing::ApiServer;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -34,6 +34,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
 use super::application::acceptor;
+use okt_tests::Objects;
 
 pub(crate) const V4: &str = "v4.channel.k8s.io";
 pub(crate) const V5: &str = "v5.channel.k8s.io";
@@ -94,12 +95,10 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let uri = format!("http://{}", listener.local_addr().expect("an address"));
         let api = ApiServer::new();
-        let team = serde_json::from_value(json!({ "metadata": { "name": "team" } }));
         let namespaces: Api<Namespace> = Api::all(api.client());
-        let made = namespaces
-            .create(&PostParams::default(), &team.expect("a namespace"))
+        namespaces
+            .make(json!({ "metadata": { "name": "team" } }))
             .await;
-        made.expect("a namespace");
         api.clear_requests();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let serving = serve(listener, None, api.clone(), answer, Arc::clone(&asked));
@@ -143,21 +142,12 @@ impl Node {
             + serde::Serialize
             + std::fmt::Debug,
     {
-        let object: K = serde_json::from_value(object).expect("an object");
         let api = Api::<K>::namespaced(self.api.client(), "team");
-        let made = api.create(&PostParams::default(), &object).await;
-        let made = made.expect("an object");
+        let status = object["status"].clone();
+        let made = api.make(object).await;
         // The status is written separately.
-        let api = Api::<K>::namespaced(self.api.client(), "team");
-        let mut whole = serde_json::to_value(&object).expect("JSON");
-        if whole.get("status").is_some_and(|status| !status.is_null()) {
-            let patch = json!({ "status": whole["status"].take() });
-            let name = kube::ResourceExt::name_any(&made);
-            let patch = kube::api::Patch::Merge(patch);
-            let patched = api
-                .patch_status(&name, &kube::api::PatchParams::default(), &patch)
-                .await;
-            patched.expect("a status");
+        if !status.is_null() {
+            api.edit_status(&made.name_any(), status).await;
         }
     }
 
@@ -276,7 +266,7 @@ pub(crate) struct Socket(WebSocketStream<TokioIo<Upgraded>>);
 
 impl Socket {
     /// Sends bytes on a channel; returns whether the client is still connected.
-    pub(crate) async fn say(&mut self, channel: u8, bytes: impl AsRef<[u8]>) -> bool {
+    pub(crate) async fn send(&mut self, channel: u8, bytes: impl AsRef<[u8]>) -> bool {
         let mut message = vec![channel];
         message.extend_from_slice(bytes.as_ref());
         self.0.send(Message::binary(message)).await.is_ok()
@@ -303,7 +293,7 @@ impl Socket {
 
     /// Sends the final status of the command, and closes.
     pub(crate) async fn end(mut self, status: Value) {
-        self.say(STATUS, status.to_string()).await;
+        self.send(STATUS, status.to_string()).await;
         self.close().await;
     }
 

@@ -13,6 +13,7 @@ use okt::{
     lifecycle_graph, rbac,
 };
 use okt_testing::Kubernetes;
+use okt_tests::in_time;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::node::{Answer, CLOSE, Node, STDIN, STDOUT, Socket, V4, V5};
-use super::soon;
+use okt_tests::Objects;
 
 /// The life of an application that reaches into its pods.
 #[lifecycle_graph]
@@ -132,18 +133,18 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
     let reach = Reach::outside(as_account(kubernetes.config(), "probes"));
     let exec = |pod: &str| reach.exec("team", pod, ["tr", "a-z", "A-Z"]);
     let hello = || exec("shell-0").container("app").stdin("hello");
-    let output = soon("a command", permitted(hello)).await;
+    let output = in_time("a command", permitted(hello)).await;
     assert_eq!(output.expect("it ends well").stdout_text(), "HELLO");
     let asked = execs.asked();
     assert!(asked[0].starts_with("/exec/team/shell-0/app?"), "{asked:?}");
-    let failed = soon("a command", exec("shell-0").stdin("fail").run()).await;
+    let failed = in_time("a command", exec("shell-0").stdin("fail").run()).await;
     let failed = failed.expect_err("it fails");
     assert!(
         matches!(failed, ReachError::CommandFailed { code: 4, .. }),
         "{failed:?}"
     );
 
-    let route = soon("a route", reach.service("team", "db", 80))
+    let route = in_time("a route", reach.service("team", "db", 80))
         .await
         .expect("a route");
     let mut stream = TcpStream::connect(route.to_string())
@@ -151,7 +152,7 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
         .expect("a connection");
     stream.write_all(b"ping").await.expect("it is sent");
     let mut heard = [0; 4];
-    soon("an echo", stream.read_exact(&mut heard))
+    in_time("an echo", stream.read_exact(&mut heard))
         .await
         .expect("an echo");
     assert_eq!(&heard, b"ping");
@@ -172,10 +173,10 @@ async fn on_a_real_server_the_printed_roles_suffice_to_reach_pods() {
             Some(container) => exec.container(container),
             None => exec,
         };
-        let error = soon("a refusal", exec.run()).await.expect_err(expected);
+        let error = in_time("a refusal", exec.run()).await.expect_err(expected);
         assert_eq!(error.to_string(), expected);
     }
-    let away = soon("a refusal", exec("away-0").run())
+    let away = in_time("a refusal", exec("away-0").run())
         .await
         .expect_err("its node is away");
     assert!(
@@ -220,7 +221,7 @@ async fn shout(mut socket: Socket) {
                 if input == b"fail" {
                     return socket.exit(4).await;
                 }
-                socket.say(STDOUT, input.to_ascii_uppercase()).await;
+                socket.send(STDOUT, input.to_ascii_uppercase()).await;
                 return socket.exit(0).await;
             }
             _ => {}
@@ -231,10 +232,10 @@ async fn shout(mut socket: Socket) {
 /// Sends back all data of port 5432.
 async fn echo(mut socket: Socket) {
     for channel in [0, 1] {
-        socket.say(channel, 5432_u16.to_le_bytes()).await;
+        socket.send(channel, 5432_u16.to_le_bytes()).await;
     }
     while let Some((0, bytes)) = socket.heard().await {
-        socket.say(0, bytes).await;
+        socket.send(0, bytes).await;
     }
 }
 
@@ -242,10 +243,7 @@ async fn echo(mut socket: Socket) {
 async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
     let namespace = json!({ "metadata": { "name": "team" } });
     let namespaces: Api<Namespace> = Api::all(admin.clone());
-    let made = namespaces
-        .create(&PostParams::default(), &of(namespace))
-        .await;
-    made.expect("a namespace");
+    namespaces.make(namespace).await;
     make::<Account>(admin, json!({ "metadata": { "name": "default" } })).await;
     let account: ServiceAccount = "team/probes".parse().expect("an account");
     let roles = rbac::<Probes>(&["team"], Some(&account)).expect("roles");
@@ -261,11 +259,7 @@ async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
         ("away", 1),
     ] {
         let nodes: Api<KubeNode> = Api::all(admin.clone());
-        let object = of(json!({ "metadata": { "name": node } }));
-        nodes
-            .create(&PostParams::default(), &object)
-            .await
-            .expect("a node");
+        nodes.make(json!({ "metadata": { "name": node } })).await;
         // The node speaks WebSocket itself, so the server passes everything on.
         let status = json!({ "status": {
             "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
@@ -308,10 +302,7 @@ async fn furnish(admin: &Client, exec_port: u16, forward_port: u16) {
 async fn clean(admin: &Client) {
     let nodes: Api<KubeNode> = Api::all(admin.clone());
     for node in ["execs", "forwards", "away"] {
-        nodes
-            .delete(node, &DeleteParams::default())
-            .await
-            .expect("a deletion");
+        nodes.remove(node).await;
     }
     let pods: Api<Pod> = Api::namespaced(admin.clone(), "team");
     for pod in ["shell-0", "db-0", "away-0", "waiting"] {
@@ -319,10 +310,7 @@ async fn clean(admin: &Client) {
         pods.delete(pod, &now).await.expect("a deletion");
     }
     let namespaces: Api<Namespace> = Api::all(admin.clone());
-    namespaces
-        .delete("team", &DeleteParams::default())
-        .await
-        .expect("a deletion");
+    namespaces.remove("team").await;
 }
 
 fn of<K: DeserializeOwned>(object: Value) -> K {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use okt::Failure;
 use okt::reach::{HttpError, Reach, ReachError, Route};
+use okt_tests::in_time;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,7 +15,6 @@ use tokio::sync::Notify;
 use super::application::{self, Application};
 use super::exec::pod;
 use super::node::{Answer, Node, Socket, V4};
-use super::soon;
 
 /// The channels of the only port.
 const DATA: u8 = 0;
@@ -23,7 +23,7 @@ const ERROR: u8 = 1;
 /// Opens both channels with the port, as the kubelet does.
 async fn open(socket: &mut Socket, port: u16) {
     for channel in [DATA, ERROR] {
-        socket.say(channel, port.to_le_bytes()).await;
+        socket.send(channel, port.to_le_bytes()).await;
     }
 }
 
@@ -43,7 +43,7 @@ async fn passing_on(port: u16, to: u16) -> Node {
                 },
                 read = there.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => return socket.close().await,
-                    Ok(read) => { socket.say(DATA, &buffer[..read]).await; }
+                    Ok(read) => { socket.send(DATA, &buffer[..read]).await; }
                 },
             }
         }
@@ -55,9 +55,9 @@ async fn passing_on(port: u16, to: u16) -> Node {
 async fn echoing() -> Node {
     Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 5432).await;
-        socket.say(DATA, "hello ").await;
+        socket.send(DATA, "hello ").await;
         while let Some((DATA, bytes)) = socket.heard().await {
-            socket.say(DATA, bytes).await;
+            socket.send(DATA, bytes).await;
         }
     }))
     .await
@@ -94,13 +94,13 @@ fn replica(name: &str, ready: bool) -> Value {
 }
 
 /// Sends a text through a route, and returns the greeting with the echo.
-async fn said_back(route: &Route, text: &str) -> String {
+async fn echoed(route: &Route, text: &str) -> String {
     let mut stream = TcpStream::connect(route.to_string())
         .await
         .expect("a connection");
     stream.write_all(text.as_bytes()).await.expect("it is sent");
     let mut heard = vec![0; "hello ".len() + text.len()];
-    soon("an echo", stream.read_exact(&mut heard))
+    in_time("an echo", stream.read_exact(&mut heard))
         .await
         .expect("an echo");
     String::from_utf8(heard).expect("a text")
@@ -130,8 +130,8 @@ async fn inside_the_cluster_a_route_is_the_name_of_a_service_or_the_address_of_a
     );
     for (pod, phase) in [("db-1", "Pending"), ("db-2", "Failed")] {
         let error = reach.pod("team", pod, 5432).await.expect_err("no address");
-        let said = format!("port 5432 of pod team/{pod}: the pod is {phase}");
-        assert_eq!(error.to_string(), said);
+        let message = format!("port 5432 of pod team/{pod}: the pod is {phase}");
+        assert_eq!(error.to_string(), message);
         assert_eq!(Failure::from(error).reason(), "TargetNotRunning");
     }
     let error = reach.pod("team", "none", 5432).await.expect_err("no pod");
@@ -148,7 +148,7 @@ async fn outside_a_pod_is_reached_by_any_number_of_connections() {
     let route = reach.pod("team", "db-0", 5432).await.expect("a route");
     assert_eq!(route.host(), "127.0.0.1");
     let long = "é".repeat(200_000);
-    let (one, two) = tokio::join!(said_back(&route, "one"), said_back(&route, &long));
+    let (one, two) = tokio::join!(echoed(&route, "one"), echoed(&route, &long));
     assert_eq!(one, "hello one");
     assert!(two == format!("hello {long}"));
     let path = "/api/v1/namespaces/team/pods/db-0/portforward?&ports=5432";
@@ -165,7 +165,7 @@ async fn outside_a_service_is_reached_at_a_pod_that_is_ready_at_the_time() {
     serve(&node, &[("db-0", false), ("db-1", true)]).await;
     let reach = Reach::outside(node.client());
     let route = reach.service("team", "db", 80).await.expect("a route");
-    assert_eq!(said_back(&route, "one").await, "hello one");
+    assert_eq!(echoed(&route, "one").await, "hello one");
     let path = "/api/v1/namespaces/team/pods/db-1/portforward?&ports=5432";
     assert!(
         node.asked().iter().all(|it| it == path),
@@ -174,7 +174,7 @@ async fn outside_a_service_is_reached_at_a_pod_that_is_ready_at_the_time() {
     );
     node.create::<Pod>(replica("db-2", true)).await;
     node.delete_pod("db-1").await;
-    assert_eq!(said_back(&route, "two").await, "hello two");
+    assert_eq!(echoed(&route, "two").await, "hello two");
     let last = node.asked().pop().expect("a request");
     assert!(last.contains("/db-2/"), "{last}");
 }
@@ -193,15 +193,15 @@ async fn a_port_that_cannot_be_forwarded_is_an_error_before_any_connection() {
     );
     serve(&node, &[("db-0", false)]).await;
     let error = reach.service("team", "db", 80).await.expect_err("no pod");
-    let said = "port 80 of Service team/db: no pod of the Service is ready";
-    assert_eq!(error.to_string(), said);
+    let message = "port 80 of Service team/db: no pod of the Service is ready";
+    assert_eq!(error.to_string(), message);
     assert!(error.retry_helps());
     let error = reach
         .service("team", "db", 5432)
         .await
         .expect_err("no port");
-    let said = "port 5432 of Service team/db: the Service has no such port, only [9090, 80]";
-    assert_eq!(error.to_string(), said);
+    let message = "port 5432 of Service team/db: the Service has no such port, only [9090, 80]";
+    assert_eq!(error.to_string(), message);
     let error = reach.pod("team", "../nodes", 1).await.expect_err("no name");
     assert!(matches!(error, ReachError::Unaskable { .. }), "{error:?}");
     assert!(node.asked().is_empty());
@@ -209,8 +209,8 @@ async fn a_port_that_cannot_be_forwarded_is_an_error_before_any_connection() {
     let forbidding = Node::start(Answer::refuse(403, "cannot create pods/portforward")).await;
     let reach = Reach::outside(forbidding.client());
     let error = reach.pod("team", "db-0", 1).await.expect_err("forbidden");
-    let said = "port 1 of pod team/db-0: forbidden: cannot create pods/portforward";
-    assert_eq!(error.to_string(), said);
+    let message = "port 1 of pod team/db-0: forbidden: cannot create pods/portforward";
+    assert_eq!(error.to_string(), message);
     let missing = Node::start(Answer::refuse(404, "pods \"db-0\" not found")).await;
     let reach = Reach::outside(missing.client());
     let error = reach.pod("team", "db-0", 1).await.expect_err("no pod");
@@ -251,12 +251,12 @@ async fn a_route_that_is_dropped_ends_with_its_connections() {
     let address = route.to_string();
     let mut stream = TcpStream::connect(&address).await.expect("a connection");
     stream.write_all(b"begin").await.expect("it is sent");
-    soon("the beginning", began.notified()).await;
+    in_time("the beginning", began.notified()).await;
     drop(route);
-    soon("the end at the pod", gone.notified()).await;
+    in_time("the end at the pod", gone.notified()).await;
     let mut rest = Vec::new();
     // The connection may end or break.
-    let _ = soon("the end", stream.read_to_end(&mut rest)).await;
+    let _ = in_time("the end", stream.read_to_end(&mut rest)).await;
     let refused = TcpStream::connect(&address).await;
     assert!(refused.is_err(), "the port is closed");
 }
@@ -269,7 +269,7 @@ async fn a_client_that_closed_its_side_still_receives_the_answer() {
             return;
         };
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        socket.say(DATA, question.repeat(2)).await;
+        socket.send(DATA, question.repeat(2)).await;
         socket.close().await;
     }))
     .await;
@@ -283,7 +283,7 @@ async fn a_client_that_closed_its_side_still_receives_the_answer() {
     stream.write_all(b"ping").await.expect("it is sent");
     stream.shutdown().await.expect("the side is closed");
     let mut heard = String::new();
-    soon("the answer", stream.read_to_string(&mut heard))
+    in_time("the answer", stream.read_to_string(&mut heard))
         .await
         .expect("an answer");
     assert_eq!(heard, "pingping");
@@ -297,13 +297,13 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
         socket.gone().await;
     };
     let babble = async |mut socket: Socket| {
-        socket.say(77, "what").await;
+        socket.send(77, "what").await;
         socket.gone().await;
     };
     let no_port = async |mut socket: Socket| {
         open(&mut socket, 5432).await;
         socket
-            .say(
+            .send(
                 ERROR,
                 "dial tcp4 127.0.0.1:5432: connect: connection refused",
             )
@@ -326,7 +326,7 @@ async fn a_pod_that_breaks_off_ends_the_connection() {
             .expect("a connection");
         let mut heard = Vec::new();
         // The connection may end or break.
-        let _ = soon("the end", stream.read_to_end(&mut heard)).await;
+        let _ = in_time("the end", stream.read_to_end(&mut heard)).await;
         assert!(heard.is_empty());
     }
 }
@@ -354,14 +354,18 @@ async fn http_finds_services_and_their_pods_by_name_from_outside() {
     let http = Reach::outside(node.client()).http();
     for _ in 0..2 {
         let request = http.get("http://db.team.svc/health");
-        let reply = soon("an answer", request.send()).await.expect("a success");
+        let reply = in_time("an answer", request.send())
+            .await
+            .expect("a success");
         assert!(reply.json::<bool>().expect("JSON"));
     }
     assert_eq!(application.connections(), 1, "connections are kept");
     let request = &application.requests()[0];
     assert!(request.contains("host: db.team.svc\r\n"), "{request}");
     let request = http.get("http://db-7.db.team.svc.cluster.local:5432/");
-    soon("an answer", request.send()).await.expect("a success");
+    in_time("an answer", request.send())
+        .await
+        .expect("a success");
     let pods: Vec<_> = node
         .asked()
         .iter()
@@ -370,7 +374,9 @@ async fn http_finds_services_and_their_pods_by_name_from_outside() {
     assert_eq!(pods, ["db-1", "db-7"]);
     // A host outside the cluster is asked directly.
     let request = http.get(application.url("/"));
-    soon("an answer", request.send()).await.expect("a success");
+    in_time("an answer", request.send())
+        .await
+        .expect("a success");
     assert_eq!(node.asked().len(), 2);
 }
 
@@ -383,7 +389,9 @@ async fn tls_goes_through_a_forwarded_port_with_the_name_of_the_service() {
     let http = Reach::outside(node.client()).http();
     let http = http.trusting(pem.as_bytes()).expect("a certificate");
     let request = http.get("https://db.team.svc:80/health");
-    let reply = soon("an answer", request.send()).await.expect("a success");
+    let reply = in_time("an answer", request.send())
+        .await
+        .expect("a success");
     assert!(reply.json::<bool>().expect("JSON"));
 }
 
@@ -392,7 +400,7 @@ async fn http_reports_why_a_port_is_not_forwarded() {
     let node = Node::start(Answer::refuse(403, "cannot create pods/portforward")).await;
     let http = Reach::outside(node.client()).http();
     let request = http.get("http://db-0.db.team.svc:8080/health?token=secret");
-    let error = soon("a refusal", request.send())
+    let error = in_time("a refusal", request.send())
         .await
         .expect_err("forbidden");
     assert_eq!(
@@ -408,13 +416,13 @@ async fn http_reports_why_a_port_is_not_forwarded() {
     assert_eq!(failure.reason(), "Unreachable");
     let closed = Node::start(Answer::speak(V4, async |mut socket: Socket| {
         open(&mut socket, 8080).await;
-        socket.say(ERROR, "connect: connection refused").await;
+        socket.send(ERROR, "connect: connection refused").await;
         socket.close().await;
     }))
     .await;
     let http = Reach::outside(closed.client()).http();
     let request = http.get("http://db-0.db.team.svc:8080/health");
-    let error = soon("a refusal", request.send())
+    let error = in_time("a refusal", request.send())
         .await
         .expect_err("no listener");
     assert!(

@@ -1,6 +1,7 @@
 //! Databases and sites on machines, each with a real agent in this process, and operators that call these agents.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use okt_agent::wire::{ActionReport, Seen, Sighting};
 use okt_agent::{Agent, Done, Fault, JournalError, Offer, Started, Task, Work};
 use okt_testing::ApiServer;
 use okt_tests::{Cluster, Served};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -64,8 +65,12 @@ pub(super) enum Reply {
     Names(&'static str),
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock()
+impl<A: Served> Deref for Stage<A> {
+    type Target = Cluster<A>;
+
+    fn deref(&self) -> &Cluster<A> {
+        &self.cluster
+    }
 }
 
 impl<A: Served> Stage<A> {
@@ -88,7 +93,7 @@ impl<A: Served> Stage<A> {
     }
 
     /// Starts an operator.
-    pub(super) fn operator(&self, agents: Agents<A::Resource>) -> Running
+    pub(super) fn operator(&self, agents: Agents<A::Resource>) -> Operating
     where
         A::Resource: LifecycleObject<
             State: Dispatch<
@@ -104,23 +109,23 @@ impl<A: Served> Stage<A> {
             let stopped = async { stopped.await.unwrap_or_default() };
             operator.run(stopped).await.expect("the operator runs");
         });
-        Running { stop, task }
+        Operating { stop, task }
     }
 
     /// Returns the resource version of an object, which changes with each write.
     pub(super) async fn version(&self, name: &str) -> Option<String> {
-        let object = self.cluster.get(name).await.expect("the object is there");
+        let object = self.cluster.object(name).await;
         object.resource_version()
     }
 }
 
 /// An operator that runs.
-pub(super) struct Running {
+pub(super) struct Operating {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl Operating {
     /// Ends the operator as SIGKILL would.
     pub(super) async fn kill(self) {
         self.task.abort();
@@ -147,17 +152,17 @@ impl Machines {
             agent: Mutex::default(),
         });
         machine.start().await;
-        lock(&self.0).insert(name.to_owned(), Arc::clone(&machine));
+        self.0.lock().insert(name.to_owned(), Arc::clone(&machine));
         machine
     }
 
     /// Returns a client for the agent of this machine; without an agent the connection is refused.
     pub(super) fn client(&self, name: &str) -> Client {
-        let machine = lock(&self.0).get(name).cloned();
+        let machine = self.0.lock().get(name).cloned();
         Client::over(tower::service_fn(move |request| {
             let router = machine
                 .as_ref()
-                .and_then(|machine| Some(lock(&machine.agent).as_ref()?.router()));
+                .and_then(|machine| Some(machine.agent.lock().as_ref()?.router()));
             async move {
                 match router {
                     Some(router) => Ok(router.oneshot(request).await.expect("it cannot fail")),
@@ -180,32 +185,38 @@ impl Machine {
                 Err(error) => panic!("the agent does not start: {error}"),
             }
         };
-        *lock(&self.agent) = Some(agent);
+        *self.agent.lock() = Some(agent);
     }
 
     /// Ends the agent as SIGKILL would.
     pub(super) fn kill(&self) {
-        drop(lock(&self.agent).take());
+        drop(self.agent.lock().take());
     }
 
     /// Sets how the work of a state behaves from now on.
+    /// Kills the agent and starts it again.
+    pub(super) async fn restart(&self) {
+        self.kill();
+        self.start().await;
+    }
+
     pub(super) fn script(&self, state: &str, reply: Reply) {
         self.application.script(state, reply);
     }
 
     /// Sets what the application reports from now on; `None` means `Seen::Unobserved`.
     pub(super) fn see(&self, seen: Option<Seen>) {
-        lock(&self.application.0).seen = seen;
+        self.application.0.lock().seen = seen;
     }
 
     /// The states whose work was begun, one for each attempt.
     pub(super) fn begun(&self) -> Vec<String> {
-        lock(&self.application.0).begun.clone()
+        self.application.0.lock().begun.clone()
     }
 
     /// The states whose work has ended, with any outcome, in the order of the ends.
     pub(super) fn ended(&self) -> Vec<String> {
-        lock(&self.application.0).ended.clone()
+        self.application.0.lock().ended.clone()
     }
 }
 
@@ -216,7 +227,7 @@ pub(super) async fn actions(client: &Client) -> Vec<ActionReport> {
 
 impl Application {
     fn script(&self, state: &str, reply: Reply) {
-        lock(&self.0).works.insert(state.to_owned(), reply);
+        self.0.lock().works.insert(state.to_owned(), reply);
     }
 }
 
@@ -226,17 +237,17 @@ impl Work for Application {
             state: state.clone(),
             repeatable: false,
         };
-        lock(&self.0).works.keys().map(offer).collect()
+        self.0.lock().works.keys().map(offer).collect()
     }
 
     async fn observe(&self) -> Sighting {
-        Sighting::of(lock(&self.0).seen.clone().unwrap_or(Seen::Unobserved))
+        Sighting::of(self.0.lock().seen.clone().unwrap_or(Seen::Unobserved))
     }
 
     async fn perform(&self, task: &Task) -> Result<Done, Fault> {
         let state = task.state().to_owned();
         let work = {
-            let mut script = lock(&self.0);
+            let mut script = self.0.lock();
             script.begun.push(state.clone());
             script.works.get(&state).cloned()
         };
@@ -258,7 +269,7 @@ impl Work for Application {
             }),
             None => Ok(Done::default()),
         };
-        lock(&self.0).ended.push(state);
+        self.0.lock().ended.push(state);
         answer
     }
 }

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use okt::{ConditionStatus, Failure};
-use okt_tests::Say;
+use okt_tests::Scripted;
 
-use super::{DONE, ran, says, status_writes};
+use super::{DONE, conditions, ran, status_writes};
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_run_writes_the_status_once_and_not_at_all_without_a_change_or_after_a_restart() {
     let rig = ran(|_| {}).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
     assert_eq!(
-        says(&rig).await,
+        conditions(&rig).await,
         [
             DONE,
             "Valid True Check: ",
@@ -35,14 +35,14 @@ async fn a_pass_run_writes_the_status_once_and_not_at_all_without_a_change_or_af
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_waits_reports_it_and_runs_after_its_time() {
-    let wait = Say::Wait(
+    let wait = Scripted::Wait(
         "FooNamespaceNotFound",
         Duration::from_secs(5),
         "foo namespace not found",
     );
-    let rig = ran(|app| app.script.say("Check", wait)).await;
+    let rig = ran(|app| app.script.set("Check", wait)).await;
     assert_eq!(
-        says(&rig).await[..4],
+        conditions(&rig).await[..4],
         [
             "Ready False FooNamespaceNotFound: foo namespace not found",
             "Reconciling True FooNamespaceNotFound: foo namespace not found",
@@ -53,11 +53,11 @@ async fn a_step_that_waits_reports_it_and_runs_after_its_time() {
     assert_eq!(rig.app.script.taken(), ["Check"]);
     rig.pass(Duration::from_secs(4)).await;
     assert_eq!(rig.app.script.taken(), [""; 0]);
-    rig.app.script.say("Check", Say::Text("it is there"));
+    rig.app.script.set("Check", Scripted::Text("it is there"));
     rig.pass(Duration::from_secs(2)).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
     assert_eq!(
-        says(&rig).await[..2],
+        conditions(&rig).await[..2],
         [DONE, "Valid True Check: it is there"]
     );
     assert_eq!(status_writes(&rig), 2);
@@ -66,16 +66,16 @@ async fn a_step_that_waits_reports_it_and_runs_after_its_time() {
 #[tokio::test(start_paused = true)]
 async fn the_table_of_results() {
     use ConditionStatus::False;
-    let rows: [(&str, Say, &[&str], [&str; 2]); 9] = [
+    let rows: [(&str, Scripted, &[&str], [&str; 2]); 9] = [
         (
             "done",
-            Say::Done,
+            Scripted::Done,
             &["Check", "Provision", "Report"],
             ["Ready True Complete", "Provisioned True Provision"],
         ),
         (
             "done, with a condition of its own",
-            Say::Condition(False, "Custom", "a message"),
+            Scripted::Condition(False, "Custom", "a message"),
             &["Check", "Provision", "Report"],
             [
                 "Ready False Custom: Provisioned: a message",
@@ -84,13 +84,13 @@ async fn the_table_of_results() {
         ),
         (
             "done, with a requeue",
-            Say::RequeueAfter(Duration::from_secs(5)),
+            Scripted::RequeueAfter(Duration::from_secs(5)),
             &["Check", "Provision", "Report"],
             ["Ready True Complete", "Provisioned True Provision"],
         ),
         (
             "wait",
-            Say::Wait("Waiting", Duration::from_secs(5), "for it"),
+            Scripted::Wait("Waiting", Duration::from_secs(5), "for it"),
             &["Check", "Provision"],
             [
                 "Ready False Waiting: for it",
@@ -99,7 +99,7 @@ async fn the_table_of_results() {
         ),
         (
             "wait with back-off",
-            Say::Retry("Backoff", "for it"),
+            Scripted::Retry("Backoff", "for it"),
             &["Check", "Provision"],
             [
                 "Ready False Backoff: for it",
@@ -108,7 +108,7 @@ async fn the_table_of_results() {
         ),
         (
             "fail",
-            Say::Fail(Failure::retry("InternalError", "error result")),
+            Scripted::Fail(Failure::retry("InternalError", "error result")),
             &["Check", "Provision"],
             [
                 "Ready False InternalError: error result",
@@ -117,7 +117,7 @@ async fn the_table_of_results() {
         ),
         (
             "fail permanently",
-            Say::Fail(Failure::permanent("BadText", "no such text")),
+            Scripted::Fail(Failure::permanent("BadText", "no such text")),
             &["Check", "Provision"],
             [
                 "Ready False BadText: no such text; it is retried",
@@ -126,7 +126,7 @@ async fn the_table_of_results() {
         ),
         (
             "give up",
-            Say::GiveUp("not mine"),
+            Scripted::GiveUp("not mine"),
             &["Check", "Provision"],
             [
                 "Ready False GaveUp: not mine; it is retried",
@@ -135,7 +135,7 @@ async fn the_table_of_results() {
         ),
         (
             "panic",
-            Say::Panic,
+            Scripted::Panic,
             &["Check", "Provision"],
             [
                 "Ready False Panicked: the handler panicked: the step panics",
@@ -143,10 +143,10 @@ async fn the_table_of_results() {
             ],
         ),
     ];
-    for (what, say, steps, [ready, provisioned]) in rows {
-        let rig = ran(|app| app.script.say("Provision", say)).await;
+    for (what, result, steps, [ready, provisioned]) in rows {
+        let rig = ran(|app| app.script.set("Provision", result)).await;
         assert_eq!(rig.app.script.taken(), steps, "{what}");
-        let all = says(&rig).await;
+        let all = conditions(&rig).await;
         assert!(all[0].starts_with(ready), "{what}: {all:#?}");
         assert!(
             all.iter().any(|it| it.starts_with(provisioned)),
@@ -157,15 +157,15 @@ async fn the_table_of_results() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_hangs_is_given_up_after_a_minute() {
-    let rig = ran(|app| app.script.say("Provision", Say::Hang)).await;
+    let rig = ran(|app| app.script.set("Provision", Scripted::Hang)).await;
     assert_eq!(
-        says(&rig).await,
+        conditions(&rig).await,
         [""; 0],
         "the first pass run is not complete"
     );
     rig.pass(Duration::from_secs(61)).await;
     assert_eq!(
-        says(&rig).await[0],
+        conditions(&rig).await[0],
         "Ready False TimedOut: Provision was not done within 60 s"
     );
 }
@@ -174,7 +174,7 @@ async fn a_step_that_hangs_is_given_up_after_a_minute() {
 async fn results_give_a_step_the_outcome_of_earlier_steps() {
     let rig = ran(|app| {
         app.script
-            .say("Check", Say::RequeueAfter(Duration::from_secs(30)));
+            .set("Check", Scripted::RequeueAfter(Duration::from_secs(30)));
     })
     .await;
     let results = rig.app.script.results().expect("steps were taken");

@@ -9,21 +9,12 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt::{Declared, Failure, Operations};
 use okt_testing::{Fault, Verb};
-use okt_tests::{Ladders, OPERATOR, Rig, Say, definition};
+use okt_tests::{Ladders, Objects, Rig, Scripted, definition};
 use serde_json::{Value, json};
 
 use super::map;
 
 type Ladder = Rig<Ladders>;
-
-fn ladder(spec: &Value) -> Value {
-    json!({
-        "apiVersion": "demo.okt.dev/v1",
-        "kind": "Ladder",
-        "metadata": { "name": "ladder" },
-        "spec": spec,
-    })
-}
 
 /// Creates a ladder and waits until its pass has run once.
 async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
@@ -31,30 +22,30 @@ async fn climbed(script: impl FnOnce(&Ladders)) -> Ladder {
     script(&rig.app);
     rig.start();
     rig.pass(Duration::from_secs(1)).await;
-    rig.create_raw(ladder(&json!({}))).await;
+    rig.create("ladder", json!({})).await;
     rig.pass(Duration::from_millis(500)).await;
     rig
 }
 
-fn fails(reason: &str) -> Say {
-    Say::Fail(Failure::retry(reason, "it failed"))
+fn fails(reason: &str) -> Scripted {
+    Scripted::Fail(Failure::retry(reason, "it failed"))
 }
 
-fn fails_permanently(reason: &str) -> Say {
-    Say::Fail(Failure::permanent(reason, "it failed for good"))
+fn fails_permanently(reason: &str) -> Scripted {
+    Scripted::Fail(Failure::permanent(reason, "it failed for good"))
 }
 
 /// The title of a row, the replies of the steps, the path that they cause, and the status and reason of `Ready`.
 type Row = (
     &'static str,
-    Vec<(&'static str, Say)>,
+    Vec<(&'static str, Scripted)>,
     &'static str,
     &'static str,
 );
 
 #[tokio::test(start_paused = true)]
 async fn each_path_of_the_stepper_and_its_ready_condition() {
-    let quiet = || Say::GiveUp("not mine");
+    let quiet = || Scripted::GiveUp("not mine");
     let rows: [Row; 8] = [
         (
             "nothing wrong",
@@ -105,27 +96,27 @@ async fn each_path_of_the_stepper_and_its_ready_condition() {
             "False Gone",
         ),
     ];
-    for (what, says, path, ready) in rows {
+    for (what, results, path, ready) in rows {
         let rig = climbed(|app| {
-            for (step, say) in says {
-                app.script.say(step, say);
+            for (step, result) in results {
+                app.script.set(step, result);
             }
         })
         .await;
         assert_eq!(rig.app.script.taken().join(" "), path, "{what}");
-        assert_eq!(rig.says("ladder", "Ready").await, ready, "{what}");
+        assert_eq!(rig.shows("ladder", "Ready").await, ready, "{what}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_object_is_stalled_without_changes_and_retried_with_another_spec() {
     let rig = climbed(|app| {
-        app.script.say("CRChecker", fails_permanently("Invalid"));
+        app.script.set("CRChecker", fails_permanently("Invalid"));
         app.script.put("Mutator", [map("a", "x")]);
     })
     .await;
-    assert_eq!(rig.says("ladder", "Stalled").await, "True Invalid");
-    assert_eq!(rig.says("ladder", "Valid").await, "False Invalid");
+    assert_eq!(rig.shows("ladder", "Stalled").await, "True Invalid");
+    assert_eq!(rig.shows("ladder", "Valid").await, "False Invalid");
     let writes = rig.wire.writes();
     assert!(
         writes.iter().all(|it| it.contains("/ladders/ladder")),
@@ -134,10 +125,10 @@ async fn an_invalid_object_is_stalled_without_changes_and_retried_with_another_s
     rig.app.script.taken();
     rig.pass(Duration::from_hours(3)).await;
     assert_eq!(rig.app.script.taken(), [""; 0], "it is not retried");
-    rig.app.script.say("CRChecker", Say::Done);
+    rig.app.script.set("CRChecker", Scripted::Done);
     rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("ladder", "Ready").await, "True Complete");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,9 +149,9 @@ async fn an_undecodable_object_is_stalled_and_no_step_runs() {
     let lenient = definition::with_schema::<okt_tests::Ladder>(definition::any_spec);
     rig.define(lenient).await;
     rig.start();
-    rig.create_raw(ladder(&json!({ "rungs": "many" }))).await;
+    rig.create_with("ladder", json!({ "rungs": "many" })).await;
     rig.pass(Duration::from_hours(1)).await;
-    let conditions = rig.raw().get("ladder").await.expect("a read").data;
+    let conditions = rig.raw().read("ladder").await.data;
     let conditions = conditions["status"]["conditions"].clone();
     let stalled = (conditions.as_array().into_iter().flatten())
         .find(|it| it["type"] == "Stalled")
@@ -171,24 +162,24 @@ async fn an_undecodable_object_is_stalled_and_no_step_runs() {
     assert_eq!(rig.app.script.taken(), [""; 0]);
     rig.patch("ladder", json!({ "spec": { "rungs": 3 } })).await;
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("ladder", "Ready").await, "True Complete");
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletion_reaches_the_finalizer_step_of_an_invalid_object_too() {
-    for (say, path) in [
-        (Say::Done, "CRChecker CRFinalizer"),
+    for (result, path) in [
+        (Scripted::Done, "CRChecker CRFinalizer"),
         (fails_permanently("Invalid"), "CRChecker CRFinalizer"),
     ] {
         let rig = climbed(|_| {}).await;
-        rig.app.script.say("CRChecker", say);
+        rig.app.script.set("CRChecker", result);
         rig.app.script.taken();
         rig.delete("ladder").await;
         rig.pass(Duration::from_secs(1)).await;
         assert_eq!(rig.app.script.taken().join(" "), path);
         assert!(rig.get("ladder").await.is_none());
     }
-    let rig = climbed(|app| app.script.say("CRFinalizer", fails("Held"))).await;
+    let rig = climbed(|app| app.script.set("CRFinalizer", fails("Held"))).await;
     rig.app.script.taken();
     rig.delete("ladder").await;
     rig.pass(Duration::from_millis(500)).await;
@@ -205,7 +196,7 @@ async fn deletion_reaches_the_finalizer_step_of_an_invalid_object_too() {
 async fn results_count_the_operations_in_the_cluster() {
     let rig = climbed(|app| {
         app.script.put("Mutator", [map("a", "x"), map("b", "x")]);
-        app.script.say("Updater", Say::Commit);
+        app.script.set("Updater", Scripted::Commit);
     })
     .await;
     let counted = |rig: &Ladder| rig.app.script.results().expect("a result").operations;
@@ -235,14 +226,10 @@ fn deployment(name: &str) -> Declared {
 }
 
 async fn is_ready(rig: &Ladder, name: &str) {
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
-    let status = json!({ "status": {
+    let status = json!({
         "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
-    } });
-    let patch = Patch::Merge(status);
-    let params = PatchParams::default();
-    let patched = deployments.patch_status(name, &params, &patch).await;
-    patched.expect("the status is accepted");
+    });
+    rig.of::<Deployment>().edit_status(name, status).await;
     rig.pass(Duration::from_secs(3)).await;
 }
 
@@ -251,7 +238,7 @@ async fn a_commit_waits_for_what_has_to_be_ready_and_for_nothing_else() {
     let rig = climbed(|app| {
         let (a, b, c) = (deployment("a"), deployment("b"), deployment("c"));
         app.script.put("Mutator", [a.ready(), b.ready(), c]);
-        app.script.say("Updater", Say::Commit);
+        app.script.set("Updater", Scripted::Commit);
     })
     .await;
     let waits = rig.condition("ladder", "Ready").await.expect("it says so");
@@ -261,16 +248,16 @@ async fn a_commit_waits_for_what_has_to_be_ready_and_for_nothing_else() {
         "Deployment a: its controller has not observed it yet; Deployment b: its controller has not observed it yet"
     );
     assert_eq!(
-        rig.says("ladder", "UpToDate").await,
+        rig.shows("ladder", "UpToDate").await,
         "False WaitingForResources"
     );
     is_ready(&rig, "a").await;
     assert_eq!(
-        rig.says("ladder", "Ready").await,
+        rig.shows("ladder", "Ready").await,
         "False WaitingForResources"
     );
     is_ready(&rig, "b").await;
-    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
+    assert_eq!(rig.shows("ladder", "Ready").await, "True Complete");
 }
 
 fn held(name: &str) -> Declared {
@@ -283,10 +270,9 @@ fn held(name: &str) -> Declared {
 }
 
 async fn free(rig: &Ladder, name: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let free = Patch::Merge(json!({ "metadata": { "finalizers": Value::Null } }));
-    let freed = maps.patch(name, &PatchParams::default(), &free).await;
-    freed.expect("it is freed");
+    let maps = rig.of::<ConfigMap>();
+    maps.edit(name, json!({ "metadata": { "finalizers": Value::Null } }))
+        .await;
     rig.pass(Duration::from_secs(3)).await;
 }
 
@@ -327,9 +313,9 @@ async fn resources_that_the_finalizer_step_keeps_outlive_their_object() {
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(10)).await;
     assert!(rig.get("ladder").await.is_none());
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    assert!(maps.get_opt("kept").await.expect("a read").is_some());
-    assert!(maps.get_opt("gone").await.expect("a read").is_none());
+    let maps = rig.of::<ConfigMap>();
+    assert!(maps.has("kept").await);
+    assert!(!maps.has("gone").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -341,34 +327,16 @@ async fn a_cluster_scoped_resource_of_a_namespaced_owner_is_deleted_by_the_opera
     };
     let roles = |rig: &Ladder| Api::<ClusterRole>::all(rig.client.clone());
     let rig = climbed(|app| app.script.put("Mutator", [role()])).await;
-    assert_eq!(rig.says("ladder", "Ready").await, "False BadResource");
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_none()
-    );
+    assert_eq!(rig.shows("ladder", "Ready").await, "False BadResource");
+    assert!(!roles(&rig).has("climb").await);
     rig.app.script.put("Mutator", [role().unowned()]);
     rig.request("ladder");
     rig.pass(Duration::from_secs(3)).await;
-    assert_eq!(rig.says("ladder", "Ready").await, "True Complete");
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_some()
-    );
+    assert_eq!(rig.shows("ladder", "Ready").await, "True Complete");
+    assert!(roles(&rig).has("climb").await);
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(10)).await;
-    assert!(
-        roles(&rig)
-            .get_opt("climb")
-            .await
-            .expect("a read")
-            .is_none()
-    );
+    assert!(!roles(&rig).has("climb").await);
     assert!(rig.get("ladder").await.is_none());
 }
 
@@ -380,18 +348,16 @@ async fn a_failed_deletion_is_reported_even_while_resources_are_not_ready() {
     })
     .await;
     assert_eq!(
-        rig.says("ladder", "Ready").await,
+        rig.shows("ladder", "Ready").await,
         "False WaitingForResources"
     );
-    let fault = Fault::forbidden().matching(|request| request.verb == Verb::Delete);
-    rig.server
-        .inject(fault.resource("configmaps").client(OPERATOR));
+    rig.inject(Fault::forbidden().on(Verb::Delete).resource("configmaps"));
     rig.app.script.put("Mutator", [deployment("a").ready()]);
     rig.request("ladder");
     rig.pass(Duration::from_secs(1)).await;
-    let ready = rig.says("ladder", "Ready").await;
+    let ready = rig.shows("ladder", "Ready").await;
     assert_eq!(ready, "False ResourceForbidden");
-    assert_ne!(rig.says("ladder", "UpToDate").await, "");
+    assert_ne!(rig.shows("ladder", "UpToDate").await, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -399,8 +365,8 @@ async fn a_waiting_finalizer_step_is_not_called_in_a_hot_loop_while_resources_ar
     let rig = climbed(|app| app.script.put("Mutator", [held("a")])).await;
     rig.delete("ladder").await;
     rig.pass(Duration::from_secs(5)).await;
-    let wait = Say::Wait("Draining", Duration::from_mins(1), "connections");
-    rig.app.script.say("CRFinalizer", wait);
+    let wait = Scripted::Wait("Draining", Duration::from_mins(1), "connections");
+    rig.app.script.set("CRFinalizer", wait);
     rig.request("ladder");
     rig.pass(Duration::from_mins(1)).await;
     rig.app.script.taken();
@@ -408,7 +374,7 @@ async fn a_waiting_finalizer_step_is_not_called_in_a_hot_loop_while_resources_ar
     let taken = rig.app.script.taken();
     let runs = taken.iter().filter(|step| **step == "CRFinalizer").count();
     assert!((9..=11).contains(&runs), "{runs}");
-    rig.app.script.say("CRFinalizer", Say::Done);
+    rig.app.script.set("CRFinalizer", Scripted::Done);
     rig.pass(Duration::from_mins(2)).await;
     free(&rig, "a").await;
     assert!(rig.get("ladder").await.is_none());

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
 use okt::{FINALIZER, Failure};
-use okt_tests::Say;
-use serde_json::{Value, json};
+use okt_tests::{Objects, Scripted};
+use serde_json::json;
 
-use super::{Board, chart, map, ran, says, status_writes, steps_while_it_is_labelled};
+use super::{Board, conditions, map, ran, status_writes, steps_while_it_is_labelled};
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_spec_runs_the_pass_and_is_observed_in_the_status() {
@@ -18,7 +16,7 @@ async fn a_changed_spec_runs_the_pass_and_is_observed_in_the_status() {
     let patched = rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
-    let chart = rig.get("chart").await.expect("it is there");
+    let chart = rig.object("chart").await;
     let status = chart.status.expect("a status");
     assert_eq!(status.observed_generation, patched.metadata.generation);
     let all = status.conditions.iter();
@@ -43,27 +41,27 @@ async fn runs_within(rig: &Board, seconds: u64) -> Vec<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn failures_are_retried_with_growing_waits_and_permanent_failures_are_not() {
-    let fails = Say::Fail(Failure::retry("Broken", "no"));
-    let rig = ran(|app| app.script.say("Check", fails)).await;
+    let fails = Scripted::Fail(Failure::retry("Broken", "no"));
+    let rig = ran(|app| app.script.set("Check", fails)).await;
     let runs = runs_within(&rig, 120).await;
     assert!((5..=9).contains(&runs.len()), "{runs:?}");
     let gaps: Vec<_> = runs.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(gaps.last() > gaps.first(), "{gaps:?}");
 
-    let for_good = Say::Fail(Failure::permanent("Broken", "no"));
-    let rig = ran(|app| app.script.say("Check", for_good)).await;
+    let for_good = Scripted::Fail(Failure::permanent("Broken", "no"));
+    let rig = ran(|app| app.script.set("Check", for_good)).await;
     assert!(runs_within(&rig, 600).await.is_empty());
     rig.patch("chart", json!({ "spec": { "text": "y" } })).await;
     assert_eq!(runs_within(&rig, 5).await, [0], "another spec is a retry");
 
-    let quiet = ran(|app| app.script.say("Check", Say::GiveUp("not mine"))).await;
+    let quiet = ran(|app| app.script.set("Check", Scripted::GiveUp("not mine"))).await;
     assert!(runs_within(&quiet, 600).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn unrelated_events_do_not_bring_a_retry_forward() {
-    let fails = Say::Fail(Failure::retry("Broken", "no"));
-    let rig = ran(|app| app.script.say("Check", fails)).await;
+    let fails = Scripted::Fail(Failure::retry("Broken", "no"));
+    let rig = ran(|app| app.script.set("Check", fails)).await;
     rig.pass(Duration::from_mins(5)).await;
     let taken = steps_while_it_is_labelled(&rig).await;
     assert!(taken.len() <= 1, "{taken:?}");
@@ -73,7 +71,7 @@ async fn unrelated_events_do_not_bring_a_retry_forward() {
 async fn a_requeue_runs_the_pass_again() {
     let rig = ran(|app| {
         app.script
-            .say("Check", Say::RequeueAfter(Duration::from_secs(30)));
+            .set("Check", Scripted::RequeueAfter(Duration::from_secs(30)));
     })
     .await;
     assert_eq!(runs_within(&rig, 100).await.len(), 3);
@@ -84,9 +82,9 @@ async fn a_requeue_runs_the_pass_again() {
 async fn a_requeue_time_combined_with_a_failure_counts_and_does_not_spin() {
     let rig = ran(|app| {
         app.script
-            .say("Check", Say::RequeueAfter(Duration::from_secs(5)));
-        let fails = Say::Fail(Failure::retry("Broken", "no"));
-        app.script.say("Provision", fails);
+            .set("Check", Scripted::RequeueAfter(Duration::from_secs(5)));
+        let fails = Scripted::Fail(Failure::retry("Broken", "no"));
+        app.script.set("Provision", fails);
     })
     .await;
     rig.pass(Duration::from_mins(5)).await;
@@ -107,22 +105,18 @@ async fn runs_after(rig: &Board, done: impl AsyncFnOnce()) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_an_owned_object_runs_the_pass_and_one_of_another_owner_does_not() {
     let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
-    let create = async |object: Value| {
-        let object = serde_json::from_value(object).expect("a map");
-        let made = maps.create(&PostParams::default(), &object).await;
-        made.expect("it is made");
+    let maps = rig.of::<ConfigMap>();
+    let stranger = async || {
+        maps.make(json!({ "metadata": { "name": "stranger" } }))
+            .await;
     };
-    let stranger = json!({ "metadata": { "name": "stranger" } });
-    assert_eq!(runs_after(&rig, async || create(stranger).await).await, 0);
+    assert_eq!(runs_after(&rig, stranger).await, 0);
     let another = async || {
-        let mut another = chart("x");
-        another["metadata"]["name"] = "another".into();
         rig.app.script.put_named("Provision", |name| match name {
             "another" => vec![map("others", "x")],
             _ => vec![map("a", "x")],
         });
-        rig.create_raw(another).await;
+        rig.create("another", json!({})).await;
     };
     assert_eq!(
         runs_after(&rig, another).await,
@@ -130,14 +124,12 @@ async fn a_change_of_an_owned_object_runs_the_pass_and_one_of_another_owner_does
         "a pass run of the other chart alone"
     );
     let spoilt = runs_after(&rig, async || {
-        let gone = maps.delete("others", &DeleteParams::default()).await;
-        gone.expect("it is deleted");
+        maps.remove("others").await;
     });
     // One run of the other chart for the deletion, at most one more for the new map.
     assert!((1..=2).contains(&spoilt.await));
     let runs = runs_after(&rig, async || {
-        let gone = maps.delete("a", &DeleteParams::default()).await;
-        gone.expect("it is deleted");
+        maps.remove("a").await;
     });
     // One run for the deletion, at most one more for the new map.
     assert!((1..=2).contains(&runs.await));
@@ -154,24 +146,14 @@ async fn a_change_outside_the_cluster_is_observed_on_a_reconcile_request() {
     let nothing = runs_after(&rig, async || {
         rig.app
             .script
-            .say("Check", Say::Text("elsewhere it is different"));
+            .set("Check", Scripted::Text("elsewhere it is different"));
     });
     assert_eq!(nothing.await, 0);
     assert_eq!(runs_after(&rig, async || rig.request("chart")).await, 1);
     assert_eq!(
-        says(&rig).await[1],
+        conditions(&rig).await[1],
         "Valid True Check: elsewhere it is different"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_started_operator_runs_the_pass_of_each_object_and_writes_nothing() {
-    let rig = ran(|app| app.script.put("Provision", [map("a", "x")])).await;
-    rig.wire.clear();
-    rig.restart().await;
-    rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
-    assert!(!rig.app.script.taken().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +166,7 @@ async fn a_spec_change_that_drops_the_finalizer_is_observed() {
     rig.patch("chart", replaced).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.app.script.taken(), ["Check", "Provision", "Report"]);
-    let chart = rig.get("chart").await.expect("it is there");
+    let chart = rig.object("chart").await;
     assert_eq!(chart.metadata.finalizers, Some(vec![FINALIZER.to_owned()]));
     let seen = chart.status.expect("a status").observed_generation;
     assert_eq!(seen, chart.metadata.generation);

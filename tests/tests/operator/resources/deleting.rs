@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt};
 use okt::{Declared, Failure, Resources};
 use okt_testing::{Fault, Verb};
-use okt_tests::{OPERATOR, ShopState::Open, ShopState::Opening};
+use okt_tests::{Objects, ShopState::Open, ShopState::Opening, assert_contains, assert_within};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Shop, deployment, edit, map, maps, of, open, text};
+use super::{Shop, deployment, edit, map, of, open, redeclare};
 
 #[tokio::test(start_paused = true)]
 async fn undeclared_resources_are_pruned_except_data_and_kept_ones() {
@@ -25,14 +25,13 @@ async fn undeclared_resources_are_pruned_except_data_and_kept_ones() {
             .with(Declared::of(secret("cheap")).prunable()),
     )
     .await;
-    rig.app.declare(Resources::new().keep::<ConfigMap>("b"));
-    rig.request("shop");
+    redeclare(&rig, Resources::new().keep::<ConfigMap>("b"));
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(text(&rig, "a").await, None);
-    assert_eq!(text(&rig, "b").await.as_deref(), Some("y"));
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
-    assert!(secrets.get_opt("precious").await.expect("a read").is_some());
-    assert!(secrets.get_opt("cheap").await.expect("a read").is_none());
+    assert_eq!(rig.text("a").await, None);
+    assert_eq!(rig.text("b").await.as_deref(), Some("y"));
+    let secrets = rig.of::<Secret>();
+    assert!(secrets.has("precious").await);
+    assert!(!secrets.has("cheap").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -43,21 +42,16 @@ async fn a_resource_in_another_namespace_is_kept_by_keep_across_only() {
         Declared::of(map).unowned()
     };
     let rig = Shop::without_operator_of().await;
-    let namespace = of(json!({ "metadata": { "name": "elsewhere" } }));
-    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
-    let created = namespaces.create(&PostParams::default(), &namespace).await;
-    created.expect("it is accepted");
+    rig.create_namespace("elsewhere").await;
     let declared = ["a", "b", "c"].into_iter().map(elsewhere);
     let declared = declared.fold(Resources::new(), Resources::with);
     rig.app.declare(declared.apply(map("c", "x")));
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    rig.create_ready("shop", Open).await;
     let across = ObjectRef::<ConfigMap>::new("b").within("elsewhere");
     let kept = Resources::new().keep::<ConfigMap>("elsewhere/a");
     let kept = kept.keep::<ConfigMap>("c").keep_across(&across);
-    rig.app.declare(kept);
-    rig.request("shop");
+    redeclare(&rig, kept);
     rig.pass(Duration::from_mins(1)).await;
     let maps: Api<ConfigMap> = Api::all(rig.client.clone());
     let left = maps.list(&ListParams::default()).await.expect("a list");
@@ -88,8 +82,7 @@ async fn many_unowned_resources_are_made_and_go_with_their_object() {
     for number in [64, 65, 300] {
         let rig = open(unowned_maps(number)).await;
         assert_eq!(number_of_maps(&rig).await, number);
-        rig.delete("shop").await;
-        rig.until_gone("shop").await;
+        rig.delete_until_gone("shop").await;
         rig.pass(Duration::from_secs(1)).await;
         assert_eq!(number_of_maps(&rig).await, 0);
     }
@@ -98,25 +91,19 @@ async fn many_unowned_resources_are_made_and_go_with_their_object() {
 #[tokio::test(start_paused = true)]
 #[ignore = "takes a minute; run with --include-ignored"]
 async fn unowned_resources_beyond_the_limit_are_refused_by_name_and_the_others_made() {
-    let rig = Shop::without_operator_of().await;
-    rig.app.declare(unowned_maps(4_097));
-    rig.start();
-    rig.create("shop", json!({})).await;
+    let rig = Shop::prepared("shop", |app| app.declare(unowned_maps(4_097))).await;
     let ready = rig.until_reason("shop", "Stalled", "BadResource").await;
-    let said = "ConfigMap map-4096 has no owner reference, as 4096 others";
-    assert!(ready.message.contains(said), "{}", ready.message);
+    let message = "ConfigMap map-4096 has no owner reference, as 4096 others";
+    assert_contains(&ready.message, message);
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(number_of_maps(&rig).await, 4_096);
     // All others are declared: they have to wait for room.
     let others = (5_000..5_100).map(|it| Declared::of(map(&format!("map-{it}"), "x")).unowned());
-    rig.app
-        .declare(others.fold(Resources::new(), Resources::with));
-    rig.request("shop");
+    redeclare(&rig, others.fold(Resources::new(), Resources::with));
     rig.pass(Duration::from_mins(10)).await;
     rig.until_ready("shop", Open).await;
     assert_eq!(number_of_maps(&rig).await, 100);
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(number_of_maps(&rig).await, 0);
 }
@@ -144,9 +131,9 @@ async fn what_work_on_the_way_out_needs_outlives_a_deletion_in_the_foreground_if
         };
         assert_eq!(closed.as_deref(), Some(wanted));
         rig.pass(Duration::from_secs(1)).await;
-        let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
-        assert!(deployments.get_opt("web").await.expect("a read").is_none());
-        assert_eq!(text(&rig, "a").await, None);
+        let deployments = rig.of::<Deployment>();
+        assert!(!deployments.has("web").await);
+        assert_eq!(rig.text("a").await, None);
     }
 }
 
@@ -157,15 +144,14 @@ async fn nothing_is_pruned_while_the_declaration_fails() {
     rig.app.fail_to_declare(Some(failure));
     rig.request("shop");
     rig.until_reason("shop", "Ready", "NoPlan").await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
     rig.app.fail_to_declare(None);
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
     let broken = Resources::new().apply(map("", "x"));
-    rig.app.declare(broken);
-    rig.request("shop");
+    redeclare(&rig, broken);
     rig.until_reason("shop", "Stalled", "BadResource").await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,25 +166,25 @@ async fn nothing_is_pruned_after_a_jump_until_the_work_of_the_state_succeeded() 
     rig.pass(Duration::from_hours(1)).await;
     rig.restart().await;
     rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    assert_eq!(text(&rig, "b").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("b").await.as_deref(), Some("x"));
     rig.app.fail_to_open(None);
     rig.app.sees(None);
     rig.ask_for("shop", json!({ "request": "mended" })).await;
     rig.until_ready("shop", Open).await;
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(text(&rig, "a").await, None);
+    assert_eq!(rig.text("a").await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn unowned_resources_are_deleted_before_the_finalizer_is_removed() {
     let role: ClusterRole = of(json!({ "metadata": { "name": "shop" } }));
     let rig = open(Resources::new().with(Declared::of(role).unowned())).await;
-    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
+    let roles = rig.of::<ClusterRole>();
     let finalizers = async |finalizers: Value| {
-        let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
-        let patched = roles.patch("shop", &PatchParams::default(), &patch).await;
-        patched.expect("the patch is accepted");
+        roles
+            .edit("shop", json!({ "metadata": { "finalizers": finalizers } }))
+            .await;
     };
     finalizers(json!(["test.okt.dev/hold"])).await;
     rig.delete("shop").await;
@@ -211,7 +197,7 @@ async fn unowned_resources_are_deleted_before_the_finalizer_is_removed() {
             .starts_with("ClusterRole shop is not gone yet; to abandon it, ")
     );
     rig.pass(Duration::from_hours(1)).await;
-    let role = roles.get("shop").await.expect("it is held");
+    let role = roles.read("shop").await;
     assert!(role.metadata.deletion_timestamp.is_some());
     finalizers(json!(null)).await;
     rig.until_gone("shop").await;
@@ -220,18 +206,17 @@ async fn unowned_resources_are_deleted_before_the_finalizer_is_removed() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_with_the_labels_of_what_is_owned_is_not_deleted() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    let mut copy = maps(&rig).get("a").await.expect("it is there");
+    let mut copy = rig.of::<ConfigMap>().read("a").await;
     copy.metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
         name: Some("copy".to_owned()),
         labels: copy.metadata.labels,
         annotations: copy.metadata.annotations,
         ..Default::default()
     };
-    let made = maps(&rig).create(&PostParams::default(), &copy).await;
-    made.expect("it is made");
+    rig.of::<ConfigMap>().make(json!(&copy)).await;
     rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "copy").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("copy").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,11 +225,10 @@ async fn data_goes_only_where_that_is_allowed_explicitly() {
         json!({ "metadata": { "name": "precious", "annotations": { "okt.dev/prune": "false" } } }),
     );
     let rig = open(Resources::new().apply(secret)).await;
-    rig.app.declare(Resources::new());
-    rig.request("shop");
+    redeclare(&rig, Resources::new());
     rig.pass(Duration::from_mins(1)).await;
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
-    assert!(secrets.get_opt("precious").await.expect("a read").is_some());
+    let secrets = rig.of::<Secret>();
+    assert!(secrets.has("precious").await);
 }
 
 /// A shop with the maps `a` and `a-too` in wave 2, `b` in wave 1 and `c` in no wave, each held by a foreign finalizer.
@@ -273,7 +257,8 @@ async fn hold(rig: &Shop, name: &str, finalizers: Value) {
 
 /// Returns the maps that have a deletion timestamp.
 async fn going(rig: &Shop) -> Vec<String> {
-    let all = maps(rig)
+    let all = rig
+        .of::<ConfigMap>()
         .list(&ListParams::default())
         .await
         .expect("a list");
@@ -286,8 +271,7 @@ async fn going(rig: &Shop) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn undeclared_resources_are_pruned_in_waves_and_the_conditions_name_the_pending_ones() {
     let rig = held_in_waves().await;
-    rig.app.declare(Resources::new());
-    rig.request("shop");
+    redeclare(&rig, Resources::new());
     let ready = rig
         .until_reason("shop", "Ready", "WaitingForResources")
         .await;
@@ -335,7 +319,7 @@ async fn resources_with_a_wave_are_deleted_before_the_finalizer_is_removed() {
     assert!(rig.get("shop").await.is_some(), "it waits");
     hold(&rig, "b", json!(null)).await;
     rig.until_gone("shop").await;
-    assert!(text(&rig, "c").await.is_some(), "it is left to Kubernetes");
+    assert!(rig.text("c").await.is_some(), "it is left to Kubernetes");
 }
 
 #[tokio::test(start_paused = true)]
@@ -344,9 +328,8 @@ async fn orphan_deletion_leaves_resources_with_a_wave() {
     rig.app.declare_to_the_end();
     let orphans = json!({ "metadata": { "finalizers": ["okt.dev/lifecycle", "orphan"] } });
     rig.patch("shop", orphans).await;
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    rig.delete_until_gone("shop").await;
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,20 +340,15 @@ async fn a_wave_whose_deletion_is_refused_holds_back_the_next_one_and_is_retried
             .apply(map("b", "x")),
     )
     .await;
-    let fault = Fault::forbidden()
-        .matching(|request| request.verb == Verb::Delete)
-        .resource("configmaps")
-        .client(OPERATOR);
-    let fault = rig.server.inject(fault);
-    rig.app.declare(Resources::new());
-    rig.request("shop");
+    let fault = rig.inject(Fault::forbidden().on(Verb::Delete).resource("configmaps"));
+    redeclare(&rig, Resources::new());
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     rig.pass(Duration::from_mins(1)).await;
-    assert!(text(&rig, "b").await.is_some());
+    assert!(rig.text("b").await.is_some());
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!((text(&rig, "a").await, text(&rig, "b").await), (None, None));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!((rig.text("a").await, rig.text("b").await), (None, None));
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 fn role() -> Declared {
@@ -379,18 +357,15 @@ fn role() -> Declared {
 }
 
 async fn has_role(rig: &Shop) -> bool {
-    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
-    roles.get_opt("role").await.expect("a read").is_some()
+    let roles = rig.of::<ClusterRole>();
+    roles.has("role").await
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_stays_while_its_unowned_resources_cannot_be_listed() {
     let rig = open(Resources::new().with(role())).await;
     rig.kill().await;
-    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
-    let fault = rig
-        .server
-        .inject(fault.resource("clusterroles").client(OPERATOR));
+    let fault = rig.inject(Fault::forbidden().on(Verb::List).resource("clusterroles"));
     rig.start();
     rig.delete("shop").await;
     let waits = rig
@@ -414,44 +389,41 @@ async fn an_object_stays_while_its_unowned_resources_cannot_be_listed() {
 async fn a_refused_deletion_before_the_finalizer_is_removed_does_not_hold_back_the_others() {
     let unowned = |name: &str| Declared::of(map(name, "x")).unowned();
     let rig = open((Resources::new().with(unowned("a"))).with(unowned("b"))).await;
-    let fault = Fault::forbidden()
-        .matching(|request| request.verb == Verb::Delete && request.name.as_deref() == Some("a"));
-    let fault = fault.resource("configmaps").client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    let fault = rig.inject(
+        Fault::forbidden()
+            .matching(|request| {
+                request.verb == Verb::Delete && request.name.as_deref() == Some("a")
+            })
+            .resource("configmaps"),
+    );
     rig.delete("shop").await;
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    assert_eq!(text(&rig, "b").await, None);
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("b").await, None);
     fault.end();
     rig.until_gone("shop").await;
-    assert_eq!(text(&rig, "a").await, None);
+    assert_eq!(rig.text("a").await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_deletion_without_an_answer_no_other_waits_as_long_in_vain() {
     let unowned = |name: &str| Declared::of(map(name, "x")).unowned();
     let rig = open((Resources::new().with(unowned("a"))).with(unowned("b"))).await;
-    let fault = Fault::no_answer().on(Verb::Delete);
-    let fault = fault.resource("configmaps").client(OPERATOR);
-    let fault = rig.server.inject(fault);
+    let fault = rig.inject(Fault::no_answer().on(Verb::Delete).resource("configmaps"));
     let begun = Instant::now();
     rig.delete("shop").await;
     rig.until_reason("shop", "Ready", "ResourceUnanswered")
         .await;
     // A request is given up after a minute.
-    assert!(begun.elapsed() < Duration::from_secs(100));
+    assert_within(begun, Duration::from_secs(100));
     fault.end();
     rig.until_gone("shop").await;
-    assert_eq!((text(&rig, "a").await, text(&rig, "b").await), (None, None));
+    assert_eq!((rig.text("a").await, rig.text("b").await), (None, None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_deleted_while_the_last_state_cannot_declare_what_it_keeps() {
-    let rig = Shop::without_operator_of().await;
-    rig.app.declare(Resources::new().with(role()));
-    rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    let rig = open(Resources::new().with(role())).await;
     rig.app
         .declare(Resources::new().keep::<ClusterRole>("role"));
     rig.app.declare_to_the_end();
@@ -470,14 +442,12 @@ async fn nothing_is_deleted_while_the_last_state_cannot_declare_what_it_keeps() 
 async fn a_resource_kind_that_is_not_served_does_not_block_deletion() {
     let rig = Shop::without_operator_of().await;
     let list = |fault: Fault| {
-        let fault = fault.matching(|request| request.verb == Verb::List);
-        rig.server
-            .inject(fault.resource("clusterroles").client(OPERATOR))
+        let fault = fault.on(Verb::List);
+        rig.inject(fault.resource("clusterroles"))
     };
     let forbidden = list(Fault::forbidden());
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    rig.create_ready("shop", Open).await;
     rig.delete("shop").await;
     rig.until_reason("shop", "Ready", "ResourceNotWatched")
         .await;
@@ -496,6 +466,5 @@ async fn an_object_without_unowned_resources_is_deleted_even_if_its_last_state_c
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.app
         .fail_to_declare(Some(Failure::permanent("Invalid", "no")));
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
 }

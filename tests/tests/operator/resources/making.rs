@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
+
 use kube::{Resource, ResourceExt};
 use okt::{Declared, OWNER_LABEL, Resources};
 use okt_testing::Verb;
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{OPERATOR, Objects, ShopState::Open, assert_contains};
 use serde_json::json;
 
-use super::{Shop, deployment, edit, map, maps, open, text, writes};
+use super::{Shop, deployment, edit, map, open, redeclare, writes};
 
 #[tokio::test(start_paused = true)]
 async fn declared_resources_exist_before_the_work_begins_and_name_their_owner() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
     assert_eq!(rig.app.ran(), ["Opening with 2", "Open with 2"]);
-    let shop = rig.get("shop").await.expect("it is there");
-    let map = maps(&rig).get("a").await.expect("it is there");
+    let shop = rig.object("shop").await;
+    let map = rig.of::<ConfigMap>().read("a").await;
     assert_eq!(map.labels()[OWNER_LABEL], shop.uid().expect("a uid"));
     assert_eq!(map.labels()["okt.dev/owner-kind"], "Shop.demo.okt.dev");
     assert_eq!(map.annotations()["okt.dev/owner-name"], "default/shop");
@@ -57,11 +59,12 @@ async fn each_resource_is_written_once_and_not_again_without_a_change_or_after_a
 async fn a_changed_declaration_writes_only_the_changed_resource() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "y"))).await;
     rig.wire.clear();
-    rig.app
-        .declare(Resources::new().apply(map("a", "x")).apply(map("b", "z")));
-    rig.request("shop");
+    redeclare(
+        &rig,
+        Resources::new().apply(map("a", "x")).apply(map("b", "z")),
+    );
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(text(&rig, "b").await.as_deref(), Some("z"));
+    assert_eq!(rig.text("b").await.as_deref(), Some("z"));
     assert_eq!(
         writes(&rig),
         ["PATCH /api/v1/namespaces/default/configmaps/b"]
@@ -101,11 +104,10 @@ async fn an_invalid_declaration_is_reported_and_writes_nothing() {
             "ClusterRole a lives in no namespace; Kubernetes would take it for an orphan of its Shop in default and delete it: declare it `unowned`",
         ),
     ] {
-        let rig = Shop::without_operator_of().await;
-        rig.app
-            .declare(Resources::new().with(Declared::dynamic(object)));
-        rig.start();
-        rig.create("shop", json!({})).await;
+        let rig = Shop::prepared("shop", |app| {
+            app.declare(Resources::new().with(Declared::dynamic(object)))
+        })
+        .await;
         let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
         assert!(stalled.message.starts_with(message), "{}", stalled.message);
         rig.pass(Duration::from_mins(10)).await;
@@ -119,11 +121,10 @@ async fn an_invalid_declaration_is_reported_and_writes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_declared_twice_is_an_error() {
-    let rig = Shop::without_operator_of().await;
-    rig.app
-        .declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")));
-    rig.start();
-    rig.create("shop", json!({})).await;
+    let rig = Shop::prepared("shop", |app| {
+        app.declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")))
+    })
+    .await;
     let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
     assert!(stalled.message.starts_with("ConfigMap a is declared twice"));
 }
@@ -134,8 +135,7 @@ async fn an_object_that_is_being_deleted_gets_no_new_resources() {
     rig.app
         .declare(Resources::new().apply(map("a", "y")).apply(map("b", "y")));
     rig.wire.clear();
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
     let made = writes(&rig).iter().any(|write| write.ends_with("/b"));
     assert!(!made, "{:#?}", writes(&rig));
 }
@@ -145,9 +145,7 @@ async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     rig.wire.clear();
     for number in 0..600 {
-        rig.app
-            .declare(Resources::new().apply(map("a", &number.to_string())));
-        rig.request("shop");
+        redeclare(&rig, Resources::new().apply(map("a", &number.to_string())));
         rig.pass(Duration::from_secs(1)).await;
     }
     let made = writes(&rig).len();
@@ -157,16 +155,14 @@ async fn a_declaration_that_differs_each_time_is_no_hot_loop() {
 #[tokio::test(start_paused = true)]
 async fn a_create_only_resource_is_not_overwritten_when_its_labels_are_removed() {
     let rig = open(Resources::new().create_only(map("a", "first"))).await;
-    rig.app
-        .declare(Resources::new().create_only(map("a", "second")));
-    rig.request("shop");
+    redeclare(&rig, Resources::new().create_only(map("a", "second")));
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("first"));
     edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("first"));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.text("a").await.as_deref(), Some("first"));
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +174,7 @@ async fn an_owner_written_by_hand_is_the_same_owner() {
     rig.app.declare(Resources::new().apply(map));
     rig.start();
     rig.until_ready("shop", Open).await;
-    let map = maps(&rig).get("a").await.expect("it is there");
+    let map = rig.of::<ConfigMap>().read("a").await;
     assert_eq!(map.owner_references().len(), 1);
 }
 
@@ -197,9 +193,9 @@ async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_h
         rig.app.declare(Resources::new().with(farewell()));
         rig.delete("shop").await;
         if ready {
-            let said_ready = rig.until_reason("shop", "Ready", "BadResource").await;
-            let said = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
-            assert!(said_ready.message.contains(said), "{}", said_ready.message);
+            let condition = rig.until_reason("shop", "Ready", "BadResource").await;
+            let message = "ConfigMap farewell has to be ready and is not there, and nothing is made while its object is being deleted: declare it with `during_deletion`";
+            assert_contains(&condition.message, message);
             rig.app
                 .declare(Resources::new().with(farewell().during_deletion()));
             rig.restart().await;
@@ -210,7 +206,6 @@ async fn a_declaration_on_the_way_out_is_made_if_it_says_so_and_an_error_if_it_h
     let rig = open(Resources::new()).await;
     rig.app
         .declare(Resources::new().with(Declared::of(map("farewell", "x")).during_deletion()));
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
     assert!(made(&rig, "farewell"));
 }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::discovery::Scope;
 use okt::{Declared, Operator, Resources, Watches};
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{OPERATOR, Objects, ShopState::Open, assert_contains};
 use serde_json::{Value, json};
 
 use super::release::{Owns, Release};
@@ -48,11 +47,8 @@ async fn define_certificates(rig: &Shop) {
             }],
         },
     }));
-    let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
-    let made = definitions
-        .create(&PostParams::default(), &definition)
-        .await;
-    made.expect("it is accepted");
+    let definitions = rig.of::<CustomResourceDefinition>();
+    definitions.make(json!(&definition)).await;
 }
 
 async fn start(declared: Declared) -> Shop {
@@ -77,10 +73,7 @@ fn certificate() -> Declared {
 async fn conditions(rig: &Shop, all: Value) {
     let api: Api<DynamicObject> =
         Api::namespaced_with(rig.client.clone(), "default", &certificates());
-    let patch = Patch::Merge(json!({ "status": { "conditions": all } }));
-    let params = PatchParams::default();
-    let patched = api.patch_status("web", &params, &patch).await;
-    patched.expect("it is accepted");
+    api.edit_status("web", json!({ "conditions": all })).await;
     rig.pass(Duration::from_secs(10)).await;
 }
 
@@ -92,10 +85,8 @@ fn condition(name: &str, status: &str, generation: i64) -> Value {
 }
 
 async fn waits_for(rig: &Shop, what: &str) {
-    let ready = rig
-        .until_reason("shop", "Ready", "WaitingForResources")
+    rig.until_message("shop", "Ready", "WaitingForResources", what)
         .await;
-    assert!(ready.message.contains(what), "{}", ready.message);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,26 +134,21 @@ async fn a_rollout_that_waits_for_a_broken_pod_of_another_revision_stalls_with_t
         },
     }));
     let rig = start(Declared::of(set).ready()).await;
-    let sets: Api<StatefulSet> = Api::namespaced(rig.client.clone(), "default");
+    let sets = rig.of::<StatefulSet>();
     let status = |revision: &str, ready: i64| {
-        Patch::Merge(json!({ "status": {
+        json!({
             "observedGeneration": 1, "replicas": 1, "readyReplicas": ready, "currentReplicas": 1,
             "updatedReplicas": ready, "currentRevision": "servers-a", "updateRevision": revision,
-        } }))
+        })
     };
-    let params = PatchParams::default();
-    let patch = status("servers-b", 0);
-    let patched = sets.patch_status("servers", &params, &patch).await;
-    patched.expect("it is accepted");
+    sets.edit_status("servers", status("servers-b", 0)).await;
     rig.pass(Duration::from_mins(5)).await;
     waits_for(&rig, "waits until Pods of another revision are ready").await;
     let stalled = rig
         .until_reason("shop", "Stalled", "ResourceNotReady")
         .await;
     let remedy = "delete such a Pod if it cannot become ready";
-    assert!(stalled.message.contains(remedy), "{}", stalled.message);
-    let patch = status("servers-a", 1);
-    let patched = sets.patch_status("servers", &params, &patch).await;
-    patched.expect("it is accepted");
+    assert_contains(&stalled.message, remedy);
+    sets.edit_status("servers", status("servers-a", 1)).await;
     rig.until_ready("shop", Open).await;
 }

@@ -5,18 +5,18 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use okt::{Declared, Failure, Operator, Resources, Watches};
 use okt_testing::Fault;
-use okt_tests::{OPERATOR, Rig, ShopState::Open};
+use okt_tests::{OPERATOR, Objects, Rig, ShopState::Open, assert_contains};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::release::{Owns, Release};
-use super::{Shop, map, of, open, text};
+use super::{Shop, map, of, open, redeclare};
 
 /// Returns a map in another namespace, which has no owner reference.
 fn elsewhere(name: &str) -> Declared {
@@ -32,14 +32,10 @@ fn maps_elsewhere(rig: &Shop) -> Api<ConfigMap> {
 /// Creates a shop with these resources, and a namespace for some of them, and waits until it is open.
 async fn open_with_another_namespace(resources: Resources) -> Shop {
     let rig = Shop::without_operator_of().await;
-    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
-    let namespace = of(json!({ "metadata": { "name": "elsewhere" } }));
-    let made = namespaces.create(&PostParams::default(), &namespace).await;
-    made.expect("it is accepted");
+    rig.create_namespace("elsewhere").await;
     rig.app.declare(resources);
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    rig.create_ready("shop", Open).await;
     rig
 }
 
@@ -87,18 +83,12 @@ async fn an_unowned_resource_goes_with_its_owner_however_somebody_else_disguises
         rig.pass(Duration::from_mins(5)).await;
         rig.stop().await;
         let maps = maps_elsewhere(&rig);
-        let patched = maps
-            .patch("a", &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        patched.expect("it is accepted");
+        maps.edit("a", patch).await;
         rig.delete("shop").await;
         rig.start();
         rig.until_gone("shop").await;
         rig.pass(Duration::from_secs(1)).await;
-        assert!(
-            maps.get_opt("a").await.expect("a read").is_none(),
-            "{disguise}"
-        );
+        assert!(!maps.has("a").await, "{disguise}");
     }
 }
 
@@ -113,8 +103,8 @@ async fn a_disguised_resource_is_repaired_and_goes_when_it_is_no_longer_declared
             .await
             .expect("it is accepted");
         rig.pass(Duration::from_mins(10)).await;
-        let there = maps.get("a").await.expect("a read");
-        let uid = rig.get("shop").await.and_then(|shop| shop.uid());
+        let there = maps.read("a").await;
+        let uid = rig.object("shop").await.metadata.uid;
         assert_eq!(
             there.labels().get("okt.dev/owner"),
             uid.as_ref(),
@@ -123,13 +113,9 @@ async fn a_disguised_resource_is_repaired_and_goes_when_it_is_no_longer_declared
         maps.patch("a", &params, &patch)
             .await
             .expect("it is accepted");
-        rig.app.declare(Resources::new());
-        rig.request("shop");
+        redeclare(&rig, Resources::new());
         rig.pass(Duration::from_mins(10)).await;
-        assert!(
-            maps.get_opt("a").await.expect("a read").is_none(),
-            "{disguise}"
-        );
+        assert!(!maps.has("a").await, "{disguise}");
     }
 }
 
@@ -138,19 +124,15 @@ async fn an_object_that_took_the_name_of_a_recorded_one_stays() {
     let rig = open_with_another_namespace(Resources::new().with(elsewhere("a"))).await;
     rig.stop().await;
     let maps = maps_elsewhere(&rig);
-    maps.delete("a", &DeleteParams::default())
-        .await
-        .expect("it goes");
+    maps.remove("a").await;
     let theirs: ConfigMap =
         of(json!({ "metadata": { "name": "a" }, "data": { "text": "theirs" } }));
-    maps.create(&PostParams::default(), &theirs)
-        .await
-        .expect("it is accepted");
+    maps.make(json!(&theirs)).await;
     rig.delete("shop").await;
     rig.start();
     rig.until_gone("shop").await;
     rig.pass(Duration::from_secs(1)).await;
-    assert!(maps.get_opt("a").await.expect("a read").is_some());
+    assert!(maps.has("a").await);
 }
 
 /// Jobs alone.
@@ -185,7 +167,7 @@ async fn resources_of_kinds_that_a_release_no_longer_declares_go() {
         } else {
             rig.pass(Duration::from_mins(10)).await;
             rig.until_ready("shop", Open).await;
-            assert_eq!(text(&rig, "b").await, None);
+            assert_eq!(rig.text("b").await, None);
         }
         let left = maps_elsewhere(&rig).get_opt("a").await;
         assert!(left.expect("a read").is_none(), "deletes: {deletes}");
@@ -197,21 +179,16 @@ async fn resources_of_kinds_that_a_release_no_longer_declares_go() {
 async fn nothing_is_asked_about_kinds_of_which_nothing_was_left_and_data_stay() {
     let secret: Secret = of(json!({ "metadata": { "name": "data" } }));
     let rig = open(Resources::new().apply(map("b", "x")).apply(secret)).await;
-    rig.app.declare(Resources::new());
-    rig.request("shop");
+    redeclare(&rig, Resources::new());
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(text(&rig, "b").await, None);
+    assert_eq!(rig.text("b").await, None);
     rig.stop().await;
-    let refused = |kind: &str| {
-        rig.server
-            .inject(Fault::forbidden().resource(kind).client(OPERATOR))
-    };
+    let refused = |kind: &str| rig.inject(Fault::forbidden().resource(kind));
     let _faults = [refused("configmaps"), refused("secrets")];
     let operator = start_with_fewer_kinds(&rig);
     rig.pass(Duration::from_mins(10)).await;
     rig.until_ready("shop", Open).await;
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
     operator.abort();
 }
 
@@ -219,14 +196,12 @@ async fn nothing_is_asked_about_kinds_of_which_nothing_was_left_and_data_stay() 
 async fn an_operator_that_may_not_reach_a_former_kind_says_so_and_goes_on_when_it_may() {
     let rig = open_with_another_namespace(Resources::new().with(elsewhere("a"))).await;
     rig.stop().await;
-    let fault = rig
-        .server
-        .inject(Fault::forbidden().resource("configmaps").client(OPERATOR));
+    let fault = rig.inject(Fault::forbidden().resource("configmaps"));
     rig.delete("shop").await;
     let operator = start_with_fewer_kinds(&rig);
     let ready = rig.until_reason("shop", "Ready", "ResourceForbidden").await;
-    let said = "an earlier release owned this kind: declare it with `owns`";
-    assert!(ready.message.contains(said), "{}", ready.message);
+    let message = "an earlier release owned this kind: declare it with `owns`";
+    assert_contains(&ready.message, message);
     fault.end();
     rig.until_gone("shop").await;
     operator.abort();
@@ -249,8 +224,7 @@ async fn open_with_jobs(resources: Resources) -> JobShop {
     let rig = JobShop::without_operator_of().await;
     rig.app.0.declare(resources);
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    rig.create_ready("shop", Open).await;
     rig
 }
 
@@ -264,13 +238,11 @@ async fn migration(rig: &JobShop) -> Option<String> {
 }
 
 async fn ends(rig: &JobShop, condition: &str) {
-    let status = json!({ "status": { "conditions": [{
-        "type": condition, "status": "True", "reason": "Test", "message": "it says so",
+    let status = json!({ "conditions": [{
+        "type": condition, "status": "True", "reason": "Test", "message": "a test",
         "lastProbeTime": "2026-11-26T00:00:00Z", "lastTransitionTime": "2026-11-26T00:00:00Z",
-    }] } });
-    let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-    let patched = jobs(rig).patch_status("migration", &params, &patch).await;
-    patched.expect("it is accepted");
+    }] });
+    jobs(rig).edit_status("migration", status).await;
 }
 
 /// Deletes the job at once, as its time to live does, and whoever cleans up.
@@ -395,14 +367,13 @@ async fn a_job_that_has_failed_and_is_gone_is_reported_and_runs_again_where_that
     vanishes(&rig).await;
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(migration(&rig).await, None);
-    let stalled = rig
-        .until_reason("shop", "Stalled", "ResourceNotReady")
-        .await;
-    assert!(
-        stalled.message.contains("has failed and is gone"),
-        "{}",
-        stalled.message
-    );
+    rig.until_message(
+        "shop",
+        "Stalled",
+        "ResourceNotReady",
+        "has failed and is gone",
+    )
+    .await;
     rig.app.0.declare(Resources::new().with(once.recreate()));
     rig.request("shop");
     rig.pass(Duration::from_mins(10)).await;
@@ -415,9 +386,10 @@ async fn a_deletion_goes_on_by_the_last_declaration_when_nothing_is_declared_any
     for restarts in [false, true] {
         let rig = open_with_another_namespace(owned.clone()).await;
         let across = ObjectRef::<ConfigMap>::new("b").within("elsewhere");
-        rig.app
-            .declare(Resources::new().with(elsewhere("a")).keep_across(&across));
-        rig.request("shop");
+        redeclare(
+            &rig,
+            Resources::new().with(elsewhere("a")).keep_across(&across),
+        );
         rig.pass(Duration::from_mins(1)).await;
         if restarts {
             rig.restart().await;
@@ -426,8 +398,8 @@ async fn a_deletion_goes_on_by_the_last_declaration_when_nothing_is_declared_any
         rig.app.fail_to_declare(Some(gone));
         rig.delete("shop").await;
         let ready = rig.until_reason("shop", "Ready", "NoSecret").await;
-        let said = "after ten minutes the deletion goes on by what was declared before";
-        assert!(ready.message.contains(said), "{}", ready.message);
+        let message = "after ten minutes the deletion goes on by what was declared before";
+        assert_contains(&ready.message, message);
         rig.until_gone("shop").await;
         let left = maps_elsewhere(&rig)
             .list(&ListParams::default())

@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::ListParams;
 use okt::{Declared, Resources};
 use okt_testing::{Fault, Verb};
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{Objects, ShopState::Open};
 use serde_json::json;
 
-use super::{Shop, deployment, map, maps, of, open, text};
+use super::{Shop, deployment, map, of, open, redeclare};
 
 #[tokio::test(start_paused = true)]
 async fn an_object_of_another_owner_with_the_same_name_is_not_taken_over() {
     let rig = Shop::without_operator_of().await;
-    let maps = maps(&rig);
+    let maps = rig.of::<ConfigMap>();
     let theirs = map("a", "theirs");
-    let made = maps.create(&PostParams::default(), &theirs).await;
-    made.expect("it is made");
+    maps.make(json!(&theirs)).await;
     rig.app.declare(
         Resources::new()
             .apply(map("a", "ours"))
@@ -32,30 +31,29 @@ async fn an_object_of_another_owner_with_the_same_name_is_not_taken_over() {
         ready.message,
         "ConfigMap a exists and was not made for this object: delete or rename one of them"
     );
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("theirs"));
     assert_eq!(
-        text(&rig, "b").await.as_deref(),
+        rig.text("b").await.as_deref(),
         Some("ours"),
         "other resources are created"
     );
     assert_eq!(rig.app.ran(), [""; 0]);
     assert_eq!(rig.events().await, ["Warning NotOwned"]);
-    let deleted = maps.delete("a", &DeleteParams::default()).await;
-    deleted.expect("it is deleted");
+    maps.remove("a").await;
     rig.until_ready("shop", Open).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("ours"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("ours"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_resource_is_retried_and_the_work_waits() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().apply(map("a", "x")));
-    let fault = Fault::forbidden()
-        .matching(|request| request.verb == Verb::Apply)
-        .resource("configmaps")
-        .client(OPERATOR)
-        .times(5);
-    rig.server.inject(fault);
+    rig.inject(
+        Fault::forbidden()
+            .on(Verb::Apply)
+            .resource("configmaps")
+            .times(5),
+    );
     rig.start();
     rig.create("shop", json!({})).await;
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
@@ -68,70 +66,57 @@ async fn a_refused_resource_is_retried_and_the_work_waits() {
 async fn an_object_that_took_the_name_of_a_deleted_one_is_not_overwritten() {
     let rig = open(Resources::new().apply(map("a", "ours"))).await;
     rig.server.set_watch_lag(Duration::from_secs(20));
-    let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
-    deleted.expect("it is deleted");
-    let made = maps(&rig)
-        .create(&PostParams::default(), &map("a", "theirs"))
-        .await;
-    made.expect("it is made");
-    rig.app
-        .declare(Resources::new().apply(map("a", "ours, changed")));
-    rig.request("shop");
+    rig.of::<ConfigMap>().remove("a").await;
+    rig.of::<ConfigMap>().make(json!(&map("a", "theirs"))).await;
+    redeclare(&rig, Resources::new().apply(map("a", "ours, changed")));
     rig.pass(Duration::from_mins(5)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("theirs"));
-    assert_eq!(rig.says("shop", "Ready").await, "False NotOwned");
+    assert_eq!(rig.text("a").await.as_deref(), Some("theirs"));
+    assert_eq!(rig.shows("shop", "Ready").await, "False NotOwned");
     rig.app
         .declare(Resources::new().with(Declared::of(map("a", "ours")).adopting()));
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("ours"));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.text("a").await.as_deref(), Some("ours"));
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_may_not_be_listed_does_not_block_the_others() {
     let rig = Shop::without_operator_of().await;
     rig.app.declare(Resources::new().apply(map("a", "x")));
-    let fault = Fault::forbidden().matching(|request| request.verb == Verb::List);
-    let fault = rig
-        .server
-        .inject(fault.resource("deployments").client(OPERATOR));
+    let fault = rig.inject(Fault::forbidden().on(Verb::List).resource("deployments"));
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
-    rig.app.declare(
+    rig.create_ready("shop", Open).await;
+    redeclare(
+        &rig,
         Resources::new()
             .apply(map("a", "x"))
             .apply(deployment("web")),
     );
-    rig.request("shop");
     rig.until_reason("shop", "Ready", "ResourceNotWatched")
         .await;
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_declared_resource_that_is_refused_is_not_pruned() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
-    let fault = Fault::forbidden()
-        .matching(|request| request.verb == Verb::Apply)
-        .resource("configmaps")
-        .client(OPERATOR);
-    let fault = rig.server.inject(fault);
-    rig.app
-        .declare(Resources::new().apply(map("a", "y")).apply(map("b", "x")));
-    rig.request("shop");
+    let fault = rig.inject(Fault::forbidden().on(Verb::Apply).resource("configmaps"));
+    redeclare(
+        &rig,
+        Resources::new().apply(map("a", "y")).apply(map("b", "x")),
+    );
     rig.until_reason("shop", "Ready", "ResourceForbidden").await;
     // Reconciliations during the backoff.
     for _ in 0..20 {
         rig.request("shop");
         rig.pass(Duration::from_millis(100)).await;
-        assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+        assert_eq!(rig.text("a").await.as_deref(), Some("x"));
     }
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("y"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("y"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,15 +139,18 @@ async fn what_a_server_quotes_of_a_secret_is_not_reported() {
         let rig = Shop::without_operator_of().await;
         rig.app.declare(resources);
         let quoted = "data.password: Invalid value: \"hunter2\"";
-        let refused = Fault::answer(422, "Invalid", quoted).on_writes();
-        rig.server.inject(refused.resource(kind).client(OPERATOR));
+        rig.inject(
+            Fault::answer(422, "Invalid", quoted)
+                .on_writes()
+                .resource(kind),
+        );
         rig.start();
         rig.create("shop", json!({})).await;
         let ready = rig.until_reason("shop", "Ready", "ResourceRefused").await;
         assert_eq!(ready.message, expected);
         let events: Api<Event> = Api::all(rig.client.clone());
         let events = events.list(&ListParams::default()).await.expect("events");
-        let said = format!("{events:?} {:?}", rig.get("shop").await);
-        assert_eq!(said.contains("hunter2"), kind != "secrets", "{said}");
+        let text = format!("{events:?} {:?}", rig.get("shop").await);
+        assert_eq!(text.contains("hunter2"), kind != "secrets", "{text}");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-use kube::{Api, Client};
 use okt::{Action, Application, Context, Failure, Resources, Watches};
 use okt_tests::{Served, Shop, ShopState, ShopStateHandler, Shops, shop_state};
 
@@ -26,11 +25,7 @@ impl<O> Default for Release<O> {
     }
 }
 
-impl<O: Owns> Served for Release<O> {
-    fn api(client: Client) -> Api<Shop> {
-        Shops::api(client)
-    }
-}
+impl<O: Owns> Served for Release<O> {}
 
 impl<O: Owns> ShopStateHandler for Release<O> {
     type Context = Action<Shop>;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
+use kube::api::DeleteParams;
 use okt::{OWNER_LABEL, Resources};
 use okt_testing::Verb;
-use okt_tests::{OPERATOR, ShopState::Open};
+use okt_tests::{OPERATOR, Objects, ShopState::Open};
 use serde_json::json;
 
-use super::{Shop, edit, map, maps, of, open, text, writes};
+use super::{Shop, edit, map, of, open, redeclare, writes};
 
 #[tokio::test(start_paused = true)]
 async fn changes_by_others_are_reverted_and_their_additions_are_kept() {
@@ -22,99 +22,99 @@ async fn changes_by_others_are_reverted_and_their_additions_are_kept() {
     )
     .await;
     rig.pass(Duration::from_secs(5)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    let map = maps(&rig).get("a").await.expect("it is there");
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    let map = rig.of::<ConfigMap>().read("a").await;
     assert_eq!(map.data.expect("data")["more"], "of theirs");
     edit(&rig, "a", json!({ "metadata": { "labels": null } })).await;
     rig.pass(Duration::from_mins(1)).await;
-    let map = maps(&rig).get("a").await.expect("it is there");
+    let map = rig.of::<ConfigMap>().read("a").await;
     assert!(
         map.labels().contains_key(OWNER_LABEL),
         "the owner label is restored too"
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_object_that_another_client_keeps_changing_is_applied_with_a_backoff() {
-    let rig = open(Resources::new().apply(map("a", "x"))).await;
+/// Spoils an object every second for ten minutes, and checks how often the operator has repaired it.
+async fn spoil(rig: &Shop, once: impl AsyncFn()) {
     rig.wire.clear();
     for _ in 0..600 {
-        edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
+        once().await;
         rig.pass(Duration::from_secs(1)).await;
     }
-    let repairs = writes(&rig).len();
+    let repairs = writes(rig).len();
     assert!(
         (3..=15).contains(&repairs),
         "{repairs} repairs in 10 minutes"
     );
-    assert_eq!(rig.says("shop", "Ready").await, "False WaitingForResources");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_another_client_keeps_changing_is_applied_with_a_backoff() {
+    let rig = open(Resources::new().apply(map("a", "x"))).await;
+    spoil(&rig, async || {
+        edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
+    })
+    .await;
+    assert_eq!(
+        rig.shows("shop", "Ready").await,
+        "False WaitingForResources"
+    );
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_resource_is_created_again() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    let before = maps(&rig).get("a").await.expect("it is there").uid();
-    let deleted = maps(&rig).delete("a", &DeleteParams::default()).await;
-    deleted.expect("it is deleted");
+    let before = rig.of::<ConfigMap>().read("a").await.uid();
+    rig.of::<ConfigMap>().remove("a").await;
     rig.pass(Duration::from_secs(5)).await;
-    let after = maps(&rig).get("a").await.expect("it is there").uid();
+    let after = rig.of::<ConfigMap>().read("a").await.uid();
     assert_ne!(before, after);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_is_not_repaired() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pause("shop").await;
     rig.pass(Duration::from_secs(1)).await;
     edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
     rig.pass(Duration::from_mins(10)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("spoilt"));
-    rig.annotate("shop", "okt.dev/paused", None).await;
+    assert_eq!(rig.text("a").await.as_deref(), Some("spoilt"));
+    rig.unpause("shop").await;
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_another_client_keeps_stripping_is_applied_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    rig.wire.clear();
-    for _ in 0..600 {
+    spoil(&rig, async || {
         edit(&rig, "a", json!({ "metadata": { "annotations": null } })).await;
-        rig.pass(Duration::from_secs(1)).await;
-    }
-    let repairs = writes(&rig).len();
-    assert!(
-        (3..=15).contains(&repairs),
-        "{repairs} repairs in 10 minutes"
-    );
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_another_client_keeps_deleting_is_created_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    rig.wire.clear();
-    for _ in 0..600 {
+    spoil(&rig, async || {
+        let map = rig.of::<ConfigMap>();
         // It may be gone already.
-        let _ = maps(&rig).delete("a", &DeleteParams::default()).await;
-        rig.pass(Duration::from_secs(1)).await;
-    }
-    let made = writes(&rig).len();
-    assert!((3..=15).contains(&made), "{made} writes in 10 minutes");
+        let _ = map.delete("a", &DeleteParams::default()).await;
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unready_object_that_is_paused_is_not_made_ready_by_a_restart() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     let theirs = map("b", "theirs");
-    let made = maps(&rig).create(&PostParams::default(), &theirs).await;
-    made.expect("it is made");
-    rig.app.declare(Resources::new().apply(map("b", "ours")));
-    rig.request("shop");
+    rig.of::<ConfigMap>().make(json!(&theirs)).await;
+    redeclare(&rig, Resources::new().apply(map("b", "ours")));
     let before = rig.until_reason("shop", "Ready", "NotOwned").await;
-    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pause("shop").await;
     rig.pass(Duration::from_mins(1)).await;
     rig.wire.clear();
     rig.restart().await;
@@ -125,9 +125,8 @@ async fn an_unready_object_that_is_paused_is_not_made_ready_by_a_restart() {
         (before.reason, before.message)
     );
     assert_eq!(rig.wire.writes(), [""; 0]);
-    rig.annotate("shop", "okt.dev/paused", None).await;
-    let gone = maps(&rig).delete("b", &DeleteParams::default()).await;
-    gone.expect("it is deleted");
+    rig.unpause("shop").await;
+    rig.of::<ConfigMap>().remove("b").await;
     rig.until_ready("shop", Open).await;
 }
 
@@ -135,13 +134,12 @@ async fn an_unready_object_that_is_paused_is_not_made_ready_by_a_restart() {
 async fn an_unready_object_that_is_paused_causes_no_requests() {
     let rig = Shop::without_operator_of().await;
     let theirs = map("a", "theirs");
-    let made = maps(&rig).create(&PostParams::default(), &theirs).await;
-    made.expect("it is made");
+    rig.of::<ConfigMap>().make(json!(&theirs)).await;
     rig.app.declare(Resources::new().apply(map("a", "ours")));
     rig.start();
     rig.create("shop", json!({})).await;
     rig.until_reason("shop", "Ready", "NotOwned").await;
-    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pause("shop").await;
     rig.pass(Duration::from_secs(1)).await;
     let mark = rig.server.mark();
     let before = rig.app.asked();
@@ -158,24 +156,19 @@ async fn a_secret_with_string_data_is_repaired_like_one_with_data() {
     let secret: Secret =
         of(json!({ "metadata": { "name": "s" }, "stringData": { "key": "ours" } }));
     let rig = open(Resources::new().apply(secret)).await;
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
-    let spoil = Patch::Merge(json!({ "data": { "key": "dGhlaXJz" } }));
-    let spoilt = secrets.patch("s", &PatchParams::default(), &spoil).await;
-    spoilt.expect("it is spoilt");
+    let secrets = rig.of::<Secret>();
+    secrets
+        .edit("s", json!({ "data": { "key": "dGhlaXJz" } }))
+        .await;
     rig.pass(Duration::from_mins(1)).await;
-    let data = secrets
-        .get("s")
-        .await
-        .expect("it is there")
-        .data
-        .expect("data");
+    let data = secrets.read("s").await.data.expect("data");
     assert_eq!(data["key"].0, b"ours");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_whose_spec_comes_back_to_what_it_was_is_ready_again() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    rig.annotate("shop", "okt.dev/paused", Some("true")).await;
+    rig.pause("shop").await;
     rig.pass(Duration::from_mins(1)).await;
     rig.patch(
         "shop",
@@ -183,12 +176,12 @@ async fn a_paused_object_whose_spec_comes_back_to_what_it_was_is_ready_again() {
     )
     .await;
     rig.pass(Duration::from_mins(1)).await;
-    assert!(rig.says("shop", "Ready").await.starts_with("False"));
+    assert!(rig.shows("shop", "Ready").await.starts_with("False"));
     rig.patch(
         "shop",
         json!({ "spec": { "lifecycle": { "state": null } } }),
     )
     .await;
     rig.pass(Duration::from_mins(1)).await;
-    assert_eq!(rig.says("shop", "Ready").await, "True Open");
+    assert_eq!(rig.shows("shop", "Ready").await, "True Open");
 }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::PropagationPolicy;
 use okt::{Declared, Resources};
-use okt_tests::{Rig, ShopState::Open, WebApps};
+use okt_tests::{Objects, Rig, ShopState::Open, WebApps};
 use serde_json::json;
 
-use super::{Shop, deployment, maps, of, open};
+use super::{Shop, deployment, of, open, redeclare};
 
 /// A Deployment whose selector, which cannot change, is this label.
 fn selecting(label: &str) -> Deployment {
@@ -21,38 +23,28 @@ fn selecting(label: &str) -> Deployment {
 }
 
 fn deployments(rig: &Shop) -> Api<Deployment> {
-    Api::namespaced(rig.client.clone(), "default")
+    rig.of()
 }
 
 async fn uid(rig: &Shop) -> String {
-    let web = deployments(rig).get("web").await.expect("it exists");
+    let web = deployments(rig).read("web").await;
     web.metadata.uid.expect("a uid")
 }
 
 async fn fail(rig: &Shop) {
-    let failed = json!({ "status": { "conditions": [{
+    let failed = json!({ "conditions": [{
         "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
-    }] } });
-    let patch = Patch::Merge(failed);
-    (deployments(rig).patch_status("web", &PatchParams::default(), &patch))
-        .await
-        .expect("the patch is accepted");
+    }] });
+    deployments(rig).edit_status("web", failed).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_field_that_cannot_change_stalls_the_object_or_replaces_the_resource_if_declared() {
     let rig = open(Resources::new().apply(selecting("a"))).await;
     let old = uid(&rig).await;
-    rig.app.declare(Resources::new().apply(selecting("b")));
-    rig.request("shop");
-    let stalled = rig
-        .until_reason("shop", "Stalled", "ResourceImmutable")
+    redeclare(&rig, Resources::new().apply(selecting("b")));
+    rig.until_message("shop", "Stalled", "ResourceImmutable", "field is immutable")
         .await;
-    assert!(
-        stalled.message.contains("field is immutable"),
-        "{}",
-        stalled.message
-    );
     assert_eq!(uid(&rig).await, old);
 
     let declared = Declared::of(selecting("b")).recreate();
@@ -61,7 +53,7 @@ async fn a_field_that_cannot_change_stalls_the_object_or_replaces_the_resource_i
         .await;
     rig.pass(Duration::from_mins(1)).await;
     assert_ne!(uid(&rig).await, old);
-    let web = deployments(&rig).get("web").await.expect("it exists");
+    let web = deployments(&rig).read("web").await;
     let labels = web.spec.selector.match_labels;
     assert_eq!(labels, Some([("app".to_owned(), "b".to_owned())].into()));
     rig.until_ready("shop", Open).await;
@@ -72,7 +64,7 @@ async fn a_failed_resource_is_replaced_if_declared_and_ever_more_slowly() {
     let rig = open(Resources::new().with(Declared::of(deployment("web")).recreate())).await;
     rig.pass(Duration::from_mins(1)).await;
     let mut uids = vec![uid(&rig).await];
-    let mut said = Vec::new();
+    let mut shown = Vec::new();
     for _ in 0..600 {
         let seen = deployments(&rig).get_opt("web").await.expect("a read");
         if let Some(seen) = seen.filter(|it| it.metadata.deletion_timestamp.is_none()) {
@@ -82,13 +74,13 @@ async fn a_failed_resource_is_replaced_if_declared_and_ever_more_slowly() {
             }
             fail(&rig).await;
         }
-        said.push(rig.says("shop", "Ready").await);
+        shown.push(rig.shows("shop", "Ready").await);
         rig.pass(Duration::from_secs(1)).await;
     }
     assert!((4..=12).contains(&uids.len()), "{} in 10 min", uids.len());
     assert!(
-        said.contains(&"False ResourceNotReady".to_owned()),
-        "{said:?}"
+        shown.contains(&"False ResourceNotReady".to_owned()),
+        "{shown:?}"
     );
 }
 
@@ -104,37 +96,30 @@ async fn a_failed_resource_stays_without_that_declaration() {
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_template_changed_is_replaced_without_a_declaration() {
     let rig = Rig::<WebApps>::of().await;
-    let app = |version: &str| {
-        json!({
-            "apiVersion": "demo.okt.dev/v1", "kind": "WebApp",
-            "metadata": { "name": "shop" }, "spec": { "version": version },
-        })
-    };
-    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
-    rig.create_raw(app("1")).await;
+    let jobs = rig.of::<Job>();
+    rig.create_with("shop", json!({ "version": "1" })).await;
     rig.pass(Duration::from_secs(5)).await;
-    let old = jobs.get("schema").await.expect("it exists");
+    let old = jobs.read("schema").await;
     rig.patch("shop", json!({ "spec": { "version": "2" } }))
         .await;
     rig.pass(Duration::from_mins(1)).await;
-    let new = jobs.get("schema").await.expect("it exists");
+    let new = jobs.read("schema").await;
     assert_ne!(new.metadata.uid, old.metadata.uid);
     let template = new.spec.expect("a spec").template;
     let pod = template.spec.expect("a spec");
     assert_eq!(pod.containers[0].image.as_deref(), Some("web:2"));
-    assert_eq!(rig.says("shop", "Stalled").await, "");
+    assert_eq!(rig.shows("shop", "Stalled").await, "");
 }
 
 /// Makes a map that the deployment owns, as its Pods are.
 async fn depend(rig: &Shop) {
     let owner = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid(rig).await });
-    let dependent = of(json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } }));
-    let created = maps(rig).create(&PostParams::default(), &dependent).await;
-    created.expect("it is accepted");
+    let dependent = json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } });
+    rig.of::<ConfigMap>().make(dependent).await;
 }
 
 async fn stays(rig: &Shop) -> bool {
-    maps(rig).get_opt("pod").await.expect("a read").is_some()
+    rig.of::<ConfigMap>().has("pod").await
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,16 +151,9 @@ async fn what_depends_on_an_object_that_okt_deletes_goes_or_stays_as_declared() 
         if !orphans {
             depend(&rig).await;
         }
-        rig.app.declare(Resources::new());
-        rig.request("shop");
+        redeclare(&rig, Resources::new());
         rig.pass(Duration::from_mins(2)).await;
-        assert!(
-            deployments(&rig)
-                .get_opt("web")
-                .await
-                .expect("a read")
-                .is_none()
-        );
+        assert!(!deployments(&rig).has("web").await);
         assert_eq!(stays(&rig).await, orphans, "{policy:?}");
     }
 }

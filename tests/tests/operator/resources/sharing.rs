@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
@@ -11,7 +11,8 @@ use okt::{Declared, Resources};
 use okt_tests::ShopState::Open;
 use serde_json::{Value, json};
 
-use super::{Shop, deployment, map, maps, of, open, text, writes};
+use super::{Shop, deployment, map, of, open, redeclare, writes};
+use okt_tests::{Objects, assert_contains};
 
 #[tokio::test(start_paused = true)]
 async fn of_two_owners_that_adopt_one_object_the_second_names_the_first_and_writes_nothing() {
@@ -25,8 +26,8 @@ async fn of_two_owners_that_adopt_one_object_the_second_names_the_first_and_writ
         let rig = open(Resources::new().with(declared)).await;
         rig.create("second", json!({})).await;
         let refused = rig.until_reason("second", "Ready", "NotOwned").await;
-        let said = "ConfigMap shared exists and belongs to Shop";
-        assert!(refused.message.contains(said), "{}", refused.message);
+        let message = "ConfigMap shared exists and belongs to Shop";
+        assert_contains(&refused.message, message);
         rig.wire.clear();
         rig.pass(Duration::from_hours(1)).await;
         let applied = writes(&rig)
@@ -34,11 +35,10 @@ async fn of_two_owners_that_adopt_one_object_the_second_names_the_first_and_writ
             .filter(|it| it.contains("PATCH"))
             .count();
         assert!(applied <= 30, "{applied} attempts to create it");
-        let owner = maps(&rig).get("shared").await.expect("it is there");
-        let first = rig.get("shop").await.and_then(|shop| shop.uid());
+        let owner = rig.of::<ConfigMap>().read("shared").await;
+        let first = rig.object("shop").await.metadata.uid;
         assert_eq!(owner.labels().get("okt.dev/owner"), first.as_ref());
-        rig.delete("shop").await;
-        rig.until_gone("shop").await;
+        rig.delete_until_gone("shop").await;
         rig.request("second");
         rig.pass(Duration::from_mins(10)).await;
         rig.until_ready("second", Open).await;
@@ -54,7 +54,7 @@ async fn fields_of_a_former_manager_go_if_they_are_taken_over() {
         let containers = &mut chart["spec"]["template"]["spec"]["containers"];
         containers.as_array_mut().expect("a list").push(sidecar);
         chart["metadata"]["labels"] = json!({ "chart": "web-1" });
-        let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+        let deployments = rig.of::<Deployment>();
         let params = PostParams {
             field_manager: Some("helm".to_owned()),
             ..PostParams::default()
@@ -71,9 +71,8 @@ async fn fields_of_a_former_manager_go_if_they_are_taken_over() {
         };
         rig.app.declare(Resources::new().with(declared));
         rig.start();
-        rig.create("shop", json!({})).await;
-        rig.until_ready("shop", Open).await;
-        let web = deployments.get("web").await.expect("it is there");
+        rig.create_ready("shop", Open).await;
+        let web = deployments.read("web").await;
         assert_eq!(web.labels().contains_key("chart"), !takes_over);
         let spec = web.spec.template.spec.expect("a spec");
         let names: Vec<String> = spec.containers.into_iter().map(|it| it.name).collect();
@@ -91,16 +90,15 @@ async fn fields_of_a_former_manager_go_if_they_are_taken_over() {
 #[tokio::test(start_paused = true)]
 async fn a_field_that_is_given_up_keeps_the_value_that_others_set() {
     let rig = open(Resources::new().apply(deployment("web"))).await;
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
+    let deployments = rig.of::<Deployment>();
     let replicas = async || {
-        let web = deployments.get("web").await.expect("it is there");
+        let web = deployments.read("web").await;
         web.spec.replicas
     };
     assert_eq!(replicas().await, Some(2));
     // The next release leaves the replicas to an autoscaler.
     let declared = Declared::of(deployment("web")).initially("/spec/replicas");
-    rig.app.declare(Resources::new().with(declared.clone()));
-    rig.request("shop");
+    redeclare(&rig, Resources::new().with(declared.clone()));
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(replicas().await, Some(2));
     let params = PatchParams {
@@ -118,8 +116,7 @@ async fn a_field_that_is_given_up_keeps_the_value_that_others_set() {
     let mut changed = serde_json::to_value(deployment("web")).expect("JSON");
     changed["metadata"]["labels"] = json!({ "release": "2" });
     let changed = Declared::of(of::<Deployment>(changed)).initially("/spec/replicas");
-    rig.app.declare(Resources::new().with(changed));
-    rig.request("shop");
+    redeclare(&rig, Resources::new().with(changed));
     rig.pass(Duration::from_mins(5)).await;
     assert_eq!(replicas().await, Some(5));
     // An object that is made has the declared value.
@@ -139,8 +136,8 @@ async fn a_place_that_is_none_is_refused() {
     rig.start();
     rig.create("shop", json!({})).await;
     let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
-    let said = "spec.replicas is not the place of a field outside of lists";
-    assert!(stalled.message.contains(said), "{}", stalled.message);
+    let message = "spec.replicas is not the place of a field outside of lists";
+    assert_contains(&stalled.message, message);
 }
 
 /// Returns an object as a tool like Velero creates it again: without what the cluster had given it.
@@ -161,19 +158,13 @@ async fn restored(rig: &Shop, api: &ApiResource, backup: &Value) {
     let mut object = stripped(backup.clone());
     object["apiVersion"] = api.api_version.clone().into();
     object["kind"] = api.kind.clone().into();
-    let made = objects.create(&PostParams::default(), &of(object)).await;
-    made.expect("it is created again");
+    objects.make(object).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_backup_that_is_restored_with_its_status_goes_on_where_it_was() {
     let rig = Shop::without_operator_of().await;
-    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
-    let namespace = of(json!({ "metadata": { "name": "elsewhere" } }));
-    namespaces
-        .create(&PostParams::default(), &namespace)
-        .await
-        .expect("it is accepted");
+    rig.create_namespace("elsewhere").await;
     let mut far = map("far", "x");
     far.metadata.namespace = Some("elsewhere".to_owned());
     let secret: Secret = of(json!({ "metadata": { "name": "data" }, "stringData": { "a": "b" } }));
@@ -184,8 +175,7 @@ async fn a_backup_that_is_restored_with_its_status_goes_on_where_it_was() {
         .with(Declared::of(far).unowned());
     rig.app.declare(declared);
     rig.start();
-    rig.create("shop", json!({})).await;
-    rig.until_ready("shop", Open).await;
+    rig.create_ready("shop", Open).await;
 
     let kinds = [
         (ApiResource::erase::<ConfigMap>(&()), "default", "a"),
@@ -199,11 +189,10 @@ async fn a_backup_that_is_restored_with_its_status_goes_on_where_it_was() {
         let object = objects.get(name).await.expect("it is there");
         backups.push((api, serde_json::to_value(object).expect("JSON")));
     }
-    let shop = serde_json::to_value(rig.raw().get("shop").await.expect("it is there"));
+    let shop = serde_json::to_value(rig.raw().read("shop").await);
     let shop = shop.expect("JSON");
     // Everything is lost, with the operator.
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
+    rig.delete_until_gone("shop").await;
     rig.stop().await;
     let ran = rig.app.ran().len();
     for (api, namespace, name) in &kinds {
@@ -225,7 +214,7 @@ async fn a_backup_that_is_restored_with_its_status_goes_on_where_it_was() {
     rig.pass(Duration::from_mins(10)).await;
     rig.until_ready("shop", Open).await;
     assert_eq!(rig.app.ran().len(), ran, "{:?}", rig.app.ran());
-    let uid = rig.get("shop").await.and_then(|shop| shop.uid());
+    let uid = rig.object("shop").await.metadata.uid;
     for (api, namespace, name) in &kinds {
         let objects: Api<DynamicObject> = Api::namespaced_with(rig.client.clone(), namespace, api);
         let object = objects.get(name).await.expect("it is there");
@@ -236,12 +225,9 @@ async fn a_backup_that_is_restored_with_its_status_goes_on_where_it_was() {
             "{name}"
         );
     }
-    assert_eq!(text(&rig, "a").await.as_deref(), Some("x"));
-    rig.wire.clear();
-    rig.pass(Duration::from_hours(1)).await;
-    assert_eq!(rig.wire.writes(), [""; 0]);
-    rig.delete("shop").await;
-    rig.until_gone("shop").await;
-    let far: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "elsewhere");
-    assert!(far.get_opt("far").await.expect("a read").is_none());
+    assert_eq!(rig.text("a").await.as_deref(), Some("x"));
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
+    rig.delete_until_gone("shop").await;
+    let far = rig.within::<ConfigMap>("elsewhere");
+    assert!(!far.has("far").await);
 }

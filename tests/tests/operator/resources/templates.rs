@@ -7,7 +7,7 @@ use okt::{Failure, Resources, Template};
 use okt_tests::ShopState::Open;
 use serde_json::json;
 
-use super::{map, open, text, writes};
+use super::{map, open, writes};
 
 /// Templates, each with the expected start of the message in the conditions.
 const BAD: &[(&str, &str)] = &[
@@ -147,7 +147,7 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
     let bad = BAD.iter().chain(&large);
     assert!(bad.clone().count() >= 30);
     let rig = open(Resources::new().apply(map("a", "x"))).await;
-    for (number, (source, said)) in bad.enumerate() {
+    for (number, (source, part)) in bad.enumerate() {
         rig.wire.clear();
         match declared(source) {
             Ok(resources) => rig.app.declare(resources),
@@ -160,12 +160,12 @@ async fn an_invalid_template_reports_its_error_with_file_and_line_and_changes_no
         let stalled = rig.condition("shop", "Stalled").await;
         let stalled = stalled.unwrap_or_else(|| panic!("no Stalled condition: {source}"));
         assert!(
-            stalled.message.contains(said),
+            stalled.message.contains(part),
             "{source}: {}",
             stalled.message
         );
         assert_eq!(writes(&rig), [""; 0], "{source}");
-        assert_eq!(text(&rig, "a").await.as_deref(), Some("x"), "{source}");
+        assert_eq!(rig.text("a").await.as_deref(), Some("x"), "{source}");
         rig.app.declare(Resources::new().apply(map("a", "x")));
         rig.app.fail_to_declare(None);
     }

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
 use okt::{Resources, Which};
 use okt_tests::{
-    Rig,
+    Objects, Rig,
     ShopState::{Open, Opening},
     StallState, Stalls,
 };
@@ -18,11 +16,10 @@ use super::{Shop, deployment, of};
 
 #[tokio::test(start_paused = true)]
 async fn work_waits_until_its_resources_are_ready_and_the_conditions_name_them() {
-    let rig = Shop::without_operator_of().await;
-    rig.app
-        .declare(Resources::new().apply_ready(deployment("web")));
-    rig.start();
-    rig.create("shop", json!({})).await;
+    let rig = Shop::prepared("shop", |app| {
+        app.declare(Resources::new().apply_ready(deployment("web")))
+    })
+    .await;
     let ready = rig
         .until_reason("shop", "Ready", "WaitingForResources")
         .await;
@@ -36,14 +33,10 @@ async fn work_waits_until_its_resources_are_ready_and_the_conditions_name_them()
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
-    let status = json!({ "status": {
+    let status = json!({
         "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
-    } });
-    let patched = deployments
-        .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
-        .await;
-    patched.expect("the status is accepted");
+    });
+    rig.of::<Deployment>().edit_status("web", status).await;
     rig.until_ready("shop", Open).await;
     assert_eq!(rig.app.ran(), ["Opening with 1", "Open with 1"]);
 }
@@ -62,41 +55,35 @@ async fn waiting_work_continues_when_the_referred_object_is_created() {
     rig.until_in("shop", Opening).await;
     rig.pass(Duration::from_secs(10)).await;
     assert_eq!(rig.app.ran(), [""; 0]);
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
+    let secrets = rig.of::<Secret>();
     let key: Secret = of(json!({ "metadata": { "name": "door" } }));
-    let made = secrets.create(&PostParams::default(), &key).await;
-    made.expect("it is made");
+    secrets.make(json!(&key)).await;
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(rig.app.ran(), ["Opening with 0", "Open with 0"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_reason_for_waiting_is_reported_again_when_it_changes() {
-    let rig = Shop::without_operator_of().await;
-    rig.app
-        .declare(Resources::new().apply_ready(deployment("web")));
-    rig.start();
-    rig.create("shop", json!({})).await;
+    let rig = Shop::prepared("shop", |app| {
+        app.declare(Resources::new().apply_ready(deployment("web")))
+    })
+    .await;
     rig.until_reason("shop", "Ready", "WaitingForResources")
         .await;
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
-    let told = async |status: Value, message: &str| {
-        let patch = Patch::Merge(json!({ "status": status }));
-        let patched = deployments
-            .patch_status("web", &PatchParams::default(), &patch)
-            .await;
-        patched.expect("the status is accepted");
+    let deployments = rig.of::<Deployment>();
+    let shown = async |status: Value, message: &str| {
+        deployments.edit_status("web", json!(status)).await;
         rig.pass(Duration::from_secs(30)).await;
         let ready = rig.condition("shop", "Ready").await.expect("a condition");
         assert_eq!(ready.message, message);
     };
     let one = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 1 });
-    told(one, "Deployment web: 1 of 2 replicas are updated").await;
+    shown(one, "Deployment web: 1 of 2 replicas are updated").await;
     let stuck = json!({ "conditions": [{
         "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow",
     }] });
-    told(stuck, "Deployment web: ProgressDeadlineExceeded: too slow").await;
-    assert_eq!(rig.says("shop", "Stalled").await, "True ResourceNotReady");
+    shown(stuck, "Deployment web: ProgressDeadlineExceeded: too slow").await;
+    assert_eq!(rig.shows("shop", "Stalled").await, "True ResourceNotReady");
 }
 
 fn chosen() -> Resources {
@@ -108,19 +95,14 @@ async fn building(which: impl IntoIterator<Item = Which>) -> Rig<Stalls> {
     rig.app.declare(chosen());
     rig.app.wait_for(which);
     rig.start();
-    rig.create("stall", json!({})).await;
-    rig.until_in("stall", StallState::Building).await;
+    rig.create_in("stall", StallState::Building).await;
     rig.pass(Duration::from_mins(1)).await;
     rig
 }
 
 async fn report(rig: &Rig<Stalls>, name: &str, status: Value) {
-    let deployments: Api<Deployment> = Api::namespaced(rig.client.clone(), "default");
-    let patch = Patch::Merge(json!({ "status": status }));
-    let patched = deployments
-        .patch_status(name, &PatchParams::default(), &patch)
-        .await;
-    patched.expect("the status is accepted");
+    let deployments = rig.of::<Deployment>();
+    deployments.edit_status(name, json!(status)).await;
     rig.pass(Duration::from_secs(30)).await;
 }
 

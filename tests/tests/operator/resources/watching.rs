@@ -5,17 +5,16 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use okt::{Declared, Operator, Resources};
 use okt_testing::{ApiServer, Verb};
-use okt_tests::{OPERATOR, Rig, StallState::*, Stalls, jobs};
+use okt_tests::{OPERATOR, Objects, Rig, StallState::*, Stalls, jobs};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{map, of};
+use super::map;
 
 type Stall = Rig<Stalls>;
 
@@ -23,8 +22,7 @@ async fn open(resources: Resources) -> Stall {
     let rig = Stall::without_operator_of().await;
     rig.app.declare(resources);
     rig.start();
-    rig.create("stall", json!({})).await;
-    rig.until_ready("stall", Open).await;
+    rig.create_ready("stall", Open).await;
     rig.pass(Duration::from_secs(1)).await;
     rig
 }
@@ -37,9 +35,8 @@ where
         + Clone
         + std::fmt::Debug,
 {
-    let api: Api<T> = Api::namespaced(rig.client.clone(), "default");
-    let made = api.create(&PostParams::default(), &of(object)).await;
-    made.expect("it is made");
+    let api = rig.of::<T>();
+    api.make(object).await;
     rig.pass(Duration::from_secs(1)).await;
 }
 
@@ -58,25 +55,24 @@ fn job(name: &str) -> Declared {
 #[tokio::test(start_paused = true)]
 async fn a_resource_watched_by_metadata_is_written_once_repaired_and_deleted() {
     let rig = open(Resources::new().apply(map("a", "x")).apply(map("b", "x"))).await;
-    let maps: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "default");
+    let maps = rig.of::<ConfigMap>();
     rig.wire.clear();
     rig.restart().await;
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.wire.writes(), [""; 0]);
-    let spoil = Patch::Merge(json!({ "data": { "text": "spoilt" } }));
-    let spoilt = maps.patch("a", &PatchParams::default(), &spoil).await;
-    spoilt.expect("it is spoilt");
+    maps.edit("a", json!({ "data": { "text": "spoilt" } }))
+        .await;
     rig.pass(Duration::from_secs(5)).await;
-    let map = maps.get("a").await.expect("it is there");
+    let map = maps.read("a").await;
     assert_eq!(map.data.expect("data")["text"], "x");
     rig.app
         .declare(Resources::new().apply(super::map("a", "y")));
     rig.request("stall");
     rig.pass(Duration::from_mins(1)).await;
-    assert!(maps.get_opt("b").await.expect("a read").is_none());
-    let map = maps.get("a").await.expect("it is there");
+    assert!(!maps.has("b").await);
+    let map = maps.read("a").await;
     assert_eq!(map.data.expect("data")["text"], "y");
-    assert_eq!(rig.says("stall", "Ready").await, "True Open");
+    assert_eq!(rig.shows("stall", "Ready").await, "True Open");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,8 +82,8 @@ async fn a_resource_watched_by_metadata_cannot_be_waited_for() {
     rig.start();
     rig.create("stall", json!({})).await;
     let stalled = rig.until_reason("stall", "Stalled", "BadResource").await;
-    let said = "ConfigMap a has to be ready, of which only the metadata is watched: declare its kind with `owns`";
-    assert!(stalled.message.starts_with(said), "{}", stalled.message);
+    let message = "ConfigMap a has to be ready, of which only the metadata is watched: declare its kind with `owns`";
+    assert!(stalled.message.starts_with(message), "{}", stalled.message);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,12 +93,13 @@ async fn only_objects_that_match_the_selector_can_be_referred_to() {
     rig.request("stall");
     rig.pass(Duration::from_secs(1)).await;
     assert!(!rig.app.seen().permit);
-    let secrets: Api<Secret> = Api::namespaced(rig.client.clone(), "default");
-    let label = Patch::Merge(json!({ "metadata": { "labels": { "demo.okt.dev/permit": "" } } }));
-    let labelled = secrets
-        .patch("permit", &PatchParams::default(), &label)
+    let secrets = rig.of::<Secret>();
+    secrets
+        .edit(
+            "permit",
+            json!({ "metadata": { "labels": { "demo.okt.dev/permit": "" } } }),
+        )
         .await;
-    labelled.expect("it is labelled");
     rig.pass(Duration::from_secs(1)).await;
     assert!(
         rig.app.seen().permit,
@@ -120,7 +117,7 @@ async fn a_change_of_an_object_that_concerns_another_reconciles_the_other() {
     let account = json!({ "metadata": { "name": "one", "labels": labels } });
     make::<ServiceAccount>(&rig, account).await;
     assert_eq!(rig.app.seen().observations, before + 1);
-    let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
+    let accounts = rig.of::<ServiceAccount>();
     let gone = accounts
         .delete("one", &kube::api::DeleteParams::default())
         .await;
@@ -142,9 +139,9 @@ async fn dynamic_kinds_are_owned_referred_to_and_kept_like_others() {
     rig.app.declare(Resources::new().keep_dynamic(&jobs(), "a"));
     rig.request("stall");
     rig.pass(Duration::from_mins(1)).await;
-    let jobs: Api<Job> = Api::namespaced(rig.client.clone(), "default");
-    assert!(jobs.get_opt("a").await.expect("a read").is_some());
-    assert!(jobs.get_opt("b").await.expect("a read").is_none());
+    let jobs = rig.of::<Job>();
+    assert!(jobs.has("a").await);
+    assert!(!jobs.has("b").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,14 +174,10 @@ async fn each_of_several_streams_requests_reconciliations() {
         .reconcile_on(named)
         .reconcile_on(requests);
     let running = tokio::spawn(operator.run(std::future::pending()));
-    rig.create("stall", json!({})).await;
-    rig.until_ready("stall", Open).await;
+    rig.create_ready("stall", Open).await;
     rig.pass(Duration::from_secs(1)).await;
     let before = rig.app.seen().observations;
-    let made = maps
-        .create(&PostParams::default(), &map("stall", "x"))
-        .await;
-    made.expect("it is made");
+    maps.make(json!(&map("stall", "x"))).await;
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(
         rig.app.seen().observations,
