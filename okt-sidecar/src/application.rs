@@ -76,23 +76,19 @@ impl ApplicationProcess {
             grace: Duration::from_secs(1),
             deadline: Instant::now() + Duration::from_secs(10),
         };
-        let mut said = Vec::new();
-        let ended = command.run(
-            &self.launcher,
-            async |_| Ok(()),
-            pending(),
-            |stream, piece| {
-                if stream == OutputStream::Out && said.len() < 1024 {
-                    said.extend_from_slice(&piece[..piece.len().min(1024)]);
-                }
-            },
-        );
-        let ended = ended.await.map_err(|error| error.to_string())?;
+        let mut output = Vec::new();
+        let keep = |stream, piece: &[u8]| {
+            if stream == OutputStream::Out && output.len() < 1024 {
+                output.extend_from_slice(&piece[..piece.len().min(1024)]);
+            }
+        };
+        let running = command.run(&self.launcher, async |_| Ok(()), pending(), keep);
+        let ended = running.await.map_err(|error| error.to_string())?;
         if ended.cut.is_some() {
             return Err("the command of `recognise` took longer than 10s".to_owned());
         }
-        let said = String::from_utf8_lossy(&said);
-        let Some(word) = said.split_whitespace().next() else {
+        let output = String::from_utf8_lossy(&output);
+        let Some(word) = output.split_whitespace().next() else {
             return Ok(None);
         };
         let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
@@ -119,8 +115,7 @@ impl ApplicationProcess {
     where
         N: Future<Output = Result<(), String>>,
     {
-        let unknown = |why| Fault::retry("NotKnown", why);
-        if self.find().await.map_err(unknown)?.is_some() {
+        if self.find().await.map_err(not_known)?.is_some() {
             return Ok(());
         }
         let Some(command) = &self.config.command else {
@@ -136,12 +131,11 @@ impl ApplicationProcess {
             out: Stdio::inherit(),
             err: Stdio::inherit(),
         });
-        let held = held.map_err(|error| fault(error.to_string()))?;
-        let Held { group, gate } = held;
+        let Held { group, gate } = held.map_err(|error| fault(error.to_string()))?;
         let cannot_note = |why| fault(format!("cannot note down who it is: {why}"));
         (self.notes.write(NOTE, group.identity()))
             .map_err(|error| cannot_note(error.to_string()))?;
-        self.set_ended(None);
+        *self.ended.lock() = None;
         let begun = match note(group.identity().clone()).await {
             Ok(()) => gate.open().await.map_err(fault),
             Err(why) => Err(cannot_note(why)),
@@ -174,17 +168,9 @@ impl ApplicationProcess {
         self.ended.lock().clone()
     }
 
-    fn set_ended(&self, how: Option<String>) {
-        *self.ended.lock() = how;
-    }
-
     /// Stops the application: one signal after another, then KILL for its whole group. Returns when nothing of it runs.
     pub(crate) async fn stop(&self) -> Result<(), Fault> {
-        let found = self
-            .find()
-            .await
-            .map_err(|why| Fault::retry("NotKnown", why))?;
-        let Some(main) = found else {
+        let Some(main) = self.find().await.map_err(not_known)? else {
             return self.end_rest().await;
         };
         let cannot = |error: io::Error| Fault::retry("CannotSignal", error.to_string());
@@ -223,6 +209,11 @@ impl ApplicationProcess {
         }
         Ok(())
     }
+}
+
+/// Returns the fault if it is unknown whether the application runs.
+fn not_known(why: String) -> Fault {
+    Fault::retry("NotKnown", why)
 }
 
 /// Returns the whole group of a process that leads one, including itself; otherwise only the process.

@@ -62,14 +62,14 @@ pub(crate) enum OutputStream {
 impl Command<'_> {
     /// Runs the command.
     ///
-    /// `note` must record its identity before it begins. `said` receives its output at once, in pieces, and must not
+    /// `note` must record its identity before it begins. `keep` receives its output at once, in pieces, and must not
     /// block.
     pub(crate) async fn run<N>(
         &self,
         launcher: &Launcher,
         note: impl FnOnce(Identity) -> N,
         cancelled: impl Future<Output = ()>,
-        mut said: impl FnMut(OutputStream, &[u8]),
+        mut keep: impl FnMut(OutputStream, &[u8]),
     ) -> Result<CommandEnd, NotRun>
     where
         N: Future<Output = Result<(), String>>,
@@ -109,7 +109,7 @@ impl Command<'_> {
                 () = group.exited() => break None,
                 () = &mut cancelled => break Some(Cut::Cancelled),
                 () = sleep_until(self.deadline) => break Some(Cut::TimedOut),
-                () = pipes.read(&mut said) => {}
+                () = pipes.read(&mut keep) => {}
             }
         };
         // Whatever it has left in its group ends too. Its output is still read, because it may block on writing.
@@ -119,11 +119,11 @@ impl Command<'_> {
                 tokio::select! {
                     biased;
                     () = &mut end => break,
-                    () = pipes.read(&mut said) => {}
+                    () = pipes.read(&mut keep) => {}
                 }
             }
         }
-        pipes.rest(&mut said);
+        pipes.rest(&mut keep);
         let status = group.reap()?;
         Ok(CommandEnd { status, cut })
     }
@@ -152,18 +152,18 @@ impl Pipes {
     }
 
     /// Reads one piece; never returns if both pipes are closed.
-    async fn read(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
+    async fn read(&mut self, keep: &mut impl FnMut(OutputStream, &[u8])) {
         let stream = tokio::select! {
             () = readable(self.out.as_ref()) => OutputStream::Out,
             () = readable(self.err.as_ref()) => OutputStream::Err,
         };
-        self.piece(stream, said);
+        self.piece(stream, keep);
         // Endless output must not keep the thread from timers and cancellation.
         tokio::task::yield_now().await;
     }
 
     /// Reads what is left in the pipes. Processes outside of the group may write more, which is ignored.
-    fn rest(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
+    fn rest(&mut self, keep: &mut impl FnMut(OutputStream, &[u8])) {
         for (stream, pipe) in [
             (OutputStream::Out, &self.out),
             (OutputStream::Err, &self.err),
@@ -175,13 +175,13 @@ impl Pipes {
             for _ in 0..16 {
                 match rustix::io::read(pipe, &mut self.buffer) {
                     Ok(0) | Err(_) => break,
-                    Ok(length) => said(stream, &self.buffer[..length]),
+                    Ok(length) => keep(stream, &self.buffer[..length]),
                 }
             }
         }
     }
 
-    fn piece(&mut self, stream: OutputStream, said: &mut impl FnMut(OutputStream, &[u8])) {
+    fn piece(&mut self, stream: OutputStream, keep: &mut impl FnMut(OutputStream, &[u8])) {
         let pipe = match stream {
             OutputStream::Out => &mut self.out,
             OutputStream::Err => &mut self.err,
@@ -191,7 +191,7 @@ impl Pipes {
         };
         match open.try_read(&mut self.buffer) {
             Ok(0) => *pipe = None,
-            Ok(length) => said(stream, &self.buffer[..length]),
+            Ok(length) => keep(stream, &self.buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot read what a command prints");

@@ -7,15 +7,13 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
-
-use super::config::Method;
 
 /// How much of an answer's body is read, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
@@ -105,7 +103,7 @@ fn request(
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("*/*"));
     let mut request = Request::builder()
-        .method(method.name())
+        .method(method)
         .uri(Uri::try_from(address.as_str())?)
         .body(Full::from(body.unwrap_or_default()))?;
     *request.headers_mut() = headers;
@@ -144,7 +142,7 @@ mod tests {
     #[test]
     fn the_user_of_a_url_becomes_a_header() {
         let url = Url::parse("http://a%40b:s%3Acret@127.0.0.1:80/where?x=1#y").expect("a URL");
-        let request = request(Method::Get, &url, HeaderMap::new(), None).expect("a request");
+        let request = request(Method::GET, &url, HeaderMap::new(), None).expect("a request");
         assert_eq!(request.uri(), "http://127.0.0.1/where?x=1");
         let proof = request.headers()[AUTHORIZATION].to_str().expect("text");
         let user = proof

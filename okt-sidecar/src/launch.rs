@@ -126,10 +126,7 @@ impl Launcher {
             directory: around.directory.clone(),
             uid: person.as_ref().map(|it| it.uid),
             gid: person.as_ref().map(|it| it.gid),
-            groups: person
-                .as_ref()
-                .map(|it| it.groups.clone())
-                .unwrap_or_default(),
+            groups: person.map(|it| it.groups).unwrap_or_default(),
         };
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
@@ -187,7 +184,7 @@ impl Gate {
     ///
     /// The cause why it did not become its program.
     pub(crate) async fn open(self) -> Result<(), String> {
-        let told = async {
+        let sent = async {
             let mut gate = tokio::net::UnixStream::from_std(self.socket)?;
             gate.write_all(&self.order).await?;
             // The socket closes when the launcher has become the program; before that the launcher writes errors to it.
@@ -195,7 +192,7 @@ impl Gate {
             gate.read_to_string(&mut wrong).await?;
             io::Result::Ok(wrong)
         };
-        match told.await {
+        match sent.await {
             Ok(wrong) if wrong.is_empty() => Ok(()),
             Ok(wrong) => Err(wrong),
             Err(error) => Err(format!("the launcher is gone: {error}")),

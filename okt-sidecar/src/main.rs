@@ -94,7 +94,7 @@ fn main() -> ExitCode {
             Err(code) => code,
             Ok(config) => {
                 log();
-                run(config).map_or_else(|error| told(&error), |()| ExitCode::SUCCESS)
+                run(config).map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
             }
         },
     }
@@ -118,18 +118,10 @@ fn log() {
         .init();
 }
 
-fn told(error: &RunError) -> ExitCode {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        let said = deeper.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = deeper.source();
-    }
+/// Prints why the agent has ended, and returns its exit code.
+fn failed(error: &RunError) -> ExitCode {
     // This may fail, for example on a full disk; the exit code remains.
-    let _ = writeln!(stderr(), "okt-sidecar: {text}");
+    let _ = writeln!(stderr(), "okt-sidecar: {error}");
     ExitCode::from(match error {
         RunError::InUse(_) => 3,
         RunError::AtOnce => 4,

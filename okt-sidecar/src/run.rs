@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use okt_agent::private;
 use okt_agent::wire::Owner;
-use okt_agent::{Agent, JournalError, ServeError};
+use okt_agent::{Agent, JournalError, Listen, ServeError};
 use rustix::fs::OFlags;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
-use super::config::{Config, ListenConfig};
+use super::config::{ApplicationConfig, Config, ListenConfig, TlsConfig};
 use super::work::Program;
 
 /// An error of running an agent.
@@ -97,7 +97,7 @@ async fn live(config: Config) -> Result<(), RunError> {
         .map_err(cannot(format!("use {data}")))?;
     let program = Arc::new(program);
     let bound = agent(&program, journal)
-        .bind([place(&program.config)])
+        .bind([listen(&program.config)])
         .await?;
 
     let stop = CancellationToken::new();
@@ -107,15 +107,15 @@ async fn live(config: Config) -> Result<(), RunError> {
         program.close().await;
         Ok(())
     };
-    let told = async {
-        ending.heard().await;
+    let second_signal = async {
+        ending.received().await;
         tracing::info!("the agent is shutting down");
         stop.cancel();
-        ending.heard().await;
+        ending.received().await;
     };
     let done = tokio::select! {
         done = served => done,
-        () = told => Err(RunError::AtOnce),
+        () = second_signal => Err(RunError::AtOnce),
     };
     reaping.abort();
     done
@@ -136,17 +136,23 @@ pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
     okt_agent::free(&journal(config))
 }
 
-fn place(config: &Config) -> okt_agent::Listen {
-    match (&config.listen, &config.tls) {
-        (ListenConfig::Tcp(address), None) => okt_agent::Listen::tcp(*address),
-        (ListenConfig::Tcp(address), Some(tls)) => {
-            let listen = okt_agent::Listen::tcp(*address);
-            match &tls.client_ca {
-                None => listen.tls(&tls.certificate, &tls.key),
-                Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
-            }
-        }
-        (ListenConfig::Unix { path, mode }, _) => okt_agent::Listen::unix(path).mode(*mode),
+fn listen(config: &Config) -> Listen {
+    let listen = match &config.listen {
+        ListenConfig::Tcp(address) => Listen::tcp(*address),
+        ListenConfig::Unix { path, mode } => Listen::unix(path).mode(*mode),
+    };
+    match &config.tls {
+        None => listen,
+        Some(TlsConfig {
+            certificate,
+            key,
+            client_ca: None,
+        }) => listen.tls(certificate, key),
+        Some(TlsConfig {
+            certificate,
+            key,
+            client_ca: Some(client_ca),
+        }) => listen.mutual_tls(certificate, key, client_ca),
     }
 }
 
@@ -182,13 +188,7 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
 /// Returns how long it takes at most until nothing of an action is left.
 fn longest_end(config: &Config) -> Duration {
     let graces = config.states.values().map(|job| job.grace);
-    let stops = config.application.as_ref().map(|application| {
-        application
-            .stop
-            .iter()
-            .map(|step| step.wait)
-            .sum::<Duration>()
-    });
+    let stops = (config.application.as_ref()).map(ApplicationConfig::stopping);
     // The agent ends the command, and then stops the application that was started before it.
     graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
 }
@@ -207,7 +207,7 @@ impl ShutdownSignals {
         })
     }
 
-    async fn heard(&mut self) {
+    async fn received(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}

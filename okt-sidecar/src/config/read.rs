@@ -11,18 +11,25 @@ mod application;
 mod job;
 mod probe;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use okt_agent::wire::ObjectRef;
 use serde_saphyr::Location;
+use url::Url;
 
-use super::complaints::{Complaints, ConfigError};
-use super::fields::{Field, Fields};
-use super::tree::{Node, Position};
-use super::{AgentLimits, CommandEnvironment, Config, ListenConfig, Machine, TlsConfig, machine};
+use self::application::application;
+use self::job::{Managed, states};
+use self::probe::probe;
+use super::fields::{Field, Fields, Reading};
+use super::mistakes::{ConfigError, Mistakes};
+use super::tree::Node;
+use super::{
+    AgentLimits, ApplicationConfig, CommandEnvironment, Config, ListenConfig, Machine, TlsConfig,
+    machine,
+};
 
 /// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
@@ -43,18 +50,15 @@ impl Config {
             }
             fs::read_to_string(file)
         });
-        match text {
-            Ok(text) => Self::parse(file, &text, machine),
-            Err(error) => {
-                let mut complaints = Complaints::default();
-                complaints.add(
-                    Position::default(),
-                    "",
-                    format!("cannot read the file: {error}"),
-                );
-                complaints.finish(file, None)
-            }
-        }
+        text.map_or_else(
+            |error| {
+                let mistakes = Mistakes::default();
+                let text = format!("cannot read the file: {error}");
+                mistakes.add(Location::UNKNOWN, "", text);
+                mistakes.finish(file, None)
+            },
+            |text| Self::parse(file, &text, machine),
+        )
     }
 
     /// Reads and checks the text of `file`.
@@ -78,277 +82,222 @@ impl Config {
     ///
     /// See [`Config::read`].
     pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
-        let mut reader = ConfigReader {
-            complaints: Complaints::default(),
+        let reading = Reading {
             machine,
+            mistakes: Mistakes::default(),
         };
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_depth: DEEPEST },
         };
         let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
-            Ok(node) => reader.config(&Field::whole(&node)),
+            Ok(node) => config(&Field {
+                reading: &reading,
+                key: String::new(),
+                node: &node,
+            }),
             Err(error) => {
-                let place = error
-                    .location()
-                    .map(|location: Location| Position::from(location));
+                let place = error.location().unwrap_or(Location::UNKNOWN);
                 let text = error.without_snippet().to_string();
                 // The message has the place already, and the user cannot choose the policy.
                 let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
                 let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
-                reader.complaints.add(place.unwrap_or_default(), "", text);
+                reading.mistakes.add(place, "", text);
                 None
             }
         };
-        reader.complaints.finish(file, config)
+        reading.mistakes.finish(file, config)
     }
 }
 
-struct ConfigReader {
-    complaints: Complaints,
-    machine: Machine,
+fn config(whole: &Field<'_>) -> Option<Config> {
+    let mut fields = whole.fields()?;
+    let listen = listen(&mut fields);
+    let token_file = fields.take("tokenFile").and_then(|it| file(&it));
+    let tls = fields.take("tls").and_then(|it| tls(&it));
+    let data = fields.need("data", "a directory of the agent's own, that outlives it");
+    let data = data.and_then(|it| it.path());
+    let scratch = fields.take("scratch").and_then(|it| it.path());
+    let object = fields.take("object").and_then(|it| object(&it));
+    let graph = fields.take("graph").and_then(|it| it.text());
+    let limits = fields.take("limits").and_then(|it| limits(&it));
+    let application_field = fields.take("application");
+    let application = application_field.as_ref().and_then(application);
+    let managed = Managed {
+        exists: application_field.is_some(),
+        stopping: application
+            .as_ref()
+            .map(ApplicationConfig::stopping)
+            .unwrap_or_default(),
+    };
+    let probe_field = fields.need("probe", "how the agent sees where the application is");
+    let probe = probe_field.and_then(|it| probe(&it));
+    let states = fields.take("states").map(|it| states(&it, managed));
+    if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
+        fields.wrong("`tls` is of no use on a Unix socket: leave it out");
+    }
+    if let Some(ListenConfig::Tcp(address)) = &listen
+        && !address.ip().to_canonical().is_loopback()
+        && token_file.is_none()
+        && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
+    {
+        fields.wrong(format!(
+            "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
+             127.0.0.1 or unix:/path otherwise"
+        ));
+    }
+    fields.end();
+    let data = data?;
+    Some(Config {
+        listen: listen?,
+        token_file,
+        tls,
+        scratch: scratch.unwrap_or_else(|| data.join("scratch")),
+        data,
+        object,
+        graph,
+        limits: limits.unwrap_or_default(),
+        application,
+        probe: probe?,
+        states: states.unwrap_or_default(),
+    })
 }
 
-impl ConfigReader {
-    fn config(&mut self, whole: &Field<'_>) -> Option<Config> {
-        let mut fields = whole.fields(&mut self.complaints)?;
-        let listen = self.listen(&mut fields);
-        let token_file = self.file(fields.take("tokenFile"));
-        let tls = fields.take("tls").and_then(|field| self.tls(&field));
-        let data = fields
-            .need(
-                &mut self.complaints,
-                "data",
-                "a directory of the agent's own, that outlives it",
-            )
-            .and_then(|field| field.path(&mut self.complaints));
-        let scratch = (fields.take("scratch")).and_then(|field| field.path(&mut self.complaints));
-        let object = fields.take("object").and_then(|field| self.object(&field));
-        let graph = fields
-            .take("graph")
-            .and_then(|field| field.text(&mut self.complaints));
-        let limits = (fields.take("limits")).and_then(|field| self.limits(&field));
-        let application = fields.take("application");
-        let manages = application.is_some();
-        let application = application.and_then(|field| self.application(&field));
-        let probe = fields
-            .need(
-                &mut self.complaints,
-                "probe",
-                "how the agent sees where the application is",
-            )
-            .and_then(|field| self.probe(&field));
-        let states = fields.take("states");
-        let states = states.map_or_else(BTreeMap::new, |field| {
-            self.states(&field, manages, application.as_ref())
-        });
-        if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
-            fields.wrong(
-                &mut self.complaints,
-                "`tls` is of no use on a Unix socket: leave it out",
-            );
+fn listen(fields: &mut Fields<'_>) -> Option<ListenConfig> {
+    let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
+    let field = fields.need("listen", what);
+    let mode = fields.take("socketMode");
+    let field = field?;
+    let text = field.text()?;
+    let Some(path) = text.strip_prefix("unix:") else {
+        if let Some(mode) = mode {
+            mode.wrong("only a Unix socket has a mode");
         }
-        if let Some(ListenConfig::Tcp(address)) = &listen
-            && !address.ip().to_canonical().is_loopback()
-            && token_file.is_none()
-            && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
-        {
-            let text = format!(
-                "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
-                 127.0.0.1 or unix:/path otherwise"
-            );
-            fields.wrong(&mut self.complaints, text);
+        let address = text.parse::<SocketAddr>().ok();
+        if address.is_none() {
+            field.wrong(format!("{text:?} is no address, {what}"));
         }
-        fields.end(&mut self.complaints);
-        let data = data?;
-        Some(Config {
-            listen: listen?,
-            token_file,
-            tls,
-            scratch: scratch.unwrap_or_else(|| data.join("scratch")),
-            data,
-            object,
-            graph,
-            limits: limits.unwrap_or_default(),
-            application,
-            probe: probe?,
-            states,
-        })
+        return address.map(ListenConfig::Tcp);
+    };
+    let path = PathBuf::from(path);
+    // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
+    if !path.is_absolute() || path.as_os_str().len() > 99 {
+        field.wrong("the path of a socket begins with / and is 99 bytes long at most");
     }
-
-    fn listen(&mut self, fields: &mut Fields<'_>) -> Option<ListenConfig> {
-        let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
-        let field = fields.need(&mut self.complaints, "listen", what);
-        let mode = fields.take("socketMode");
-        let field = field?;
-        let text = field.text(&mut self.complaints)?;
-        let Some(path) = text.strip_prefix("unix:") else {
-            if let Some(mode) = mode {
-                mode.wrong(&mut self.complaints, "only a Unix socket has a mode");
-            }
-            let address = text.parse::<SocketAddr>().ok();
-            if address.is_none() {
-                field.wrong(
-                    &mut self.complaints,
-                    format!("{text:?} is no address, {what}"),
-                );
-            }
-            return address.map(ListenConfig::Tcp);
-        };
-        let path = PathBuf::from(path);
-        // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
-        if !path.is_absolute() || path.as_os_str().len() > 99 {
-            let text = "the path of a socket begins with / and is 99 bytes long at most";
-            field.wrong(&mut self.complaints, text);
+    let mode = mode.map_or(Some(0o600), |field| {
+        let text = field.text()?;
+        let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok();
+        let mode = mode.filter(|mode| *mode <= 0o777);
+        if mode.is_none() {
+            field.wrong(format!("{text:?} is no mode such as \"0660\""));
         }
-        let mode = mode.map_or(Some(0o600), |field| {
-            let text = field.text(&mut self.complaints)?;
-            let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok();
-            let mode = mode.filter(|mode| *mode <= 0o777);
-            if mode.is_none() {
-                field.wrong(
-                    &mut self.complaints,
-                    format!("{text:?} is no mode such as \"0660\""),
-                );
-            }
-            mode
-        })?;
-        Some(ListenConfig::Unix { path, mode })
-    }
+        mode
+    });
+    mode.map(|mode| ListenConfig::Unix { path, mode })
+}
 
-    fn tls(&mut self, field: &Field<'_>) -> Option<TlsConfig> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
-        let key = fields.need(&mut self.complaints, "key", "a file of PEM");
-        let client_ca = fields.take("clientCa");
-        // A wrong `clientCa` must not count as a missing one.
-        let client_ca = match client_ca {
-            None => Some(None),
-            some => self.file(some).map(Some),
-        };
-        fields.end(&mut self.complaints);
-        Some(TlsConfig {
-            certificate: self.file(certificate)?,
-            key: self.file(key)?,
-            client_ca: client_ca?,
-        })
-    }
+fn tls(field: &Field<'_>) -> Option<TlsConfig> {
+    let mut fields = field.fields()?;
+    let certificate = fields.need("certificate", "a file of PEM");
+    let key = fields.need("key", "a file of PEM");
+    let client_ca = fields.take("clientCa");
+    fields.end();
+    // A wrong `clientCa` must not count as a missing one.
+    let client_ca = client_ca.map_or(Some(None), |it| file(&it).map(Some));
+    Some(TlsConfig {
+        certificate: file(&certificate?)?,
+        key: file(&key?)?,
+        client_ca: client_ca?,
+    })
+}
 
-    fn object(&mut self, field: &Field<'_>) -> Option<ObjectRef> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let namespace = fields.take("namespace");
-        let namespace = namespace.map_or(Some(String::new()), |it| it.text(&mut self.complaints));
-        let name = fields
-            .need(
-                &mut self.complaints,
-                "name",
-                "`metadata.name` of the object",
-            )
-            .and_then(|it| it.text(&mut self.complaints));
-        fields.end(&mut self.complaints);
-        Some(ObjectRef {
-            namespace: namespace?,
-            name: name?,
-        })
-    }
+fn object(field: &Field<'_>) -> Option<ObjectRef> {
+    let mut fields = field.fields()?;
+    let namespace = (fields.take("namespace")).map_or(Some(String::new()), |it| it.text());
+    let name = fields.need("name", "`metadata.name` of the object");
+    let name = name.and_then(|it| it.text());
+    fields.end();
+    Some(ObjectRef {
+        namespace: namespace?,
+        name: name?,
+    })
+}
 
-    fn limits(&mut self, field: &Field<'_>) -> Option<AgentLimits> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let mut number = |reader: &mut Self, name, from, to| {
-            let number = fields
-                .take(name)?
-                .number(&mut reader.complaints, from, to)?;
-            usize::try_from(number).ok()
-        };
-        let connections = number(self, "connections", 1, 10_000);
-        let output = number(self, "outputBytes", 1024, 16 * 1024 * 1024);
-        let stopping = fields
-            .take("stopping")
-            .and_then(|it| it.time(&mut self.complaints));
-        fields.end(&mut self.complaints);
-        Some(AgentLimits {
-            connections,
-            output,
-            stopping,
-        })
-    }
-    fn url(&mut self, field: &Field<'_>) -> Option<url::Url> {
-        let text = field.text(&mut self.complaints)?;
-        match url::Url::parse(&text) {
-            Ok(url) if url.scheme() == "http" && url.has_host() => Some(url),
-            Ok(_) => {
-                let text =
-                    format!("{text:?}: only http:// is spoken, to an application beside the agent");
-                field.wrong(&mut self.complaints, text);
-                None
-            }
-            Err(error) => {
-                field.wrong(&mut self.complaints, format!("{text:?} is no URL: {error}"));
-                None
-            }
+fn limits(field: &Field<'_>) -> Option<AgentLimits> {
+    let mut fields = field.fields()?;
+    let mut number = |name, from, to| {
+        let number = fields.take(name)?.number(from, to)?;
+        usize::try_from(number).ok()
+    };
+    let connections = number("connections", 1, 10_000);
+    let output = number("outputBytes", 1024, 16 * 1024 * 1024);
+    let stopping = fields.take("stopping").and_then(|it| it.time());
+    fields.end();
+    Some(AgentLimits {
+        connections,
+        output,
+        stopping,
+    })
+}
+
+fn url(field: &Field<'_>) -> Option<Url> {
+    let text = field.text()?;
+    let why = match Url::parse(&text) {
+        Ok(url) if url.scheme() == "http" && url.has_host() => return Some(url),
+        Ok(_) => ": only http:// is spoken, to an application beside the agent".to_owned(),
+        Err(error) => format!(" is no URL: {error}"),
+    };
+    field.wrong(format!("{text:?}{why}"));
+    None
+}
+
+fn numbers(field: &Field<'_>, from: i64, to: i64) -> BTreeSet<u16> {
+    (field.list().iter())
+        .filter_map(|element| element.number(from, to))
+        .filter_map(|number| u16::try_from(number).ok())
+        .collect()
+}
+
+fn surroundings(fields: &mut Fields<'_>) -> CommandEnvironment {
+    let [user, group, environment, directory] =
+        ["user", "group", "environment", "directory"].map(|name| fields.take(name));
+    let variables = environment.map(|it| it.entries()).unwrap_or_default();
+    let variables = variables.into_iter().filter_map(|entry| {
+        let name = &entry.key.name;
+        if name.is_empty() || name.contains(['=', '\0']) || name.starts_with("OKT_") {
+            entry.wrong("no variable can be called so: OKT_ is the agent's own");
         }
+        Some((name.clone(), entry.field.text()?))
+    });
+    let around = CommandEnvironment {
+        environment: variables.collect(),
+        user: user.as_ref().and_then(Field::text),
+        group: group.as_ref().and_then(Field::text),
+        directory: directory.as_ref().and_then(Field::path),
+    };
+    if fields.machine() == Machine::Here {
+        let named = [user.as_ref(), group.as_ref(), directory.as_ref()];
+        machine::surroundings(named, &around);
     }
+    around
+}
 
-    fn numbers(&mut self, field: &Field<'_>, from: i64, to: i64) -> BTreeSet<u16> {
-        let list = field.list(&mut self.complaints);
-        (list.iter())
-            .filter_map(|field| field.number(&mut self.complaints, from, to))
-            .filter_map(|number| u16::try_from(number).ok())
-            .collect()
+fn command(field: &Field<'_>, around: &CommandEnvironment) -> Option<Vec<String>> {
+    let words = field.words()?;
+    let program = words.first()?;
+    if program.is_empty() || program.contains('/') && !program.starts_with('/') {
+        field.wrong(format!(
+            "{program:?}: a program is named by a path from the root, or found in PATH"
+        ));
+    } else if field.reading.machine == Machine::Here {
+        machine::program(field, program, &around.environment);
     }
+    Some(words)
+}
 
-    fn surroundings(&mut self, fields: &mut Fields<'_>) -> CommandEnvironment {
-        let [user, group] = ["user", "group"].map(|name| fields.take(name));
-        let environment = fields.take("environment");
-        let directory = fields.take("directory");
-        let entries = environment.map(|field| field.entries(&mut self.complaints));
-        let environment =
-            entries
-                .unwrap_or_default()
-                .into_iter()
-                .filter_map(|(name, place, field)| {
-                    if name.is_empty() || name.contains(['=', '\0']) || name.starts_with("OKT_") {
-                        let text = "no variable can be called so: OKT_ is the agent's own";
-                        self.complaints.add(place, &field.key, text);
-                    }
-                    Some((name.to_owned(), field.text(&mut self.complaints)?))
-                });
-        let environment = environment.collect();
-        let mut text = |field: Option<&Field<'_>>| field?.text(&mut self.complaints);
-        let around = CommandEnvironment {
-            user: text(user.as_ref()),
-            group: text(group.as_ref()),
-            environment,
-            directory: directory
-                .as_ref()
-                .and_then(|it| it.path(&mut self.complaints)),
-        };
-        if self.machine == Machine::Here {
-            let fields = [user.as_ref(), group.as_ref(), directory.as_ref()];
-            machine::surroundings(&mut self.complaints, fields, &around);
-        }
-        around
+fn file(field: &Field<'_>) -> Option<PathBuf> {
+    let path = field.path()?;
+    if field.reading.machine == Machine::Here {
+        machine::file(field, &path);
     }
-
-    fn command(&mut self, field: &Field<'_>, around: &CommandEnvironment) -> Option<Vec<String>> {
-        let command = field.command(&mut self.complaints)?;
-        let program = command.first()?;
-        if program.is_empty() || program.contains('/') && !program.starts_with('/') {
-            let text = format!(
-                "{program:?}: a program is named by a path from the root, or found in PATH"
-            );
-            field.wrong(&mut self.complaints, text);
-        } else if self.machine == Machine::Here {
-            machine::program(&mut self.complaints, field, program, &around.environment);
-        }
-        Some(command)
-    }
-
-    fn file(&mut self, field: Option<Field<'_>>) -> Option<PathBuf> {
-        let field = field?;
-        let path = field.path(&mut self.complaints)?;
-        if self.machine == Machine::Here {
-            machine::file(&mut self.complaints, &field, &path);
-        }
-        Some(path)
-    }
+    Some(path)
 }
