@@ -62,7 +62,7 @@ use crate::wire::{AgentInfo, ObjectRef, Owner};
 use crate::work::{Offer, Work};
 
 /// The number of requests that may wait for the disk.
-const COMMANDS: usize = 1024;
+const REQUESTS: usize = 1024;
 
 /// A builder for an agent.
 ///
@@ -260,14 +260,14 @@ impl<W: Work> Agent<W> {
         let work = Arc::new(work);
         let stop = CancellationToken::new();
         let (board, read) = watch::channel(Board::new(memory.clone(), trouble));
-        let (own, commands) = mpsc::channel(COMMANDS);
+        let (own, requests) = mpsc::channel(REQUESTS);
         let service = Arc::new(ServiceState {
             boot_id: boot_id(),
             states: offers.iter().map(|offer| offer.state.clone()).collect(),
             board: read,
-            commands: own.clone(),
+            requests: own.clone(),
             waits: Semaphore::new(settings.waits),
-            permits: BodyPermits::new(),
+            permits: BodyPermits::new(settings.request_limit),
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });
@@ -285,7 +285,7 @@ impl<W: Work> Agent<W> {
             memory,
             board,
             metrics,
-            commands,
+            requests,
             own,
             stop: stop.clone(),
             under_way: None,

@@ -36,6 +36,8 @@ const ASKED_AT_ONCE: usize = 64 * 1024;
 /// The permits for bodies.
 #[derive(Debug)]
 pub(super) struct BodyPermits {
+    /// How long a body may take to arrive.
+    limit: Duration,
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
@@ -45,8 +47,9 @@ pub(super) type BodyPermit = OwnedSemaphorePermit;
 
 impl BodyPermits {
     /// Creates permits that are all free.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(limit: Duration) -> Self {
         Self {
+            limit,
             large: Semaphore::new(LARGE_AT_ONCE),
             asked: Arc::new(Semaphore::new(ASKED_AT_ONCE)),
         }
@@ -57,16 +60,15 @@ impl BodyPermits {
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         request: Request,
-        limit: Duration,
     ) -> Result<(T, BodyPermit), Problem> {
         let (parts, mut body) = request.into_parts();
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now() + self.limit;
         json_by_its_headers(&parts.headers)?;
         if is_too_large(&parts.headers) {
             drain(&mut body, deadline).await;
             return Err(too_large());
         }
-        let (bytes, large) = self.bytes(&mut body, deadline, limit).await?;
+        let (bytes, large) = self.bytes(&mut body, deadline).await?;
         if let Some(busy) = parts.extensions.get::<Arc<Busy>>() {
             busy.arrived();
         }
@@ -94,14 +96,13 @@ impl BodyPermits {
         &self,
         body: &mut Body,
         deadline: Instant,
-        limit: Duration,
     ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), Problem> {
         let mut limited = Limited::new(&mut *body, BODY_LIMIT);
         let mut bytes = Vec::new();
         let mut large = None;
         loop {
             let frame = timeout_at(deadline, limited.frame()).await.map_err(|_| {
-                let detail = format!("the body did not arrive within {limit:?}");
+                let detail = format!("the body did not arrive within {:?}", self.limit);
                 Problem::new(Code::TooSlow, detail)
             })?;
             let data = match frame {

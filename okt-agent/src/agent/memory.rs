@@ -99,6 +99,16 @@ pub(super) struct Note {
     pub(super) value: Value,
 }
 
+impl MemoryChange {
+    /// Returns the change to this new state of an action.
+    pub(super) fn of(action: Remembered) -> Self {
+        Self {
+            action: Some(action),
+            ..Self::default()
+        }
+    }
+}
+
 impl AgentMemory {
     /// Returns all actions, in the order in which their last attempts were recorded.
     pub(super) fn actions(&self) -> &[Arc<Remembered>] {
@@ -214,10 +224,8 @@ impl AgentMemory {
             superseded: self.superseded.iter().cloned().collect(),
             ..MemoryChange::default()
         };
-        let actions = self.actions.iter().map(|action| MemoryChange {
-            action: Some((**action).clone()),
-            ..MemoryChange::default()
-        });
+        let actions = self.actions.iter();
+        let actions = actions.map(|action| MemoryChange::of(Remembered::clone(action)));
         std::iter::once(first).chain(actions)
     }
 

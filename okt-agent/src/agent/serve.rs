@@ -185,7 +185,7 @@ async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
     if token.is_none() && certificates.is_empty() {
         return;
     }
-    let mut told = Vec::new();
+    let mut logged = Vec::new();
     loop {
         sleep(REFRESH).await;
         let token = token.clone();
@@ -199,11 +199,11 @@ async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
             token.into_iter().chain(certificates).collect::<Vec<_>>()
         });
         let troubles = read.await.unwrap_or_default();
-        if troubles != told {
+        if troubles != logged {
             for trouble in &troubles {
                 tracing::warn!(trouble, "a file that was read before cannot be read");
             }
-            told = troubles;
+            logged = troubles;
         }
     }
 }

@@ -16,21 +16,19 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, get, put};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use self::request::{action_id, bad_query, bounded, traceparent};
 use super::board::Board;
-use super::body::{BodyPermit, BodyPermits};
-use super::command::{ActorRequest, Reply};
+use super::body::BodyPermits;
+use super::command::{ActorRequest, Command};
 use super::metrics::Metrics;
-use super::rules;
 use super::settings::AgentSettings;
 use super::token::TokenHash;
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
-    VERSION, Versions, WAIT_LIMIT,
+    Acknowledgement, ActionRequest, Actions, AgentStatus, Code, Problem, VERSION, Versions,
+    WAIT_LIMIT,
 };
 
 /// The state that the handlers use.
@@ -41,7 +39,7 @@ pub(super) struct ServiceState {
     /// The offered states, sorted by name.
     pub(super) states: Vec<String>,
     pub(super) board: watch::Receiver<Board>,
-    pub(super) commands: mpsc::Sender<ActorRequest>,
+    pub(super) requests: mpsc::Sender<ActorRequest>,
     pub(super) metrics: Arc<Metrics>,
     /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
@@ -169,10 +167,8 @@ async fn status(State(service): State<Arc<ServiceState>>) -> Json<AgentStatus> {
 
 async fn actions(State(service): State<Arc<ServiceState>>) -> Answer {
     let board = service.board.borrow();
-    board.blind().map_or(Ok(()), Err)?;
-    let actions = (board.memory.actions().iter().rev())
-        .map(|action| board.report(action))
-        .collect();
+    let actions = board.known()?.actions().iter().rev();
+    let actions = actions.map(|action| board.report_of(action)).collect();
     Ok(Json(Actions { actions }).into_response())
 }
 
@@ -190,7 +186,7 @@ async fn action(
 ) -> Answer {
     let id = action_id(id)?;
     let Query(WaitQuery { wait }) = query.map_err(bad_query)?;
-    let first = service.report(&id)?;
+    let first = service.board.borrow().report(&id)?;
     if wait == 0 || first.phase.is_final() {
         return Ok(Json(first).into_response());
     }
@@ -207,7 +203,8 @@ async fn action(
     });
     // The action has ended, the time is over, or the agent has stopped: answer with the known report.
     let _ = timeout(limit, news).await;
-    Ok(Json(service.report(&id)?).into_response())
+    let report = service.board.borrow().report(&id)?;
+    Ok(Json(report).into_response())
 }
 
 async fn ask(
@@ -217,23 +214,15 @@ async fn ask(
 ) -> Answer {
     let id = action_id(id)?;
     let traceparent = traceparent(request.headers());
-    let (request, place): (ActionRequest, _) = service.body(request).await?;
+    let (request, permit): (ActionRequest, _) = service.permits.read(request).await?;
     bounded(&request)?;
-    let request = Box::new(request);
-    let command = |reply| ActorRequest::Ask {
+    let command = Command::Ask {
         id,
-        request,
+        request: Box::new(request),
         traceparent,
-        place,
-        reply,
+        permit,
     };
-    let (begun, report) = service.command(command).await?;
-    let status = if begun {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, Json(report)).into_response())
+    service.change(command, StatusCode::CREATED).await
 }
 
 #[derive(Deserialize)]
@@ -250,14 +239,8 @@ async fn cancel(
 ) -> Answer {
     let id = action_id(id)?;
     let Query(EpochQuery { epoch }) = query.map_err(bad_query)?;
-    let command = |reply| ActorRequest::Cancel { id, epoch, reply };
-    let (ending, report) = service.command(command).await?;
-    let status = if ending {
-        StatusCode::ACCEPTED
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, Json(report)).into_response())
+    let command = Command::Cancel { id, epoch };
+    service.change(command, StatusCode::ACCEPTED).await
 }
 
 async fn acknowledge(
@@ -266,14 +249,12 @@ async fn acknowledge(
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
-    let (acknowledgement, _): (Acknowledgement, _) = service.body(request).await?;
-    let command = |reply| ActorRequest::Acknowledge {
+    let (acknowledgement, _): (Acknowledgement, _) = service.permits.read(request).await?;
+    let command = Command::Acknowledge {
         id,
         acknowledgement,
-        reply,
     };
-    let (_, report) = service.command(command).await?;
-    Ok(Json(report).into_response())
+    service.change(command, StatusCode::OK).await
 }
 
 #[derive(Deserialize)]
@@ -291,8 +272,7 @@ async fn output(
     let id = action_id(id)?;
     let Query(FromQuery { from }) = query.map_err(bad_query)?;
     let board = service.board.borrow();
-    board.blind().map_or(Ok(()), Err)?;
-    let action = (board.memory.action(&id)).ok_or_else(|| rules::no_such_action(&id))?;
+    let action = board.action(&id)?;
     let (from, bytes, total, gap) = if let Some(live) = board.live(&id) {
         let piece = live.output().piece(from);
         (piece.from, piece.bytes, piece.total, piece.gap)
@@ -338,15 +318,6 @@ async fn not_found(request: Request) -> Problem {
 }
 
 impl ServiceState {
-    /// Reads the body of a request. The caller must keep the place as long as the value.
-    async fn body<T: DeserializeOwned>(
-        &self,
-        request: Request,
-    ) -> Result<(T, BodyPermit), Problem> {
-        let limit = self.settings.request_limit;
-        self.permits.read(request, limit).await
-    }
-
     fn status(&self) -> AgentStatus {
         let board = self.board.borrow();
         AgentStatus {
@@ -355,29 +326,20 @@ impl ServiceState {
             graph: self.settings.graph.clone(),
             states: self.states.clone(),
             application: board.seen(),
-            action: (board.memory.actions().last()).map(|action| board.report(action)),
+            action: (board.memory.actions().last()).map(|action| board.report_of(action)),
             object: board.memory.object(self.settings.object.as_ref()),
             owner: board.memory.owner.clone(),
             fence: board.memory.fence,
         }
     }
 
-    fn report(&self, id: &ActionId) -> Result<ActionReport, Problem> {
-        let board = self.board.borrow();
-        board.blind().map_or(Ok(()), Err)?;
-        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
-        Ok(board.report(action))
-    }
-
-    /// Sends a command to the actor, and waits for its answer with a time limit.
-    async fn command(
-        &self,
-        command: impl FnOnce(Reply) -> ActorRequest,
-    ) -> Result<(bool, ActionReport), Problem> {
+    /// Has the actor carry out a command. The answer has the status `begun` if that has begun something.
+    async fn change(&self, command: Command, begun: StatusCode) -> Answer {
         let gone = || Problem::new(Code::Stopping, "the agent has stopped");
         let (reply, answer) = oneshot::channel();
-        self.commands
-            .try_send(command(reply))
+        let request = ActorRequest::Command { command, reply };
+        self.requests
+            .try_send(request)
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => {
                     Problem::new(Code::Overloaded, "too many requests wait for the disk")
@@ -385,12 +347,12 @@ impl ServiceState {
                 mpsc::error::TrySendError::Closed(_) => gone(),
             })?;
         let limit = self.settings.request_limit;
-        match timeout(limit, answer).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
-            Err(_) => Err(Problem::new(
-                Code::Overloaded,
-                format!("nothing was recorded within {limit:?}; ask again for the result"),
-            )),
-        }
+        let Ok(answer) = timeout(limit, answer).await else {
+            let detail = format!("nothing was recorded within {limit:?}; ask again for the result");
+            return Err(Problem::new(Code::Overloaded, detail));
+        };
+        let (has_begun, report) = answer.map_err(|_| gone())??;
+        let status = if has_begun { begun } else { StatusCode::OK };
+        Ok((status, Json(report)).into_response())
     }
 }

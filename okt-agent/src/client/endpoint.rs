@@ -1,6 +1,7 @@
 //! The address of an agent, and how to connect to it.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -247,7 +248,7 @@ impl Endpoint {
         Ok(())
     }
 
-    pub(super) fn is_tls(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         matches!(&self.address, Address::Url(url) if url.starts_with("https:"))
     }
 
@@ -267,25 +268,16 @@ impl Endpoint {
         self.token.is_some()
     }
 
-    /// Opens a raw connection. Returns `None` if the endpoint needs TLS.
-    pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn EndpointStream>>> {
-        Some(match &self.address {
-            Address::Unix(path) => match UnixStream::connect(path).await {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(error) => Err(error),
-            },
+    /// Opens a raw connection, without TLS.
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn EndpointStream>> {
+        Ok(match &self.address {
+            Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
             Address::Url(url) => {
-                let rest = url.strip_prefix("http://")?;
-                let host = rest.split('/').next().unwrap_or_default();
-                let host = if host.contains("]:") || host.matches(':').count() == 1 {
-                    host.to_owned()
-                } else {
-                    format!("{host}:80")
-                };
-                match TcpStream::connect(host).await {
-                    Ok(stream) => Ok(Box::new(stream)),
-                    Err(error) => Err(error),
-                }
+                let uri = url.parse::<Uri>().map_err(io::Error::other)?;
+                let host = uri.host().unwrap_or_default();
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let port = uri.port_u16().unwrap_or(80);
+                Box::new(TcpStream::connect((host, port)).await?)
             }
         })
     }

@@ -65,14 +65,10 @@ impl ClientError {
 
     /// Returns the problem of a refusal.
     pub fn problem(&self) -> Option<&Problem> {
-        match self {
-            Self::Refused(problem) => Some(problem),
-            Self::Unanswered { .. }
-            | Self::Foreign { .. }
-            | Self::NoCommonVersion { .. }
-            | Self::Forgotten { .. }
-            | Self::Unsendable { .. }
-            | Self::Endpoint(_) => None,
+        if let Self::Refused(problem) = self {
+            Some(problem)
+        } else {
+            None
         }
     }
 

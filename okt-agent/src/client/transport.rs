@@ -37,6 +37,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_mins(1);
 const IDLE_CONNECTIONS: usize = 4;
 
+/// The content type of requests.
+pub(crate) const JSON: &str = "application/json";
+
 /// The `User-Agent` of requests.
 const AGENT: &str = concat!("okt-sidecar/", env!("CARGO_PKG_VERSION"));
 
@@ -57,16 +60,16 @@ pub(super) struct Transport {
 
 /// A request.
 pub(super) struct Ask {
-    method: Method,
-    path: String,
-    body: Option<Bytes>,
-    kind: &'static str,
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// The body and its content type.
+    pub(super) body: Option<(Bytes, &'static str)>,
     /// The trace that the request belongs to.
-    traceparent: Option<HeaderValue>,
+    pub(super) traceparent: Option<HeaderValue>,
     /// The limit for the answer, in bytes.
-    limit: usize,
+    pub(super) limit: usize,
     /// The time that the answer may take beyond the timeout.
-    longer: Duration,
+    pub(super) longer: Duration,
 }
 
 /// An answer with any status.
@@ -77,50 +80,30 @@ pub(crate) struct AgentReply {
 }
 
 impl Ask {
-    pub(super) fn new(method: Method, path: String) -> Self {
+    pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
-            path,
+            path: path.into(),
             body: None,
-            kind: "application/json",
             traceparent: None,
             limit: BODY_LIMIT,
             longer: Duration::ZERO,
         }
     }
 
-    pub(super) fn get(path: String) -> Self {
+    pub(super) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
     pub(super) fn put(path: String, value: &impl Serialize) -> Result<Self, ClientError> {
-        let body = Some(body(value)?);
         Ok(Self {
-            body,
+            body: Some((body(value)?, JSON)),
             ..Self::new(Method::PUT, path)
         })
     }
 
-    /// Sets a body with this content type.
-    pub(super) fn with(mut self, body: Bytes, kind: &'static str) -> Self {
-        self.body = Some(body);
-        self.kind = kind;
-        self
-    }
-
-    /// Sets the trace that the request belongs to, unless the text cannot be a header.
-    pub(super) fn in_trace(mut self, traceparent: Option<&str>) -> Self {
-        self.traceparent = traceparent.and_then(|it| HeaderValue::from_str(it).ok());
-        self
-    }
-
     pub(super) fn at_most(mut self, limit: usize) -> Self {
         self.limit = limit;
-        self
-    }
-
-    pub(super) fn longer(mut self, longer: Duration) -> Self {
-        self.longer = longer;
         self
     }
 
@@ -160,10 +143,11 @@ impl Transport {
             }
             (_, _) => self.clone(),
         };
-        Ok(Self {
-            base: base(endpoint),
-            ..way
-        })
+        let base = match &endpoint.address {
+            Address::Url(url) => url.as_str().into(),
+            Address::Unix(_) => "http://localhost".into(),
+        };
+        Ok(Self { base, ..way })
     }
 
     /// Creates a transport over TLS to servers that prove this name, or else the host of the URL.
@@ -213,8 +197,9 @@ impl Transport {
     ) -> Result<AgentReply, ClientError> {
         let within = timeout + ask.longer;
         let exchange = async {
-            let answer = self.answer(ask, token).await?;
-            let (parts, body) = answer.into_parts();
+            let request = self.request(ask, token)?;
+            let answer = self.way.clone().oneshot(request).await;
+            let (parts, body) = answer.map_err(|error| unanswered(&*error))?.into_parts();
             let read = whole(body, ask.limit).await;
             let body = read.map_err(|error| match error.downcast::<LengthLimitError>() {
                 Ok(_) => ClientError::Foreign {
@@ -237,16 +222,6 @@ impl Transport {
         }
     }
 
-    async fn answer(
-        &self,
-        ask: &Ask,
-        token: Option<HeaderValue>,
-    ) -> Result<Response<AnswerBody>, ClientError> {
-        let request = self.request(ask, token)?;
-        let answer = self.way.clone().oneshot(request).await;
-        answer.map_err(|error| unanswered(&*error))
-    }
-
     fn request(
         &self,
         ask: &Ask,
@@ -263,13 +238,11 @@ impl Transport {
         if let Some(traceparent) = &ask.traceparent {
             request = request.header(TRACEPARENT, traceparent);
         }
-        if ask.body.is_some() {
-            request = request.header(CONTENT_TYPE, ask.kind);
+        let (body, kind) = ask.body.clone().unzip();
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
         }
-        let body = Full::new(ask.body.clone().unwrap_or_default());
-        (request.body(body)).map_err(|error| ClientError::Unsendable {
-            detail: error.to_string(),
-        })
+        (request.body(body.unwrap_or_default().into())).map_err(unsendable)
     }
 }
 
@@ -286,14 +259,6 @@ type Reading = Pin<Box<dyn Future<Output = Result<Collected<Bytes>, BoxError>> +
 /// Boxed, because the compiler does not see that an async block with a limited body in it is `Send`.
 fn whole(body: AnswerBody, limit: usize) -> Reading {
     Box::pin(Limited::new(body, limit).collect())
-}
-
-/// Returns the prefix of every URL of an endpoint.
-fn base(endpoint: &Endpoint) -> Arc<str> {
-    match &endpoint.address {
-        Address::Url(url) => url.as_str().into(),
-        Address::Unix(_) => "http://localhost".into(),
-    }
 }
 
 /// Creates a client that keeps its connections.
@@ -339,13 +304,15 @@ impl tower::Service<Uri> for Socket {
 
 /// Configures TLS with the authorities of a file or of the machine, and with the client's certificate if it has one.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
-    let wrong = |why: String| EndpointError::Tls { why };
+    let wrong = |error: &dyn fmt::Display| EndpointError::Tls {
+        why: error.to_string(),
+    };
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| wrong(&error))?;
     let builder = match &endpoint.ca_file {
         Some(path) => builder.with_root_certificates(certificates(path)?),
-        None => (builder.with_native_roots()).map_err(|error| wrong(error.to_string()))?,
+        None => (builder.with_native_roots()).map_err(|error| wrong(&error))?,
     };
     let Some((certificate, key)) = &endpoint.identity else {
         return Ok(builder.with_no_client_auth());
@@ -388,10 +355,9 @@ fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
+        let deeper = cause.to_string();
+        if !text.contains(&deeper) {
+            text = format!("{text}: {deeper}");
         }
         source = cause.source();
     }
@@ -400,16 +366,18 @@ fn chain(error: &dyn Error) -> String {
 
 /// Encodes a body as JSON.
 fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
-    let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
-        detail: error.to_string(),
-    })?;
-    if body.len() > BODY_LIMIT {
-        return Err(ClientError::Unsendable {
-            detail: format!(
-                "the body is {} bytes long, an agent reads {BODY_LIMIT} at most",
-                body.len()
-            ),
-        });
+    let body = serde_json::to_vec(value).map_err(unsendable)?;
+    let length = body.len();
+    if length > BODY_LIMIT {
+        return Err(unsendable(format_args!(
+            "the body is {length} bytes long, an agent reads {BODY_LIMIT} at most"
+        )));
     }
     Ok(body.into())
+}
+
+fn unsendable(why: impl fmt::Display) -> ClientError {
+    ClientError::Unsendable {
+        detail: why.to_string(),
+    }
 }
