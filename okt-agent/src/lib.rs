@@ -20,7 +20,7 @@
 //
 // | module | content |
 // |---|---|
-// | `wire`, `private`, `provider` | the types of the protocol; directories that only the agent's user can change; the crypto provider of TLS |
+// | `wire`, `private`, `provider` | the types of the protocol; directories that only the agent's user can change; the crypto provider and the certificates of TLS |
 // | `client`, `work` | the client of an agent, which repeats lost requests; the trait of an application that contains its agent |
 // | `agent` | the agent: `rules` (pure), a journal on disk, one action at a time, the service |
 // | `conformance` | the rules of the protocol as checks of any agent |

@@ -20,7 +20,6 @@ use super::launch::{Held, Launch, Launcher};
 use super::notes::Notes;
 use super::proc::{self, Identity, Stat};
 use super::recognise::{self, FirstSeen};
-use super::users;
 
 /// The process of the application, if there is one.
 pub(crate) struct ApplicationProcess {
@@ -49,12 +48,9 @@ impl ApplicationProcess {
     ///
     /// It is unknown whether there is one.
     pub(crate) async fn find(&self) -> Result<Option<Stat>, String> {
-        if let Some(noted) = self.notes.read(NOTE)
-            && proc::lives(&noted)
-        {
-            // It may have ended since, and its id may be reused.
-            let now = proc::stat(noted.pid);
-            return Ok(now.filter(|now| now.start == noted.start && now.lives()));
+        let noted = self.notes.read(NOTE);
+        if let Some(found) = noted.as_ref().and_then(Identity::find) {
+            return Ok(Some(found));
         }
         match &self.config.recognise {
             None => Ok(None),
@@ -105,8 +101,7 @@ impl ApplicationProcess {
 
     /// Returns the user that the application's process must have.
     fn owner(&self) -> Result<u32, String> {
-        let around = &self.config.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())?;
+        let person = self.config.around.person()?;
         Ok(person.map_or_else(|| rustix::process::geteuid().as_raw(), |person| person.uid))
     }
 
@@ -160,7 +155,7 @@ impl ApplicationProcess {
 
     /// Returns whether this is the process of the application.
     pub(crate) fn is(&self, process: &Identity) -> bool {
-        self.notes.read(NOTE).as_ref() == Some(process) && proc::lives(process)
+        self.notes.read(NOTE).as_ref() == Some(process) && process.find().is_some()
     }
 
     /// Returns how the application that this agent started last has ended, if it has.
@@ -184,7 +179,7 @@ impl ApplicationProcess {
             tracing::warn!(pid = main.pid, signal = ?step.signal, "the application did not stop in {:?}", step.wait);
             group = members(&main);
         }
-        if alive(&main) {
+        if main.still_lives() {
             group = members(&main);
             for process in &group {
                 proc::signal(process, Signal::KILL).map_err(cannot)?;
@@ -218,27 +213,22 @@ fn not_known(why: String) -> Fault {
 
 /// Returns the whole group of a process that leads one, including itself; otherwise only the process.
 fn members(main: &Stat) -> Vec<Stat> {
-    if main.group != main.pid || !alive(main) {
+    if main.group != main.pid || !main.still_lives() {
         return vec![main.clone()];
     }
-    let all = proc::all().unwrap_or_default();
-    all.into_iter()
-        .filter(|it| it.group == main.pid && it.lives())
-        .collect()
-}
-
-fn alive(process: &Stat) -> bool {
-    proc::stat(process.pid).is_some_and(|now| now.start == process.start && now.lives())
+    let mut all = proc::all().unwrap_or_default();
+    all.retain(|it| it.group == main.pid && it.lives());
+    all
 }
 
 /// Returns when this process has ended.
 async fn gone(process: &Stat) {
     let watched = Pid::from_raw(process.pid).and_then(|pid| proc::watch(pid).ok());
-    if alive(process) {
+    if process.still_lives() {
         match watched {
             Some(descriptor) => drop(descriptor.readable().await),
             None => {
-                while alive(process) {
+                while process.still_lives() {
                     sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -249,7 +239,7 @@ async fn gone(process: &Stat) {
 /// Ends processes whose leader is gone, after a grace period.
 async fn end_these(group: &[Stat]) -> io::Result<()> {
     let begun = Instant::now();
-    while group.iter().any(alive) {
+    while group.iter().any(Stat::still_lives) {
         if begun.elapsed() > GRACE {
             for process in group {
                 proc::signal(process, Signal::KILL)?;

@@ -218,21 +218,13 @@ mod tests {
 
     use tokio::time::{Instant, timeout};
 
-    use super::super::proc;
-    use super::{Command, CommandEnvironment, Cut, Launcher};
+    use super::{Command, CommandEnvironment, Cut, Identity, Launcher};
 
     #[tokio::test]
     async fn a_start_that_hangs_is_ended_within_its_limit() {
-        let directory = tempfile::tempdir().unwrap();
-        let hangs = directory.path().join("hangs");
         // Like a command whose directory is on a hanging mount: its gate does not open.
-        let text = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
-        // Another process writes the file: a file that this process has open for writing may be inherited by another
-        // test's child, and then cannot be executed.
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
-        let written = shell.arg(&hangs).arg(text).status().unwrap();
-        assert!(written.success());
+        let script = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
+        let (launcher, _directory) = Launcher::by(script);
         let words = ["true".to_owned()];
         let around = CommandEnvironment::default();
         let command = |deadline| Command {
@@ -242,23 +234,15 @@ mod tests {
             grace: Duration::from_mins(1),
             deadline,
         };
-        let launcher = Launcher::by(hangs);
         let mut leader = None;
-        let long = Instant::now() + Duration::from_mins(1);
-        for (deadline, cancelled, cut) in [
-            (
-                Instant::now() + Duration::from_millis(100),
-                false,
-                Cut::TimedOut,
-            ),
-            (long, true, Cut::Cancelled),
-        ] {
+        let (soon, late) = (Duration::from_millis(100), Duration::from_mins(1));
+        for (limit, cut) in [(soon, Cut::TimedOut), (late, Cut::Cancelled)] {
             let cancelled = async {
-                if !cancelled {
+                if cut == Cut::TimedOut {
                     pending::<()>().await;
                 }
             };
-            let command = command(deadline);
+            let command = command(Instant::now() + limit);
             let run = command.run(
                 &launcher,
                 async |identity| {
@@ -271,10 +255,8 @@ mod tests {
             let ended = timeout(Duration::from_secs(20), run).await;
             let ended = ended.expect("run returns in time").unwrap();
             assert_eq!(ended.cut, Some(cut));
-            assert!(
-                !proc::lives(leader.as_ref().unwrap()),
-                "the launcher still runs"
-            );
+            let left = leader.as_ref().and_then(Identity::find);
+            assert_eq!(left, None, "the launcher still runs");
         }
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use okt_agent::wire::ObjectRef;
 
 use super::recognise::PidFile;
+use super::users::{self, Person};
 
 mod fields;
 mod machine;
@@ -192,6 +193,13 @@ pub(crate) struct CommandEnvironment {
     pub(crate) group: Option<String>,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) directory: Option<PathBuf>,
+}
+
+impl CommandEnvironment {
+    /// Returns the user and groups, or `None` for those of the agent.
+    pub(crate) fn person(&self) -> Result<Option<Person>, String> {
+        users::find(self.user.as_deref(), self.group.as_deref())
+    }
 }
 
 /// The search path for programs if the agent itself was started without `PATH`.

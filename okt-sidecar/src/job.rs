@@ -14,7 +14,6 @@ use super::exit::how;
 use super::group::GROUP;
 use super::proc::Identity;
 use super::scratch::{CommandResult, Scratch};
-use super::users;
 use super::work::Program;
 
 /// The key of the note about the application that a task has started.
@@ -26,13 +25,14 @@ const STOP_AGAIN: Duration = Duration::from_secs(1);
 impl Program {
     /// Does the work of a state.
     pub(super) async fn job(&self, job: &Job, task: &Task) -> Result<Done, Fault> {
-        let around = &job.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())
+        let person = job
+            .around
+            .person()
             .map_err(|why| Fault::retry("NoUser", why))?;
-        let scratch =
-            Scratch::make(&self.config.scratch, task, person.as_ref()).map_err(|error| {
-                Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
-            })?;
+        let scratch = Scratch::make(&self.config.scratch, task, person.as_ref());
+        let scratch = scratch.map_err(|error| {
+            Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
+        })?;
         let attempt = JobAttempt {
             program: self,
             job,

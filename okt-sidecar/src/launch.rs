@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::children::Children;
 use super::config::{CommandEnvironment, DEFAULT_PATH};
 use super::group::ProcessGroup;
-use super::users::{self, Person};
+use super::users::Person;
 
 /// Starts processes with this program as the launcher.
 #[derive(Clone)]
@@ -89,13 +89,21 @@ impl Launcher {
         }
     }
 
-    /// Creates a launcher that runs another program.
+    /// Creates a launcher that runs this script instead.
     #[cfg(test)]
-    pub(super) fn by(program: PathBuf) -> Self {
-        Self {
+    pub(super) fn by(script: &str) -> (Self, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("script");
+        // Another process writes the file: a file that this process has open for writing may be inherited by another
+        // test's child, and then cannot be executed.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
+        assert!(shell.arg(&program).arg(script).status().unwrap().success());
+        let launcher = Self {
             program,
             ..Self::new(Children::default())
-        }
+        };
+        (launcher, directory)
     }
 
     /// Starts a process that leads its own group and waits for [`Gate::open`].
@@ -109,8 +117,7 @@ impl Launcher {
 
     fn try_hold(&self, launch: Launch<'_>) -> io::Result<Held> {
         let around = launch.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())
-            .map_err(io::Error::other)?;
+        let person = around.person().map_err(io::Error::other)?;
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
         let run = super::proc::unique()?;
@@ -252,26 +259,20 @@ fn become_program(order: &[u8]) -> io::Result<Infallible> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::group::end_left;
 
     #[tokio::test]
     async fn the_launcher_has_no_environment_and_passes_on_nothing_that_it_receives() {
-        let directory = tempfile::tempdir().unwrap();
-        let waits = directory.path().join("waits");
-        // Another process writes the file: a file that this process has open for writing may be inherited by another
-        // test's child, and then cannot be executed.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
-        let written = shell.arg(&waits).arg("#!/bin/sh\nread line\n").status();
-        assert!(written.unwrap().success());
         let around = CommandEnvironment {
             environment: [("LD_PRELOAD", "/tmp/evil.so"), ("PASSWORD", "hunter2")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             ..CommandEnvironment::default()
         };
-        let launcher = Launcher::by(waits);
+        let (launcher, _directory) = Launcher::by("#!/bin/sh\nread line\n");
         let held = launcher.hold(Launch {
             command: &["true".to_owned()],
             around: &around,
@@ -286,14 +287,7 @@ mod tests {
         let order = String::from_utf8_lossy(&held.gate.order).into_owned();
         let identity = held.group.identity().clone();
         drop(held);
-        assert!(
-            end_left(
-                &identity,
-                std::time::Duration::ZERO,
-                std::time::Duration::from_secs(5)
-            )
-            .await
-        );
+        assert!(end_left(&identity, Duration::ZERO, Duration::from_secs(5)).await);
         assert_eq!(String::from_utf8_lossy(&environment), "");
         assert!(!arguments.windows(7).any(|part| part == b"hunter2"));
         assert!(
@@ -318,10 +312,10 @@ mod tests {
             .into_iter()
         };
         let text = |all: BTreeMap<String, Vec<u8>>| -> Vec<String> {
-            let texts = all
-                .iter()
-                .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value)));
-            texts.collect()
+            let text = |value| String::from_utf8_lossy(value).into_owned();
+            all.iter()
+                .map(|(name, value)| format!("{name}={}", text(value)))
+                .collect()
         };
         let path = format!("PATH={DEFAULT_PATH}");
         assert_eq!(

@@ -1,8 +1,8 @@
 //! Runs an agent from its configuration to its end.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use std::time::Duration;
 use okt_agent::private;
 use okt_agent::wire::Owner;
 use okt_agent::{Agent, JournalError, Listen, ServeError};
-use rustix::fs::OFlags;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -69,19 +68,8 @@ fn lock(data: &Path) -> Result<File, RunError> {
         .mode(0o711)
         .create(data)
         .map_err(what())?;
-    // The directory may be a volume that others write to, so follow no link.
-    let lock = File::options()
-        .create(true)
-        .write(true)
-        .truncate(false)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(data.join("lock"))
-        .map_err(what())?;
-    match private::lock(&lock) {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
-        Err(TryLockError::Error(error)) => Err(what()(error)),
-    }
+    let lock = private::lock(&data.join("lock")).map_err(what())?;
+    lock.ok_or_else(|| RunError::InUse(data.to_owned()))
 }
 
 async fn live(config: Config) -> Result<(), RunError> {

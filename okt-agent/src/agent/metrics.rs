@@ -31,7 +31,7 @@ pub(super) struct Metrics {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
-    path: &'static str,
+    path: String,
     status: u16,
 }
 
@@ -99,13 +99,13 @@ impl Metrics {
     pub(super) fn answered(
         &self,
         method: &'static str,
-        path: &'static str,
+        path: &str,
         status: u16,
         took: Option<Duration>,
     ) {
         let request = RequestLabels {
             method,
-            path,
+            path: path.to_owned(),
             status,
         };
         self.requests.get_or_create(&request).inc();

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{MatchedPath, Path, Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, get, put};
 use serde::Deserialize;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
@@ -111,14 +111,9 @@ async fn authorize(
         _ => "other",
     };
     let path = path.as_ref().map_or("other", MatchedPath::as_str);
-    // Use the text of the table, because a label must be `'static`.
-    let path = (paths().into_iter())
-        .map(|(known, _)| known)
-        .find(|known| *known == path)
-        .unwrap_or("other");
-    let health = matches!(path, "/livez" | "/readyz");
+    let is_health = matches!(path, "/livez" | "/readyz");
     let refused = match &access {
-        ServiceAccess::Token(token) if !health && !token.admits(request.headers()) => {
+        ServiceAccess::Token(token) if !is_health && !token.admits(request.headers()) => {
             let detail = "a bearer token is needed, and the one that was given is not it";
             Some(Problem::new(Code::Unauthorized, detail))
         }
@@ -129,13 +124,15 @@ async fn authorize(
         }
         ServiceAccess::Open | ServiceAccess::ThisMachine | ServiceAccess::Token(_) => None,
     };
-    let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
+    let query = request.uri().query().unwrap_or_default();
+    let waits = query.contains("wait=");
     let answer = match refused {
         None => next.run(request).await,
         Some(problem) => problem.into_response(),
     };
     let took = (!waits).then(|| begun.elapsed());
-    (service.metrics).answered(method, path, answer.status().as_u16(), took);
+    let status = answer.status().as_u16();
+    service.metrics.answered(method, path, status, took);
     answer
 }
 
@@ -190,16 +187,15 @@ async fn action(
     if wait == 0 || first.phase.is_final() {
         return Ok(Json(first).into_response());
     }
-    let _waiting = (service.waits.try_acquire()).map_err(|_| {
+    let Ok(_waiting) = service.waits.try_acquire() else {
         let detail = format!("{} requests wait for an end", service.settings.waits);
-        Problem::new(Code::Overloaded, detail)
-    })?;
+        return Err(Problem::new(Code::Overloaded, detail));
+    };
     let mut board = service.board.clone();
     let limit = Duration::from_secs(wait.min(WAIT_LIMIT));
     let news = board.wait_for(|board| {
-        (board.memory.action(&id)).is_none_or(|action| {
-            action.report.attempt != first.attempt || action.report.phase.is_final()
-        })
+        let action = board.memory.action(&id);
+        action.is_none_or(|it| it.report.attempt != first.attempt || it.report.phase.is_final())
     });
     // The action has ended, the time is over, or the agent has stopped: answer with the known report.
     let _ = timeout(limit, news).await;
@@ -281,22 +277,14 @@ async fn output(
         let total = action.report.output_bytes;
         (total, Vec::new(), total, total)
     };
-    let number =
-        |name: &'static str, value: u64| (HeaderName::from_static(name), HeaderValue::from(value));
-    let to = from + bytes.len() as u64;
-    let headers: HeaderMap = [
-        (
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        ),
-        number("okt-output-from", from),
-        number("okt-output-to", to),
-        number("okt-output-total", total),
-        number("okt-output-gap", gap),
-    ]
-    .into_iter()
-    .collect();
-    Ok((headers, Bytes::from(bytes)).into_response())
+    let kind = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+    let range = [
+        ("okt-output-from", from),
+        ("okt-output-to", from + bytes.len() as u64),
+        ("okt-output-total", total),
+        ("okt-output-gap", gap),
+    ];
+    Ok((kind, range, bytes).into_response())
 }
 
 async fn method_not_allowed(request: Request) -> Problem {
@@ -305,28 +293,26 @@ async fn method_not_allowed(request: Request) -> Problem {
 }
 
 async fn not_found(request: Request) -> Problem {
-    let version = (request.uri().path().strip_prefix("/lifecycle/"))
-        .and_then(|rest| rest.split('/').next())
-        .filter(|version| !version.is_empty() && *version != VERSION);
-    match version {
-        Some(_) => Problem::new(
-            Code::UnsupportedVersion,
-            format!("this agent speaks {VERSION}"),
-        ),
-        None => Problem::new(Code::NotFound, "nothing is under this path"),
+    let below = request.uri().path().strip_prefix("/lifecycle/");
+    let version = below.and_then(|rest| rest.split('/').next());
+    if version.is_none_or(|version| version.is_empty() || version == VERSION) {
+        return Problem::new(Code::NotFound, "nothing is under this path");
     }
+    let detail = format!("this agent speaks {VERSION}");
+    Problem::new(Code::UnsupportedVersion, detail)
 }
 
 impl ServiceState {
     fn status(&self) -> AgentStatus {
         let board = self.board.borrow();
+        let last = board.memory.actions().last();
         AgentStatus {
             agent: self.settings.agent.clone(),
             boot_id: self.boot_id.clone(),
             graph: self.settings.graph.clone(),
             states: self.states.clone(),
             application: board.seen(),
-            action: (board.memory.actions().last()).map(|action| board.report_of(action)),
+            action: last.map(|action| board.report_of(action)),
             object: board.memory.object(self.settings.object.as_ref()),
             owner: board.memory.owner.clone(),
             fence: board.memory.fence,
@@ -341,10 +327,10 @@ impl ServiceState {
         self.requests
             .try_send(request)
             .map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => {
+                TrySendError::Full(_) => {
                     Problem::new(Code::Overloaded, "too many requests wait for the disk")
                 }
-                mpsc::error::TrySendError::Closed(_) => gone(),
+                TrySendError::Closed(_) => gone(),
             })?;
         let limit = self.settings.request_limit;
         let Ok(answer) = timeout(limit, answer).await else {

@@ -17,9 +17,9 @@ use hyper_rustls::{ConfigBuilderExt, FixedServerNameResolver, HttpsConnectorBuil
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use serde::Serialize;
 use tokio::net::UnixStream;
 use tower::util::BoxCloneSyncService;
@@ -27,7 +27,7 @@ use tower::{BoxError, ServiceExt};
 
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
-use crate::provider::provider;
+use crate::provider::{authorities, certificates, provider};
 use crate::wire::{BODY_LIMIT, TRACEPARENT};
 
 /// The timeout for opening a connection.
@@ -311,32 +311,21 @@ fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(&error))?;
     let builder = match &endpoint.ca_file {
-        Some(path) => builder.with_root_certificates(certificates(path)?),
+        Some(path) => builder.with_root_certificates(from_pem(path, authorities)?),
         None => (builder.with_native_roots()).map_err(|error| wrong(&error))?,
     };
     let Some((certificate, key)) = &endpoint.identity else {
         return Ok(builder.with_no_client_auth());
     };
     let own = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file(key, error))?;
-    (builder.with_client_auth_cert(chain_in(certificate)?, own))
-        .map_err(|error| in_file(certificate, error))
+    let chain = from_pem(certificate, certificates)?;
+    let config = builder.with_client_auth_cert(chain, own);
+    config.map_err(|error| in_file(certificate, error))
 }
 
-fn certificates(path: &Path) -> Result<RootCertStore, EndpointError> {
-    let mut store = RootCertStore::empty();
-    for certificate in chain_in(path)? {
-        (store.add(certificate)).map_err(|error| in_file(path, error))?;
-    }
-    Ok(store)
-}
-
-fn chain_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| in_file(path, error))?;
-    let found: Vec<_> = (found.collect::<Result<_, _>>()).map_err(|error| in_file(path, error))?;
-    if found.is_empty() {
-        return Err(in_file(path, "there is no certificate in it"));
-    }
-    Ok(found)
+fn from_pem<T>(path: &Path, read: fn(&[u8]) -> Result<T, String>) -> Result<T, EndpointError> {
+    let pem = std::fs::read(path).map_err(|error| in_file(path, error))?;
+    read(&pem).map_err(|why| in_file(path, why))
 }
 
 fn in_file(path: &Path, why: impl fmt::Display) -> EndpointError {

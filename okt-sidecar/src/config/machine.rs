@@ -11,7 +11,6 @@ use rustix::process::{getegid, geteuid};
 use super::fields::Field;
 use super::mistakes::nearest;
 use super::{CommandEnvironment, DEFAULT_PATH};
-use crate::users;
 
 /// Checks that the program of a command exists and is executable.
 pub(super) fn program(field: &Field<'_>, name: &str, environment: &BTreeMap<String, String>) {
@@ -62,7 +61,7 @@ pub(super) fn surroundings(fields: [Option<&Field<'_>>; 3], around: &CommandEnvi
     let [user, group, directory] = fields;
     if let Some(field) = user.or(group) {
         let me = geteuid();
-        match users::find(around.user.as_deref(), around.group.as_deref()) {
+        match around.person() {
             Err(why) if why.contains("no group") => group.unwrap_or(field).wrong(why),
             Err(why) => field.wrong(why),
             Ok(Some(person)) if !me.is_root() && person.uid != me.as_raw() => field.wrong(format!(
