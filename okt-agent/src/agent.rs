@@ -403,9 +403,8 @@ fn offers(work: &impl Work) -> Vec<Offer> {
         let repeatable = offers.entry(offer.state).or_insert(offer.repeatable);
         *repeatable &= offer.repeatable;
     }
-    (offers.into_iter())
-        .map(|(state, repeatable)| Offer { state, repeatable })
-        .collect()
+    let offer = |(state, repeatable)| Offer { state, repeatable };
+    offers.into_iter().map(offer).collect()
 }
 
 /// Returns another text after each start.

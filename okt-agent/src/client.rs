@@ -395,10 +395,10 @@ fn refusal(reply: &AgentReply) -> ClientError {
 }
 
 fn number(headers: &HeaderMap, name: &str) -> Result<u64, ClientError> {
-    (headers.get(name))
-        .and_then(|value| value.to_str().ok()?.parse().ok())
-        .ok_or_else(|| ClientError::Foreign {
-            status: 200,
-            detail: format!("the header {name} is missing or no number"),
-        })
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    let number = value.and_then(|value| value.parse().ok());
+    number.ok_or_else(|| ClientError::Foreign {
+        status: 200,
+        detail: format!("the header {name} is missing or no number"),
+    })
 }

@@ -68,9 +68,8 @@ impl Subject {
             }
         };
         for check in CHECKS {
-            let wanted =
-                (self.only.as_ref()).is_none_or(|only| only.iter().any(|n| n == check.name));
-            if !wanted {
+            let only = self.only.as_ref();
+            if only.is_some_and(|only| !only.iter().any(|name| name == check.name)) {
                 continue;
             }
             let checked = async {
@@ -136,7 +135,8 @@ impl Report {
 
     /// Returns the findings of broken rules.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
-        (self.findings.iter()).filter(|finding| matches!(finding.verdict, Verdict::Broken(_)))
+        let is_broken = |finding: &&Finding| matches!(finding.verdict, Verdict::Broken(_));
+        self.findings.iter().filter(is_broken)
     }
 }
 

@@ -82,8 +82,10 @@ pub fn directory(
 }
 
 fn make(path: &Path, mode: u32, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-    let parent = (path.parent()).filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
     let mut builder = DirBuilder::new();
     builder.mode(mode);
     let made = match builder.create(path) {

@@ -74,18 +74,15 @@ impl Beside {
         fs::write(at("tls.crt"), certificate).expect("a file");
         fs::write(at("tls.key"), key).expect("a file");
         let agent = Agent::new(Idle, at("journal"));
+        let listen = Listen::tcp(([127, 0, 0, 1], 0).into());
+        let (certificate, key) = (at("tls.crt"), at("tls.key"));
         let (agent, listen) = if mutual {
-            let listen = Listen::tcp(([127, 0, 0, 1], 0).into());
             (
                 agent,
-                listen.mutual_tls(at("tls.crt"), at("tls.key"), at("clients.crt")),
+                listen.mutual_tls(certificate, key, at("clients.crt")),
             )
         } else {
-            let listen = Listen::tcp(([127, 0, 0, 1], 0).into());
-            (
-                agent.token_file(at("token")),
-                listen.tls(at("tls.crt"), at("tls.key")),
-            )
+            (agent.token_file(at("token")), listen.tls(certificate, key))
         };
         let bound = agent.bind([listen]).await.expect("it listens");
         let address = bound.addresses().next().expect("one");
@@ -118,11 +115,9 @@ impl Beside {
 
     /// Returns an endpoint for the client whose certificate has this name.
     fn endpoint_of(&self, name: &str) -> Endpoint {
+        let file = |extension| self.at(&format!("{name}.{extension}"));
         let endpoint = self.endpoint().server_name("orders.shop");
-        endpoint.identity_files(
-            self.at(&format!("{name}.crt")),
-            self.at(&format!("{name}.key")),
-        )
+        endpoint.identity_files(file("crt"), file("key"))
     }
 }
 
@@ -239,34 +234,18 @@ async fn an_agent_that_requires_certificates_may_listen_everywhere_without_a_tok
     // A documentation address, so that nothing listens: it fails only after the authentication is found to be
     // sufficient.
     let everywhere = || Listen::tcp(([192, 0, 2, 1], 0).into());
-    let tls = everywhere().tls(beside.at("tls.crt"), beside.at("tls.key"));
-    assert!(matches!(
-        agent.bind([tls]).await,
-        Err(ServeError::NoToken(_))
-    ));
+    let (certificate, key) = (beside.at("tls.crt"), beside.at("tls.key"));
+    let bound = agent.bind([everywhere().tls(&certificate, &key)]).await;
+    assert!(matches!(bound, Err(ServeError::NoToken(_))));
     let agent = Agent::new(Idle, beside.at("other"));
-    let files = (
-        beside.at("tls.crt"),
-        beside.at("tls.key"),
-        beside.at("clients.crt"),
-    );
-    let mutual = everywhere().mutual_tls(files.0, files.1, files.2);
-    assert!(matches!(
-        agent.bind([mutual]).await,
-        Err(ServeError::Listen { .. })
-    ));
+    let mutual = everywhere().mutual_tls(&certificate, &key, beside.at("clients.crt"));
+    let bound = agent.bind([mutual]).await;
+    assert!(matches!(bound, Err(ServeError::Listen { .. })));
     let agent = Agent::new(Idle, beside.at("other"));
-    let files = (
-        beside.at("tls.crt"),
-        beside.at("tls.key"),
-        beside.at("token"),
-    );
-    let no_authority =
-        Listen::tcp(([127, 0, 0, 1], 0).into()).mutual_tls(files.0, files.1, files.2);
-    assert!(matches!(
-        agent.bind([no_authority]).await,
-        Err(ServeError::Tls(_))
-    ));
+    let loopback = Listen::tcp(([127, 0, 0, 1], 0).into());
+    let no_authority = loopback.mutual_tls(&certificate, &key, beside.at("token"));
+    let bound = agent.bind([no_authority]).await;
+    assert!(matches!(bound, Err(ServeError::Tls(_))));
 }
 
 #[tokio::test]
@@ -275,35 +254,21 @@ async fn client_certificates_and_their_authority_are_read_again() {
     let clients = Clients::default();
     beside.write("operator", beside.operators.sign("operator", CLIENT));
     let endpoint = beside.endpoint_of("operator");
-    assert!(
-        clients
-            .of(&endpoint)
-            .expect("a client")
-            .status()
-            .await
-            .is_ok()
-    );
+    let client = clients.of(&endpoint).expect("a client");
+    assert!(client.status().await.is_ok());
     // Replace the authority.
     let next = Authority::new();
     fs::write(beside.at("clients.crt"), next.0.pem()).expect("a file");
     let begun = std::time::Instant::now();
     while answers(&endpoint).await {
-        assert!(
-            begun.elapsed() < Duration::from_mins(2),
-            "the old certificate is accepted"
-        );
+        let in_time = begun.elapsed() < Duration::from_mins(2);
+        assert!(in_time, "the old certificate is accepted");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     beside.write("operator", next.sign("operator", CLIENT));
     tokio::time::pause();
     tokio::time::advance(Duration::from_mins(11)).await;
     tokio::time::resume();
-    assert!(
-        clients
-            .of(&endpoint)
-            .expect("a client")
-            .status()
-            .await
-            .is_ok()
-    );
+    let client = clients.of(&endpoint).expect("a client");
+    assert!(client.status().await.is_ok());
 }

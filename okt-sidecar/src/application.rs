@@ -57,8 +57,8 @@ impl ApplicationProcess {
             Some(Recognise::PidFile(file)) => {
                 let owner = self.owner()?;
                 let mut first_seen = self.first_seen.lock();
-                (file.find(owner, &self.notes, &mut first_seen))
-                    .map_err(|why| format!("{}: {why}", file.path.display()))
+                let found = file.find(owner, &self.notes, &mut first_seen);
+                found.map_err(|why| format!("{}: {why}", file.path.display()))
             }
             Some(Recognise::Command(command)) => self.by_command(command).await,
         }
@@ -87,7 +87,7 @@ impl ApplicationProcess {
         let Some(word) = output.split_whitespace().next() else {
             return Ok(None);
         };
-        let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
+        let pid: i32 = word.parse().ok().filter(|pid| *pid > 1).ok_or_else(|| {
             tracing::debug!(word, "the command of `recognise` printed no process");
             "the command of `recognise` printed no process id".to_owned()
         })?;
@@ -126,10 +126,10 @@ impl ApplicationProcess {
             out: Stdio::inherit(),
             err: Stdio::inherit(),
         });
-        let Held { group, gate } = held.map_err(|error| fault(error.to_string()))?;
+        let Held { group, gate } = held.map_err(fault)?;
         let cannot_note = |why| fault(format!("cannot note down who it is: {why}"));
-        (self.notes.write(NOTE, group.identity()))
-            .map_err(|error| cannot_note(error.to_string()))?;
+        let written = self.notes.write(NOTE, group.identity());
+        written.map_err(|error| cannot_note(error.to_string()))?;
         *self.ended.lock() = None;
         let begun = match note(group.identity().clone()).await {
             Ok(()) => gate.open().await.map_err(fault),

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::config::CommandEnvironment;
-use super::launch::{Held, Launch, Launcher, NotStarted};
+use super::launch::{Held, Launch, Launcher};
 use super::proc::Identity;
 
 /// A command and its limits.
@@ -42,10 +42,8 @@ pub(crate) enum Cut {
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRun {
-    #[error(transparent)]
-    Start(#[from] NotStarted),
     #[error("{0}")]
-    Become(String),
+    Start(String),
     #[error("cannot note down who it is: {0}")]
     Note(String),
     #[error("cannot follow a command: {0}")]
@@ -81,16 +79,15 @@ impl Command<'_> {
             environment: self.environment,
             out,
             err,
-        })?;
-        note(held.group.identity().clone())
-            .await
-            .map_err(NotRun::Note)?;
-        let Held { group, gate } = held;
+        });
+        let Held { group, gate } = held.map_err(NotRun::Start)?;
+        let noted = note(group.identity().clone()).await;
+        noted.map_err(NotRun::Note)?;
         let mut cancelled = pin!(cancelled);
         let cut = tokio::select! {
             biased;
             opened = gate.open() => {
-                opened.map_err(NotRun::Become)?;
+                opened.map_err(NotRun::Start)?;
                 None
             }
             () = &mut cancelled => Some(Cut::Cancelled),
@@ -252,8 +249,8 @@ mod tests {
                 cancelled,
                 |_, _| {},
             );
-            let ended = timeout(Duration::from_secs(20), run).await;
-            let ended = ended.expect("run returns in time").unwrap();
+            let in_time = timeout(Duration::from_secs(20), run).await;
+            let ended = in_time.expect("run returns in time").unwrap();
             assert_eq!(ended.cut, Some(cut));
             let left = leader.as_ref().and_then(Identity::find);
             assert_eq!(left, None, "the launcher still runs");

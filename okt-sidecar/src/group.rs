@@ -178,12 +178,8 @@ mod tests {
     fn leader(run: &str) -> (Child, Identity) {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("sleep");
-        let child = command
-            .arg("60")
-            .env("OKT_RUN", run)
-            .process_group(0)
-            .spawn();
-        let child = child.expect("sleep runs");
+        command.arg("60").env("OKT_RUN", run).process_group(0);
+        let child = command.spawn().expect("sleep runs");
         let pid = child.id().cast_signed();
         let identity = Identity {
             world: proc::world().expect("Linux"),

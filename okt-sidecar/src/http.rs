@@ -75,7 +75,8 @@ impl Http {
                 body,
             })
         };
-        (timeout_at(deadline, answered).await).unwrap_or(Err(NoAnswer::TimedOut))
+        let answered = timeout_at(deadline, answered).await;
+        answered.unwrap_or(Err(NoAnswer::TimedOut))
     }
 }
 
@@ -153,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_url_is_shown_without_what_may_be_secret() {
-        let url = "http://admin:secret@127.0.0.1:80/where?token=secret";
-        let url = Url::parse(url).expect("a URL");
+        let text = "http://admin:secret@127.0.0.1:80/where?token=secret";
+        let url = Url::parse(text).expect("a URL");
         assert_eq!(shown(&url), "http://127.0.0.1/where");
     }
 }

@@ -29,8 +29,8 @@ impl Program {
             .around
             .person()
             .map_err(|why| Fault::retry("NoUser", why))?;
-        let scratch = Scratch::make(&self.config.scratch, task, person.as_ref());
-        let scratch = scratch.map_err(|error| {
+        let made = Scratch::make(&self.config.scratch, task, person.as_ref());
+        let scratch = made.map_err(|error| {
             Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
         })?;
         let attempt = JobAttempt {
@@ -103,8 +103,8 @@ impl JobAttempt<'_> {
             self.until(state).await?;
         }
         // The result of the commands takes precedence over the answer of the last request.
-        let result = self.scratch.result();
-        let result = result.map_err(|why| Fault::retry("BadResult", why))?;
+        let read = self.scratch.result();
+        let result = read.map_err(|why| Fault::retry("BadResult", why))?;
         Ok(match answered {
             Some(answered) if result == CommandResult::default() => answered.done(),
             _ => result.done(),
@@ -129,9 +129,7 @@ impl JobAttempt<'_> {
         );
         let ended = running.await.map_err(|error| match error {
             NotRun::Note(why) => Fault::retry("CannotRecord", why),
-            NotRun::Start(_) | NotRun::Become(_) | NotRun::Follow(_) => {
-                Fault::retry("CannotRun", error.to_string())
-            }
+            NotRun::Start(_) | NotRun::Follow(_) => Fault::retry("CannotRun", error.to_string()),
         })?;
         match ended.cut {
             Some(cut) => Err(self.cut(cut, name)),
@@ -231,7 +229,7 @@ impl JobAttempt<'_> {
     /// Waits until the probe observes this state.
     async fn until(&self, state: &str) -> Result<(), Fault> {
         let started = self.started.lock().is_some();
-        let application = (self.program.application.as_ref()).filter(|_| started);
+        let application = self.program.application.as_ref().filter(|_| started);
         let every = self.program.config.probe.every.min(Duration::from_secs(1));
         let wait = async {
             loop {

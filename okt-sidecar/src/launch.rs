@@ -60,14 +60,6 @@ pub(crate) struct Gate {
     order: Vec<u8>,
 }
 
-/// A process could not be started; whether a retry helps depends on the cause.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot run {program}: {why}")]
-pub(crate) struct NotStarted {
-    program: String,
-    why: String,
-}
-
 /// The order for the launcher.
 #[derive(Serialize, Deserialize)]
 struct LaunchOrder {
@@ -107,12 +99,14 @@ impl Launcher {
     }
 
     /// Starts a process that leads its own group and waits for [`Gate::open`].
-    pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, NotStarted> {
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started; whether a retry helps depends on the cause.
+    pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, String> {
         let program = launch.command.first().cloned().unwrap_or_default();
-        self.try_hold(launch).map_err(|error| NotStarted {
-            program,
-            why: error.to_string(),
-        })
+        let held = self.try_hold(launch);
+        held.map_err(|error| format!("cannot run {program}: {error}"))
     }
 
     fn try_hold(&self, launch: Launch<'_>) -> io::Result<Held> {
@@ -123,8 +117,8 @@ impl Launcher {
         let run = super::proc::unique()?;
         let other = person.as_ref().filter(|_| around.user.is_some());
         let mut environment = inherited(other, env::vars_os());
-        let given = around.environment.iter();
-        let given = given.chain(launch.environment.iter().map(|(name, value)| (name, value)));
+        let of_task = launch.environment.iter().map(|(name, value)| (name, value));
+        let given = around.environment.iter().chain(of_task);
         environment.extend(given.map(|(name, value)| (name.clone(), value.clone().into_bytes())));
         environment.insert("OKT_RUN".to_owned(), run.clone().into_bytes());
         let order = LaunchOrder {
@@ -211,9 +205,10 @@ impl Gate {
 ///
 /// Call it before there is any other thread, because each thread has its own user and groups.
 pub fn launch() -> ExitCode {
-    let Ok(mut gate) = (io::stdin().as_fd().try_clone_to_owned()).map(UnixStream::from) else {
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::from(2);
     };
+    let mut gate = UnixStream::from(stdin);
     let mut order = Vec::new();
     let read = BufReader::new(&gate).read_until(b'\n', &mut order);
     // An incomplete order means that the agent is gone.

@@ -56,48 +56,44 @@ enum AgentCommand {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        AgentCommand::Launch => launch(),
-        AgentCommand::Conform(arguments) => conform(*arguments),
-        AgentCommand::Check { file, elsewhere } => {
-            let machine = if elsewhere {
-                Machine::Elsewhere
-            } else {
-                Machine::Here
-            };
-            read(&file, machine).map_or_else(
-                |code| code,
-                |_| {
-                    println!("{}: nothing is wrong", file.display());
-                    ExitCode::SUCCESS
-                },
-            )
+    let done = match Arguments::parse().command {
+        AgentCommand::Launch => return launch(),
+        AgentCommand::Conform(arguments) => return conform(*arguments),
+        AgentCommand::Check { file, elsewhere } => check(&file, elsewhere),
+        AgentCommand::Free { file } => free_agent(&file),
+        AgentCommand::Run { file } => run_agent(&file),
+    };
+    done.err().unwrap_or(ExitCode::SUCCESS)
+}
+
+fn check(file: &Path, elsewhere: bool) -> Result<(), ExitCode> {
+    let machine = if elsewhere {
+        Machine::Elsewhere
+    } else {
+        Machine::Here
+    };
+    read(file, machine)?;
+    println!("{}: nothing is wrong", file.display());
+    Ok(())
+}
+
+fn free_agent(file: &Path) -> Result<(), ExitCode> {
+    let config = read(file, Machine::Elsewhere)?;
+    match free(&config) {
+        Ok(Some(owner)) => println!("the agent belonged to {} ({})", owner.object(), owner.uid),
+        Ok(None) => println!("the agent belonged to no object"),
+        Err(error) => {
+            eprintln!("okt-sidecar: {error}");
+            return Err(ExitCode::FAILURE);
         }
-        AgentCommand::Free { file } => match read(&file, Machine::Elsewhere) {
-            Err(code) => code,
-            Ok(config) => match free(&config) {
-                Ok(Some(owner)) => {
-                    println!("the agent belonged to {} ({})", owner.object(), owner.uid);
-                    ExitCode::SUCCESS
-                }
-                Ok(None) => {
-                    println!("the agent belonged to no object");
-                    ExitCode::SUCCESS
-                }
-                Err(error) => {
-                    eprintln!("okt-sidecar: {error}");
-                    ExitCode::FAILURE
-                }
-            },
-        },
-        AgentCommand::Run { file } => match read(&file, Machine::Here) {
-            Err(code) => code,
-            Ok(config) => {
-                log();
-                run(config).map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
-            }
-        },
     }
+    Ok(())
+}
+
+fn run_agent(file: &Path) -> Result<(), ExitCode> {
+    let config = read(file, Machine::Here)?;
+    log();
+    run(config).map_err(|error| failed(&error))
 }
 
 fn read(file: &Path, machine: Machine) -> Result<Config, ExitCode> {

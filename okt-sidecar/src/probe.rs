@@ -75,7 +75,8 @@ impl Probe {
             let room = LONGEST_ANSWER - kept.len();
             kept.extend_from_slice(&piece[..piece.len().min(room)]);
         });
-        let ended = (running.await).map_err(|error| format!("the probe cannot be run: {error}"))?;
+        let cannot_run = |error| format!("the probe cannot be run: {error}");
+        let ended = running.await.map_err(cannot_run)?;
         notes.remove("probe");
         if ended.cut == Some(Cut::TimedOut) {
             return Err(format!("the probe took longer than {:?}", self.timeout));
@@ -102,7 +103,7 @@ async fn request(
 ) -> Result<Sighting, String> {
     let name = shown(url);
     let answer = http.ask(Method::GET, url, HeaderMap::new(), None, deadline);
-    let answered = (answer.await).map_err(|error| format!("{name}: {error}"))?;
+    let answered = answer.await.map_err(|error| format!("{name}: {error}"))?;
     match statuses.get(&answered.status) {
         Some(answer) => Ok(meant(answer)),
         None if statuses.is_empty() && answered.status == 200 => read(&answered.body),

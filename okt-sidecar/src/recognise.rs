@@ -76,11 +76,9 @@ impl PidFile {
         };
         let pid = written.pid;
         let world = proc::world().map_err(|error| error.to_string())?;
-        let seen = first_seen
-            .take()
-            .or_else(|| notes.read(NOTE))
-            .filter(|seen| seen.written == written);
-        let seen = seen.unwrap_or_else(|| {
+        let known = first_seen.take().or_else(|| notes.read(NOTE));
+        let same_file = known.filter(|seen| seen.written == written);
+        let seen = same_file.unwrap_or_else(|| {
             let seen = FirstSeen {
                 written,
                 world: world.clone(),
@@ -102,9 +100,9 @@ impl PidFile {
         if let Some(directory) = &self.directory {
             // The path of the configuration may contain links.
             let resolved = directory.canonicalize();
-            let resolved = resolved.as_ref().unwrap_or(directory);
+            let directory = resolved.as_ref().unwrap_or(directory);
             match proc::directory(pid) {
-                Ok(works_in) if works_in == *resolved => {}
+                Ok(works_in) if works_in == *directory => {}
                 Ok(_) => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(format!("where process {pid} works: {error}")),

@@ -80,13 +80,10 @@ async fn live(config: Config) -> Result<(), RunError> {
 
     let journal = journal(&config);
     let data = config.data.display().to_string();
-    let program = Program::open(config, children)
-        .await
-        .map_err(cannot(format!("use {data}")))?;
-    let program = Arc::new(program);
-    let bound = agent(&program, journal)
-        .bind([listen(&program.config)])
-        .await?;
+    let opened = Program::open(config, children).await;
+    let program = Arc::new(opened.map_err(cannot(format!("use {data}")))?);
+    let agent = agent(&program, journal);
+    let bound = agent.bind([listen(&program.config)]).await?;
 
     let stop = CancellationToken::new();
     let served = async {
@@ -176,7 +173,7 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
 /// Returns how long it takes at most until nothing of an action is left.
 fn longest_end(config: &Config) -> Duration {
     let graces = config.states.values().map(|job| job.grace);
-    let stops = (config.application.as_ref()).map(ApplicationConfig::stopping);
+    let stops = config.application.as_ref().map(ApplicationConfig::stopping);
     // The agent ends the command, and then stops the application that was started before it.
     graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
 }

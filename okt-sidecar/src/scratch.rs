@@ -102,11 +102,12 @@ impl Scratch {
         let mut text = Vec::new();
         let path = self.directory.join("result");
         // The owner of the file may have replaced it: follow no link and do not block.
-        let opened = File::options()
+        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut options = File::options();
+        options
             .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path);
-        let opened = match opened {
+            .custom_flags(careful.bits().cast_signed());
+        let file = match options.open(&path) {
             Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => file,
             Ok(_) => return Err("OKT_RESULT is no file any more".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -114,8 +115,8 @@ impl Scratch {
             }
             Err(error) => return Err(format!("cannot read OKT_RESULT: {error}")),
         };
-        (opened.take(LONGEST_RESULT).read_to_end(&mut text))
-            .map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
+        let read = file.take(LONGEST_RESULT).read_to_end(&mut text);
+        read.map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
         parse(&String::from_utf8_lossy(&text))
     }
 }
@@ -160,8 +161,8 @@ fn give(path: &Path, person: Option<&Person>) -> io::Result<()> {
 
 /// Reports a line of progress: a percentage, a text, or both.
 fn report(task: &Task, line: &[u8]) {
-    let line = String::from_utf8_lossy(line);
-    let line = line.trim();
+    let text = String::from_utf8_lossy(line);
+    let line = text.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match first.trim_end_matches('%').parse::<u8>() {
         Ok(percent) => task.progress(Some(percent), rest.trim()),

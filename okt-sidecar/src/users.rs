@@ -57,9 +57,9 @@ fn find_in(
     let listed = text(0).zip(text(5));
     let mut all = vec![gid];
     if let Some((name, _)) = &listed {
-        let lists = |line: &Vec<&str>| line.get(3)?.split(',').find(|it| it == name).map(drop);
-        let further = lines(groups).filter(|line| lists(line).is_some());
-        let further = further.filter_map(|line| line.get(2)?.parse::<u32>().ok());
+        let lists = |names: &&str| names.split(',').any(|it| it == name);
+        let listing = lines(groups).filter(|line| line.get(3).is_some_and(lists));
+        let further = listing.filter_map(|line| line.get(2)?.parse::<u32>().ok());
         all.extend(further.filter(|other| *other != gid));
     }
     Ok(Some(Person {

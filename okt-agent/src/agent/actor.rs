@@ -236,7 +236,8 @@ impl<W: Work> Actor<W> {
         action.notes.clear();
         let offered = under_way.course == Course::Perform || phase != Phase::Unknown;
         let state = offered.then_some(action.report.state.as_str());
-        (self.metrics).ended(state.unwrap_or("other"), phase, under_way.begun.elapsed());
+        let took = under_way.begun.elapsed();
+        self.metrics.ended(state.unwrap_or("other"), phase, took);
         self.unrecorded = Some(MemoryChange::of(action));
         self.record_end().await;
     }

@@ -131,9 +131,9 @@ impl<W: Work> AttemptInput<W> {
 /// Returns the text of a panicked task, or `None` if the task was aborted.
 pub(super) fn panic_text(error: JoinError) -> Option<String> {
     let payload: Box<dyn Any + Send> = error.try_into_panic().ok()?;
-    let text = (payload.downcast_ref::<&str>().map(ToString::to_string))
-        .or_else(|| payload.downcast_ref::<String>().cloned());
-    Some(text.unwrap_or_else(|| "a panic without a text".to_owned()))
+    let formatted = payload.downcast_ref::<String>().map(String::as_str);
+    let text = formatted.or_else(|| payload.downcast_ref::<&str>().copied());
+    Some(text.unwrap_or("a panic without a text").to_owned())
 }
 
 /// Passes the reports of one attempt to where they are kept.
@@ -148,9 +148,8 @@ impl AttemptReports {
     /// Returns the notes of the attempt.
     pub(super) fn notes(&self) -> BTreeMap<String, Value> {
         let board = self.board.borrow();
-        (board.memory.action(&self.live.id))
-            .map(|action| action.notes.clone())
-            .unwrap_or_default()
+        let action = board.memory.action(&self.live.id);
+        action.map(|it| it.notes.clone()).unwrap_or_default()
     }
 }
 
@@ -180,7 +179,7 @@ impl TaskReports for AttemptReports {
                 value,
                 reply,
             };
-            (self.requests.send(request).await).map_err(|_| gone())?;
+            self.requests.send(request).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }

@@ -84,8 +84,8 @@ impl Board {
     /// Returns the last observation with its age.
     pub(super) fn seen(&self) -> Sighting {
         let mut sighting = self.sighting.clone();
-        sighting.age_ms = (self.observed)
-            .map(|observed| u64::try_from(observed.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let age = self.observed.map(|observed| observed.elapsed().as_millis());
+        sighting.age_ms = age.map(|age| u64::try_from(age).unwrap_or(u64::MAX));
         sighting
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -78,10 +78,9 @@ impl BodyPermits {
         }
         let weight = u32::try_from(bytes.len().min(ASKED_AT_ONCE)).unwrap_or(u32::MAX);
         let asked = Arc::clone(&self.asked).acquire_many_owned(weight);
-        let permit = (timeout_at(deadline, asked).await)
-            .ok()
-            .and_then(Result::ok)
-            .ok_or_else(crowded)?;
+        let Ok(Ok(permit)) = timeout_at(deadline, asked).await else {
+            return Err(crowded());
+        };
         let read = parse(&bytes);
         drop((bytes, large));
         let read = read.map_err(|why| {
@@ -119,8 +118,10 @@ impl BodyPermits {
                 }
             };
             if large.is_none() && bytes.len() + data.len() > SMALL {
-                let permit = timeout_at(deadline, self.large.acquire()).await;
-                large = Some(permit.ok().and_then(Result::ok).ok_or_else(crowded)?);
+                let Ok(Ok(permit)) = timeout_at(deadline, self.large.acquire()).await else {
+                    return Err(crowded());
+                };
+                large = Some(permit);
             }
             bytes.extend_from_slice(&data);
         }
@@ -129,12 +130,8 @@ impl BodyPermits {
 
 fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(kind) = headers.get(CONTENT_TYPE) {
-        let essence = (kind.to_str().unwrap_or_default())
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
+        let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
         if essence != "application/json" && !essence.ends_with("+json") {
             let detail = "the body has to be application/json";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
@@ -144,9 +141,8 @@ fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 fn is_too_large(headers: &HeaderMap) -> bool {
-    let length = (headers.get(CONTENT_LENGTH))
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
+    let text = headers.get(CONTENT_LENGTH).map(HeaderValue::to_str);
+    let length = text.and_then(|text| text.ok()?.parse::<u64>().ok());
     length.is_some_and(|length| length > BODY_LIMIT as u64)
 }
 

@@ -75,11 +75,11 @@ impl Connections {
     pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<ConnectionGuard>> {
         let mut open = self.open.lock();
         if open.all.len() >= self.most {
-            let silent = (open.all.iter())
-                .filter(|(_, connection)| connection.stage != ConnectionStage::Answering)
-                .min_by_key(|(_, it)| (it.stage, it.known, it.since))
-                .map(|(key, _)| *key);
-            let Some(silent) = silent.and_then(|key| open.all.remove(&key)) else {
+            let all = open.all.iter();
+            let unanswered = all.filter(|(_, it)| it.stage != ConnectionStage::Answering);
+            let first = unanswered.min_by_key(|(_, it)| (it.stage, it.known, it.since));
+            let key = first.map(|(key, _)| *key);
+            let Some(silent) = key.and_then(|key| open.all.remove(&key)) else {
                 self.metrics.closed("refused");
                 return None;
             };

@@ -164,8 +164,8 @@ async fn status(State(service): State<Arc<ServiceState>>) -> Json<AgentStatus> {
 
 async fn actions(State(service): State<Arc<ServiceState>>) -> Answer {
     let board = service.board.borrow();
-    let actions = board.known()?.actions().iter().rev();
-    let actions = actions.map(|action| board.report_of(action)).collect();
+    let known = board.known()?.actions().iter().rev();
+    let actions = known.map(|action| board.report_of(action)).collect();
     Ok(Json(Actions { actions }).into_response())
 }
 

@@ -123,19 +123,20 @@ fn read(files: &TlsFiles, known: Option<[u8; 32]>) -> Result<Option<Current>, St
     let chain = certificates(&certificate).map_err(|why| format!("the certificate: {why}"))?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| format!("the key: {error}"))?;
     let provider = provider();
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let versions = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let builder = match client_ca {
-        None => builder.with_no_client_auth(),
+    let clients = match client_ca {
+        None => versions.with_no_client_auth(),
         Some(pem) => {
             let wrong = |why: String| format!("that of clients: {why}");
             let roots = Arc::new(authorities(&pem).map_err(wrong)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| wrong(error.to_string()))?)
+            versions.with_client_cert_verifier(verifier.map_err(|error| wrong(error.to_string()))?)
         }
     };
-    let mut config = (builder.with_single_cert(chain, key)).map_err(|error| error.to_string())?;
+    let built = clients.with_single_cert(chain, key);
+    let mut config = built.map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Ok(Some(Current { digest, acceptor }))

@@ -235,9 +235,9 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         let Ok(status) = self.client.status().await else {
             return;
         };
-        let is_ours = (status.owner.as_ref()).is_some_and(|of| of.uid == *owner);
-        let runs = (status.action.as_ref())
-            .is_some_and(|action| action.id == *running && !action.phase.is_final());
+        let is_ours = status.owner.is_some_and(|of| of.uid == *owner);
+        let last = status.action.filter(|action| !action.phase.is_final());
+        let runs = last.is_some_and(|action| action.id == *running);
         if is_ours && runs && *running != self.order.id {
             let epoch = self.order.request.fence.epoch;
             // The result does not matter, because the request is retried anyway.

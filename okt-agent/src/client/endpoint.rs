@@ -124,7 +124,7 @@ impl Endpoint {
                 Err(wrong("a socket is named by its whole path, unix:/..."))
             };
         }
-        let uri: Uri = (address.parse()).map_err(|_| wrong("it is no URL"))?;
+        let uri: Uri = address.parse().map_err(|_| wrong("it is no URL"))?;
         let schemes = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)];
         if !schemes.contains(&uri.scheme()) {
             return Err(wrong("it begins with http://, https:// or unix:"));
@@ -136,8 +136,8 @@ impl Endpoint {
             return Err(wrong("it must not have a user, a query or a fragment"));
         }
         let scheme = uri.scheme_str().unwrap_or_default();
-        let rest = address.get(scheme.len()..).unwrap_or_default();
-        let rest = rest.trim_end_matches('/');
+        let after_scheme = address.get(scheme.len()..).unwrap_or_default();
+        let rest = after_scheme.trim_end_matches('/');
         Ok(Self::at(Address::Url(scheme.to_ascii_lowercase() + rest)))
     }
 
@@ -259,9 +259,8 @@ impl Endpoint {
             Address::Url(url) => url,
         };
         let uri = url.parse::<Uri>().unwrap_or_default();
-        let host = uri.host().unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        let host = host_of(&uri).parse::<IpAddr>();
+        host.is_ok_and(|ip| ip.is_loopback())
     }
 
     pub(crate) fn has_token(&self) -> bool {
@@ -274,13 +273,17 @@ impl Endpoint {
             Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
             Address::Url(url) => {
                 let uri = url.parse::<Uri>().map_err(io::Error::other)?;
-                let host = uri.host().unwrap_or_default();
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                let port = uri.port_u16().unwrap_or(80);
-                Box::new(TcpStream::connect((host, port)).await?)
+                let address = (host_of(&uri), uri.port_u16().unwrap_or(80));
+                Box::new(TcpStream::connect(address).await?)
             }
         })
     }
+}
+
+/// Returns the host of a URL, an IPv6 address without its brackets.
+fn host_of(uri: &Uri) -> &str {
+    let host = uri.host().unwrap_or_default();
+    host.trim_matches(['[', ']'])
 }
 
 impl FromStr for Endpoint {

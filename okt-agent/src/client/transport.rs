@@ -152,12 +152,12 @@ impl Transport {
 
     /// Creates a transport over TLS to servers that prove this name, or else the host of the URL.
     fn secured(tls: Arc<ClientConfig>, name: Option<ServerName<'static>>) -> Self {
-        let builder = HttpsConnectorBuilder::new()
+        let by_host = HttpsConnectorBuilder::new()
             .with_tls_config(ClientConfig::clone(&tls))
             .https_only();
         let builder = match name {
-            Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
-            None => builder,
+            Some(name) => by_host.with_server_name_resolver(FixedServerNameResolver::new(name)),
+            None => by_host,
         };
         let connector = builder.enable_http1().wrap_connector(tcp());
         Self {
@@ -242,7 +242,8 @@ impl Transport {
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);
         }
-        (request.body(body.unwrap_or_default().into())).map_err(unsendable)
+        let body = body.unwrap_or_default().into();
+        request.body(body).map_err(unsendable)
     }
 }
 
@@ -307,12 +308,14 @@ fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
     let wrong = |error: &dyn fmt::Display| EndpointError::Tls {
         why: error.to_string(),
     };
-    let builder = ClientConfig::builder_with_provider(provider())
+    let versions = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(&error))?;
     let builder = match &endpoint.ca_file {
-        Some(path) => builder.with_root_certificates(from_pem(path, authorities)?),
-        None => (builder.with_native_roots()).map_err(|error| wrong(&error))?,
+        Some(path) => versions.with_root_certificates(from_pem(path, authorities)?),
+        None => versions
+            .with_native_roots()
+            .map_err(|error| wrong(&error))?,
     };
     let Some((certificate, key)) = &endpoint.identity else {
         return Ok(builder.with_no_client_auth());

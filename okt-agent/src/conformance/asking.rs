@@ -109,9 +109,11 @@ pub(super) async fn no_such_action(world: &mut World<'_>) -> Check {
     let work = world.brief();
     for rest in ["", "/output"] {
         let path = format!("/actions/{}{rest}", work.id);
-        (world.refuses(Method::GET, &path, None, Code::NoSuchAction)).await?;
+        let refused = world.refuses(Method::GET, &path, None, Code::NoSuchAction);
+        refused.await?;
     }
-    (world.refuses_cancel(&work, world.epoch, Code::NoSuchAction)).await
+    let cancelled = world.refuses_cancel(&work, world.epoch, Code::NoSuchAction);
+    cancelled.await
 }
 
 pub(super) async fn wrong_state(world: &mut World<'_>) -> Check {

@@ -64,14 +64,16 @@ pub(super) async fn acknowledged_twice(world: &mut World<'_>) -> Check {
 
 pub(super) async fn other_attempt(world: &mut World<'_>) -> Check {
     let work = world.done_brief().await?;
-    (world.refuses_acknowledgement(&work, 2, world.epoch, Code::OtherAttempt)).await?;
+    let refused = world.refuses_acknowledgement(&work, 2, world.epoch, Code::OtherAttempt);
+    refused.await?;
     let report = world.report(&work.id).await?;
     expect(!report.acknowledged, "it is acknowledged by that")
 }
 
 pub(super) async fn not_ended(world: &mut World<'_>) -> Check {
     let work = world.begin_endless().await?;
-    (world.refuses_acknowledgement(&work, 1, world.epoch, Code::NotEnded)).await
+    let refused = world.refuses_acknowledgement(&work, 1, world.epoch, Code::NotEnded);
+    refused.await
 }
 
 pub(super) async fn cancels(world: &mut World<'_>) -> Check {
@@ -90,7 +92,8 @@ pub(super) async fn cancels(world: &mut World<'_>) -> Check {
 pub(super) async fn cancelled_before(world: &mut World<'_>) -> Check {
     let work = world.brief();
     for _ in 0..2 {
-        (world.refuses_cancel(&work, world.epoch, Code::NoSuchAction)).await?;
+        let refused = world.refuses_cancel(&work, world.epoch, Code::NoSuchAction);
+        refused.await?;
     }
     for _ in 0..2 {
         let late = world.ask(&work).await?;

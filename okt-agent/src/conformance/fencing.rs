@@ -27,7 +27,8 @@ pub(super) async fn cancelling(world: &mut World<'_>) -> Check {
     raise(world).await?;
     let work = world.begin_endless().await?;
     world.running(&work.id).await?;
-    (world.refuses_cancel(&work, world.epoch - 1, Code::Fenced)).await?;
+    let refused = world.refuses_cancel(&work, world.epoch - 1, Code::Fenced);
+    refused.await?;
     world.running(&work.id).await?;
     let report = world.report(&work.id).await?;
     expect(!report.cancelling, "it is cancelled all the same")
@@ -36,7 +37,8 @@ pub(super) async fn cancelling(world: &mut World<'_>) -> Check {
 pub(super) async fn acknowledging(world: &mut World<'_>) -> Check {
     raise(world).await?;
     let work = world.done_brief().await?;
-    (world.refuses_acknowledgement(&work, 1, world.epoch - 1, Code::Fenced)).await?;
+    let refused = world.refuses_acknowledgement(&work, 1, world.epoch - 1, Code::Fenced);
+    refused.await?;
     let report = world.report(&work.id).await?;
     expect(!report.acknowledged, "it is acknowledged all the same")
 }
@@ -70,7 +72,8 @@ pub(super) async fn far_epoch(world: &mut World<'_>) -> Check {
     let mut work = world.brief();
     work.request.fence.epoch = EPOCH_LIMIT + 1;
     world.refused(&work, Code::BadRequest).await?;
-    (world.refuses_cancel(&work, u64::MAX, Code::BadRequest)).await?;
+    let refused = world.refuses_cancel(&work, u64::MAX, Code::BadRequest);
+    refused.await?;
     let epoch = world.client.status().await?.fence.epoch;
     same("the epoch of the status", epoch, highest)
 }

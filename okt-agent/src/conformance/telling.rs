@@ -29,7 +29,8 @@ pub(super) async fn paths(world: &mut World<'_>) -> Check {
     let reply = world.client.raw(Method::GET, "/nothing-is-here", None);
     world.is_refusal(&reply.await?, Code::NotFound)?;
     let code = Code::MethodNotAllowed;
-    (world.refuses(Method::POST, "/status", None, code).await).map(drop)
+    let refused = world.refuses(Method::POST, "/status", None, code);
+    refused.await.map(drop)
 }
 
 pub(super) async fn health(world: &mut World<'_>) -> Check {

@@ -93,8 +93,8 @@ impl<'s> World<'s> {
         let status = client.status().await?;
         let now = Timestamp::now();
         // A clock that is behind must not make this owner an old one.
-        let created_at = (status.owner.as_ref()).map_or(now, |owner| now.max(owner.created_at));
-        let created_at = created_at + Duration::from_millis(1);
+        let before = status.owner.as_ref().map(|owner| owner.created_at);
+        let created_at = before.map_or(now, |before| now.max(before)) + Duration::from_millis(1);
         let uid = format!("conformance-{:x}", now.as_nanosecond());
         // An agent that belongs to an object gets a later object of the same name.
         let (namespace, name) = match status.object {
@@ -287,8 +287,8 @@ impl<'s> World<'s> {
         body: &Value,
         code: Code,
     ) -> Check<Problem> {
-        let body = Bytes::from(body.to_string());
-        (self.refuses(Method::PUT, path, Some((body, JSON)), code)).await
+        let put = Some((Bytes::from(body.to_string()), JSON));
+        self.refuses(Method::PUT, path, put, code).await
     }
 
     /// Acknowledges an attempt, and expects this refusal.
@@ -312,7 +312,8 @@ impl<'s> World<'s> {
         code: Code,
     ) -> Check {
         let path = format!("/actions/{}?epoch={epoch}", work.id);
-        (self.refuses(Method::DELETE, &path, None, code).await).map(drop)
+        let refused = self.refuses(Method::DELETE, &path, None, code);
+        refused.await.map(drop)
     }
 
     /// Requests work, and expects this refusal.
@@ -335,10 +336,9 @@ impl<'s> World<'s> {
             },
         )?;
         self.refusals += 1;
-        let kind = reply.headers.get(CONTENT_TYPE);
-        let kind = kind
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or("nothing");
+        let header = reply.headers.get(CONTENT_TYPE);
+        let text = header.and_then(|kind| kind.to_str().ok());
+        let kind = text.unwrap_or("nothing");
         let wrong = &mut self.wrong_problems;
         if !kind.starts_with("application/problem+json") {
             wrong.push(format!(

@@ -75,7 +75,7 @@ impl Machine {
     pub(crate) fn service(&self) -> Router {
         let machine = self.clone();
         Router::new().fallback(move |request: Request| {
-            let agent = (machine.0.agent.lock()).as_ref().map(Started::router);
+            let agent = machine.0.agent.lock().as_ref().map(Started::router);
             async move {
                 let router = agent.expect("there are no requests during a restart");
                 router.oneshot(request).await

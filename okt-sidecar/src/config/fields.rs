@@ -45,13 +45,40 @@ impl<'a> Fields<'a> {
         (!matches!(node.value, Value::Nothing)).then(|| self.table.child(name, node))
     }
 
-    /// Takes the field of this name, which must exist.
-    pub(super) fn need(&mut self, name: &'static str, what: &str) -> Option<Field<'a>> {
+    /// Reads the field of this name, if it exists.
+    pub(super) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.take(name).as_ref().and_then(read)
+    }
+
+    /// Reads the field of this name. A missing one has the default, and a wrong one is `None`.
+    pub(super) fn optional_or<T>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match &self.take(name) {
+            None => Some(default),
+            Some(field) => read(field),
+        }
+    }
+
+    /// Reads the field of this name, which must exist.
+    pub(super) fn required<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
         let field = self.take(name);
         if field.is_none() {
             self.wrong(format!("`{name}` is missing: {what}"));
         }
-        field
+        field.as_ref().and_then(read)
     }
 
     /// Returns whether the machine of the file is this one.

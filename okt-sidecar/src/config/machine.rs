@@ -1,7 +1,8 @@
 //! Checks that this machine has the programs, users and files of a configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,15 +21,18 @@ pub(super) fn program(field: &Field<'_>, name: &str, environment: &BTreeMap<Stri
         }
         return;
     }
-    let path = (environment.get("PATH").cloned())
-        .or_else(|| env::var("PATH").ok())
-        .unwrap_or_else(|| DEFAULT_PATH.to_owned());
+    let path = match environment.get("PATH") {
+        Some(path) => path.clone(),
+        None => env::var("PATH").unwrap_or_else(|_| DEFAULT_PATH.to_owned()),
+    };
     let directories: Vec<PathBuf> = env::split_paths(&path).collect();
     if directories.iter().any(|it| runs(&it.join(name)).is_ok()) {
         return;
     }
-    let likely = alike(name, &directories).map(|it| format!(", did you mean {it:?}?"));
-    let likely = likely.unwrap_or_default();
+    let likely = match alike(name, &directories) {
+        Some(likely) => format!(", did you mean {likely:?}?"),
+        None => String::new(),
+    };
     field.wrong(format!(
         "there is no program {name:?} in PATH ({path}){likely}"
     ));
@@ -46,14 +50,11 @@ fn runs(program: &Path) -> Result<(), String> {
 }
 
 fn alike(name: &str, directories: &[PathBuf]) -> Option<String> {
-    let mut names: Vec<String> = (directories.iter())
-        .filter_map(|directory| fs::read_dir(directory).ok())
-        .flat_map(Iterator::flatten)
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort_unstable();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    nearest(name, &names).map(str::to_owned)
+    let entries = directories.iter().filter_map(|it| fs::read_dir(it).ok());
+    let files = entries.flatten().flatten().map(|entry| entry.file_name());
+    let names: BTreeSet<String> = files.flat_map(OsString::into_string).collect();
+    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    nearest(name, &texts).map(str::to_owned)
 }
 
 /// Checks that the user, the group and the directory exist, and that the agent may use them.

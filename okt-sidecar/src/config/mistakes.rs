@@ -76,7 +76,7 @@ impl Mistakes {
 pub(super) fn nearest<'a>(wrong: &str, names: &[&'a str]) -> Option<&'a str> {
     let lower = wrong.to_lowercase();
     let distance = |name: &str| strsim::damerau_levenshtein(&lower, &name.to_lowercase());
-    (names.iter().copied())
-        .filter(|name| distance(name) <= 1 + name.len() / 4)
-        .min_by_key(|name| distance(name))
+    let is_near = |name: &&str| distance(name) <= 1 + name.len() / 4;
+    let near = names.iter().copied().filter(is_near);
+    near.min_by_key(|name| distance(name))
 }

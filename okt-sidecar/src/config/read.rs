@@ -99,9 +99,9 @@ impl Config {
                 let place = error.location().unwrap_or(Location::UNKNOWN);
                 let text = error.without_snippet().to_string();
                 // The message has the place already, and the user cannot choose the policy.
-                let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
-                let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
-                reading.mistakes.add(place, "", text);
+                let without_place = text.split(" at line ").next();
+                let what = without_place.and_then(|it| it.split(", set Dup").next());
+                reading.mistakes.add(place, "", what.unwrap_or_default());
                 None
             }
         };
@@ -112,25 +112,22 @@ impl Config {
 fn config(whole: &Field<'_>) -> Option<Config> {
     let mut fields = whole.fields()?;
     let listen = listen(&mut fields);
-    let token_file = fields.take("tokenFile").and_then(|it| file(&it));
-    let tls = fields.take("tls").and_then(|it| tls(&it));
-    let data = fields.need("data", "a directory of the agent's own, that outlives it");
-    let data = data.and_then(|it| it.path());
-    let scratch = fields.take("scratch").and_then(|it| it.path());
-    let object = fields.take("object").and_then(|it| object(&it));
-    let graph = fields.take("graph").and_then(|it| it.text());
-    let limits = fields.take("limits").and_then(|it| limits(&it));
+    let token_file = fields.optional("tokenFile", file);
+    let tls = fields.optional("tls", tls);
+    let what = "a directory of the agent's own, that outlives it";
+    let data = fields.required("data", what, Field::path);
+    let scratch = fields.optional("scratch", Field::path);
+    let object = fields.optional("object", object);
+    let graph = fields.optional("graph", Field::text);
+    let limits = fields.optional("limits", limits);
     let application_field = fields.take("application");
     let application = application_field.as_ref().and_then(application);
     let managed = Managed {
         exists: application_field.is_some(),
-        stopping: application
-            .as_ref()
-            .map(ApplicationConfig::stopping)
-            .unwrap_or_default(),
+        stopping: application.as_ref().map(ApplicationConfig::stopping),
     };
-    let probe_field = fields.need("probe", "how the agent sees where the application is");
-    let probe = probe_field.and_then(|it| probe(&it));
+    let what = "how the agent sees where the application is";
+    let probe = fields.required("probe", what, probe);
     let states = fields.take("states").map(|it| states(&it, managed));
     if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
         fields.wrong("`tls` is of no use on a Unix socket: leave it out");
@@ -164,9 +161,9 @@ fn config(whole: &Field<'_>) -> Option<Config> {
 
 fn listen(fields: &mut Fields<'_>) -> Option<ListenConfig> {
     let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
-    let field = fields.need("listen", what);
+    let listen = fields.required("listen", what, |it| Some(it.clone()));
     let mode = fields.take("socketMode");
-    let field = field?;
+    let field = listen?;
     let text = field.text()?;
     let Some(path) = text.strip_prefix("unix:") else {
         if let Some(mode) = mode {
@@ -183,38 +180,39 @@ fn listen(fields: &mut Fields<'_>) -> Option<ListenConfig> {
     if !path.is_absolute() || path.as_os_str().len() > 99 {
         field.wrong("the path of a socket begins with / and is 99 bytes long at most");
     }
-    let mode = mode.map_or(Some(0o600), |field| {
-        let text = field.text()?;
-        let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok();
-        let mode = mode.filter(|mode| *mode <= 0o777);
-        if mode.is_none() {
+    let mode = mode.map_or(Some(0o600), |field| socket_mode(&field))?;
+    Some(ListenConfig::Unix { path, mode })
+}
+
+fn socket_mode(field: &Field<'_>) -> Option<u32> {
+    let text = field.text()?;
+    match u32::from_str_radix(text.trim_start_matches("0o"), 8) {
+        Ok(mode) if mode <= 0o777 => Some(mode),
+        Ok(_) | Err(_) => {
             field.wrong(format!("{text:?} is no mode such as \"0660\""));
+            None
         }
-        mode
-    });
-    mode.map(|mode| ListenConfig::Unix { path, mode })
+    }
 }
 
 fn tls(field: &Field<'_>) -> Option<TlsConfig> {
     let mut fields = field.fields()?;
-    let certificate = fields.need("certificate", "a file of PEM");
-    let key = fields.need("key", "a file of PEM");
-    let client_ca = fields.take("clientCa");
-    fields.end();
+    let certificate = fields.required("certificate", "a file of PEM", file);
+    let key = fields.required("key", "a file of PEM", file);
     // A wrong `clientCa` must not count as a missing one.
-    let client_ca = client_ca.map_or(Some(None), |it| file(&it).map(Some));
+    let client_ca = fields.optional_or("clientCa", None, |it| file(it).map(Some));
+    fields.end();
     Some(TlsConfig {
-        certificate: file(&certificate?)?,
-        key: file(&key?)?,
+        certificate: certificate?,
+        key: key?,
         client_ca: client_ca?,
     })
 }
 
 fn object(field: &Field<'_>) -> Option<ObjectRef> {
     let mut fields = field.fields()?;
-    let namespace = (fields.take("namespace")).map_or(Some(String::new()), |it| it.text());
-    let name = fields.need("name", "`metadata.name` of the object");
-    let name = name.and_then(|it| it.text());
+    let namespace = fields.optional_or("namespace", String::new(), Field::text);
+    let name = fields.required("name", "`metadata.name` of the object", Field::text);
     fields.end();
     Some(ObjectRef {
         namespace: namespace?,
@@ -230,7 +228,7 @@ fn limits(field: &Field<'_>) -> Option<AgentLimits> {
     };
     let connections = number("connections", 1, 10_000);
     let output = number("outputBytes", 1024, 16 * 1024 * 1024);
-    let stopping = fields.take("stopping").and_then(|it| it.time());
+    let stopping = fields.optional("stopping", Field::time);
     fields.end();
     Some(AgentLimits {
         connections,
@@ -251,17 +249,16 @@ fn url(field: &Field<'_>) -> Option<Url> {
 }
 
 fn numbers(field: &Field<'_>, from: i64, to: i64) -> BTreeSet<u16> {
-    (field.list().iter())
-        .filter_map(|element| element.number(from, to))
-        .filter_map(|number| u16::try_from(number).ok())
-        .collect()
+    let list = field.list();
+    let numbers = list.iter().filter_map(|element| element.number(from, to));
+    numbers.flat_map(u16::try_from).collect()
 }
 
 fn surroundings(fields: &mut Fields<'_>) -> CommandEnvironment {
     let [user, group, environment, directory] =
         ["user", "group", "environment", "directory"].map(|name| fields.take(name));
-    let variables = environment.map(|it| it.entries()).unwrap_or_default();
-    let variables = variables.into_iter().filter_map(|entry| {
+    let entries = environment.map(|it| it.entries()).unwrap_or_default();
+    let variables = entries.into_iter().filter_map(|entry| {
         let name = &entry.key.name;
         if name.is_empty() || name.contains(['=', '\0']) || name.starts_with("OKT_") {
             entry.wrong("no variable can be called so: OKT_ is the agent's own");

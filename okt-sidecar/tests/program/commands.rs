@@ -275,8 +275,8 @@ fn a_command_has_nothing_of_the_agents_environment_but_a_few_harmless_variables(
     let id = site.put("Who");
     site.wait(&id);
     let output = site.output(&id);
-    let names = output.lines().filter_map(|line| line.split_once('='));
-    let names: Vec<&str> = names.map(|(name, _)| name).collect();
+    let variables = output.lines().filter_map(|line| line.split_once('='));
+    let names: Vec<&str> = variables.map(|(name, _)| name).collect();
     assert!(!output.contains("secret"), "{output}");
     for name in ["COLOUR", "LANG", "LC_SITE", "OKT_RUN", "PATH", "TZ"] {
         assert!(names.contains(&name), "{name} is missing: {output}");

@@ -38,8 +38,8 @@ impl Disk {
                 let mount = format!(
                     "mkdir -p {data} && mount -t tmpfs -o size=256k none {data} && exec \"$@\""
                 );
-                let own = ["--user", "--map-root-user", "--mount", "sh", "-c"];
-                let own = [&own[..], &[&mount, "sh"]].concat();
+                let unshared = ["--user", "--map-root-user", "--mount", "sh", "-c"];
+                let own = [&unshared[..], &[&mount, "sh"]].concat();
                 site.start_below("unshare", &own, 200);
             }
         }

@@ -30,9 +30,9 @@ fn server(answers: &'static [(&str, &str)]) -> (u16, Arc<Mutex<Vec<String>>>) {
                 }
             };
             let path = whole.split(' ').nth(1).unwrap_or_default();
-            let answer = answers.iter().find(|(it, _)| *it == path);
-            let answer = answer.map_or("404 Not Found\r\n\r\n", |it| it.1);
-            let answer = answer.replacen("\r\n", "\r\nconnection: close\r\n", 1);
+            let known = answers.iter().find(|(it, _)| *it == path);
+            let text = known.map_or("404 Not Found\r\n\r\n", |it| it.1);
+            let answer = text.replacen("\r\n", "\r\nconnection: close\r\n", 1);
             if !whole.is_empty() {
                 log.lock().push(whole.clone());
             }
@@ -48,8 +48,10 @@ fn is_whole(request: &str) -> bool {
         return false;
     };
     let head = head.to_lowercase();
-    let mut lengths = (head.lines()).filter_map(|line| line.strip_prefix("content-length: "));
-    let length = lengths.next().and_then(|it| it.parse().ok());
+    let mut lengths = head
+        .lines()
+        .map(|line| line.strip_prefix("content-length: "));
+    let length = lengths.find_map(|length| length?.parse().ok());
     body.len() >= length.unwrap_or(0)
 }
 

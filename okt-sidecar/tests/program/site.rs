@@ -173,8 +173,8 @@ impl Site {
 
     /// Signals the agent that another program has started.
     pub(crate) fn signal_below(&self, signal: Signal) {
-        let children = format!("/proc/{0}/task/{0}/children", self.pid());
-        let children = fs::read_to_string(children).expect("it runs");
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(path).expect("it runs");
         let child = children
             .split_whitespace()
             .next()

@@ -186,9 +186,10 @@ impl<W: Work> Actor<W> {
             }
             Some(_) | None => return refuse(key, "the attempt has ended".to_owned()),
         };
+        let size = |key: &str, value: &Value| key.len() + value.to_string().len();
         let others = notes.iter().filter(|(other, _)| **other != key);
-        let length: usize = (others.map(|(key, value)| key.len() + value.to_string().len())).sum();
-        if length + key.len() + value.to_string().len() > NOTES_LIMIT {
+        let length: usize = others.map(|(key, value)| size(key, value)).sum();
+        if length + size(&key, &value) > NOTES_LIMIT {
             return Err(NotRemembered::TooMuch(key));
         }
         let note = Note {

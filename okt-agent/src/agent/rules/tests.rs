@@ -485,7 +485,7 @@ proptest! {
                     }
                 },
                 Event::End(phase) => {
-                    let running = (before.under_way()).map(|action| action.report.id.to_string());
+                    let running = before.under_way().map(|action| action.report.id.to_string());
                     if let Some(name) = running {
                         agent.end(&name, phase, false);
                         if phase == Phase::Succeeded {
@@ -511,10 +511,9 @@ proptest! {
                     agent.memory = read;
                 }
             }
-            let under_way = (agent.memory.actions().iter())
-                .filter(|action| !action.report.phase.is_final())
-                .count();
-            prop_assert!(under_way <= 1);
+            let actions = agent.memory.actions().iter();
+            let under_way = actions.filter(|action| !action.report.phase.is_final());
+            prop_assert!(under_way.count() <= 1);
         }
     }
 }

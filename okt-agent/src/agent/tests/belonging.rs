@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::free;
+use super::super::{Agent, free};
 use super::puppet::{Life, once};
 
 /// Returns a request of the object with this uid, year of creation and name.
@@ -63,7 +63,8 @@ async fn settings_bind_an_agent_before_the_first_request_and_override_its_journa
     far["fence"]["epoch"] = json!(900_000);
     assert_eq!(life.put("a", far).await.status, 201);
     life.end("a").await;
-    let life = (life.crash_into(|agent| agent.object("shop", "wishes"))).await;
+    let set = |agent: Agent<_>| agent.object("shop", "wishes");
+    let life = life.crash_into(set).await;
     assert_eq!(
         life.put("b", of("uid", 2020, "orders")).await.code(),
         foreign

@@ -116,7 +116,7 @@ async fn repeatable_work_is_resumed_after_its_leftovers_are_cleaned_up() {
                     recovered.is_some() && recovered < place("begin a 1 resumed"),
                     "{at}"
                 );
-                let remembered = (log.iter()).position(|line| line == "remember a true");
+                let remembered = log.iter().position(|line| line == "remember a true");
                 if remembered < recovered && remembered.is_some() {
                     let noted = log
                         .iter()

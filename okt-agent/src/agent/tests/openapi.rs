@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
+use jsonschema::ValidationError;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::ServiceExt as _;
@@ -29,14 +30,12 @@ fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 
 pub(super) fn operations(document: &Value) -> BTreeSet<(String, String)> {
     let paths = document["paths"].as_object().unwrap();
-    (paths.iter())
-        .flat_map(|(path, methods)| {
-            let methods = methods.as_object().unwrap().keys();
-            methods
-                .filter(|method| *method != "parameters")
-                .map(|method| (path.clone(), method.to_uppercase()))
-        })
-        .collect()
+    let operations = paths.iter().flat_map(|(path, methods)| {
+        let keys = methods.as_object().unwrap().keys();
+        let methods = keys.filter(|method| *method != "parameters");
+        methods.map(|method| (path.clone(), method.to_uppercase()))
+    });
+    operations.collect()
 }
 
 /// Checks whether an instance matches a schema of the document.
@@ -44,9 +43,8 @@ fn fits(document: &Value, schema: &Value, instance: &Value) -> Result<(), String
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();
     let validator = jsonschema::validator_for(&whole).unwrap();
-    let errors: Vec<_> = (validator.iter_errors(instance))
-        .map(|error| format!("{error} at {}", error.instance_path()))
-        .collect();
+    let text = |error: ValidationError<'_>| format!("{error} at {}", error.instance_path());
+    let errors: Vec<_> = validator.iter_errors(instance).map(text).collect();
     if errors.is_empty() {
         Ok(())
     } else {
@@ -61,9 +59,10 @@ pub(super) fn check(document: &Value, method: &str, path: &str, answer: &Answer)
     let responses = operation["responses"].as_object().unwrap();
     let status = answer.status.to_string();
     // Answers that every path may give are under "default"; a success must be listed.
-    let response = (responses.get(&status))
-        .or_else(|| responses.get("default").filter(|_| answer.status >= 400))
-        .unwrap_or_else(|| panic!("{method} {path} answers {status}: {answer:?}"));
+    let default = responses.get("default").filter(|_| answer.status >= 400);
+    let Some(response) = responses.get(&status).or(default) else {
+        panic!("{method} {path} answers {status}: {answer:?}");
+    };
     let response = resolve(document, response);
     let kind = answer.headers["content-type"].to_str().unwrap();
     let essence = kind.split(';').next().unwrap();
@@ -117,11 +116,8 @@ async fn the_document_and_the_agent_have_the_same_paths_and_methods() {
 #[test]
 fn the_document_names_each_code_and_where_it_comes_from() {
     let document = document();
-    let named: BTreeSet<_> = (document["components"]["schemas"]["Code"]["enum"].as_array())
-        .unwrap()
-        .iter()
-        .map(|code| code.as_str().unwrap().to_owned())
-        .collect();
+    let codes = document["components"]["schemas"]["Code"]["enum"].clone();
+    let named: BTreeSet<String> = serde_json::from_value(codes).unwrap();
     let known: BTreeSet<_> = Code::ALL.iter().map(|code| format!("{code:?}")).collect();
     assert_eq!(named, known);
     // Each code belongs to an operation, except those that belong to none; and its status is listed there.
@@ -137,16 +133,12 @@ fn the_document_names_each_code_and_where_it_comes_from() {
     for (path, method) in operations(&document) {
         let operation = &document["paths"][&path][method.to_lowercase()];
         let codes: Vec<Code> = serde_json::from_value(operation["x-codes"].clone()).unwrap();
-        let statuses: BTreeSet<_> = (codes.iter())
-            .map(|code| code.meaning().0.to_string())
-            .collect();
+        let status = |code: &Code| code.meaning().0.to_string();
+        let statuses: BTreeSet<_> = codes.iter().map(status).collect();
         let responses = operation["responses"].as_object().unwrap().keys();
-        let refusals = responses.filter(|status| status.starts_with(['4', '5']));
-        assert_eq!(
-            refusals.cloned().collect::<BTreeSet<_>>(),
-            statuses,
-            "{method} {path}"
-        );
+        let is_refusal = |status: &&String| status.starts_with(['4', '5']);
+        let refusals: BTreeSet<_> = responses.filter(is_refusal).cloned().collect();
+        assert_eq!(refusals, statuses, "{method} {path}");
         given.extend(codes.iter().map(|code| format!("{code:?}")));
     }
     assert_eq!(given, known);

@@ -15,10 +15,10 @@ pub(super) fn application(field: &Field<'_>) -> Option<ApplicationConfig> {
     let around = surroundings(&mut fields);
     let start = fields.take("command").map(|it| command(&it, &around));
     let stop = fields.take("stop").map(|it| stop(&it));
-    let found = (fields.take("recognise")).map(|it| recognise(&it, &around));
-    let on_exit = [("stop", OnExit::Stop), ("leave", OnExit::Leave)];
-    let on_exit = fields.take("onExit").and_then(|it| it.choice(&on_exit));
-    let down = fields.take("down").and_then(|it| answer(&it));
+    let found = fields.take("recognise").map(|it| recognise(&it, &around));
+    let choices = [("stop", OnExit::Stop), ("leave", OnExit::Leave)];
+    let on_exit = fields.optional("onExit", |it| it.choice(&choices));
+    let down = fields.optional("down", answer);
     if start.is_none() && found.is_none() {
         fields.wrong(
             "`command` (the agent starts it) or `recognise` (another program starts it) is missing",
@@ -42,10 +42,9 @@ pub(super) fn application(field: &Field<'_>) -> Option<ApplicationConfig> {
 fn stop(field: &Field<'_>) -> Vec<StopStep> {
     let step = |step: &Field<'_>| {
         let mut fields = step.fields()?;
-        let signal = fields.need("signal", "such as TERM");
-        let signal = signal.and_then(|it| it.choice(&SIGNALS));
-        let wait = fields.need("wait", "how long it is given before the next one");
-        let wait = wait.and_then(|it| it.time());
+        let signal = fields.required("signal", "such as TERM", |it| it.choice(&SIGNALS));
+        let what = "how long it is given before the next one";
+        let wait = fields.required("wait", what, Field::time);
         fields.end();
         Some(StopStep {
             signal: signal?,

@@ -14,7 +14,7 @@ use crate::config::{Call, CommandEnvironment, Job, JobStep, Verb};
 pub(super) struct Managed {
     pub(super) exists: bool,
     /// How long its stop may take.
-    pub(super) stopping: Duration,
+    pub(super) stopping: Option<Duration>,
 }
 
 pub(super) fn states(field: &Field<'_>, managed: Managed) -> BTreeMap<String, Job> {
@@ -34,12 +34,12 @@ fn job(field: &Field<'_>, managed: Managed) -> Option<Job> {
     let list = fields.take("steps");
     let single = step(&mut fields, &around, managed);
     let timeout_field = fields.take("timeout");
-    let timeout = timeout_field.as_ref().and_then(Field::time);
-    let timeout = timeout.unwrap_or(Duration::from_mins(10));
-    let grace = fields.take("grace").and_then(|it| it.time());
-    let repeatable = fields.take("repeatable").and_then(|it| it.flag());
-    let until = fields.take("until").and_then(|it| it.state());
-    let permanent = fields.take("permanent").map(|it| numbers(&it, 1, 255));
+    let given = timeout_field.as_ref().and_then(Field::time);
+    let timeout = given.unwrap_or(Duration::from_mins(10));
+    let grace = fields.optional("grace", Field::time);
+    let repeatable = fields.optional("repeatable", Field::flag);
+    let until = fields.optional("until", Field::state);
+    let permanent = fields.optional("permanent", |it| Some(numbers(it, 1, 255)));
     let steps = match (list, single) {
         (Some(list), None) => steps(&list, &around, managed),
         (None, Some(step)) => vec![step?],
@@ -54,8 +54,10 @@ fn job(field: &Field<'_>, managed: Managed) -> Option<Job> {
         }
     };
     let stops = |step: &JobStep| matches!(step, JobStep::Application(Verb::Stop | Verb::Restart));
-    let stopping = managed.stopping;
-    if steps.iter().any(stops) && stopping >= timeout {
+    if let Some(stopping) = managed.stopping
+        && stopping >= timeout
+        && steps.iter().any(stops)
+    {
         let place = timeout_field.as_ref().unwrap_or(field);
         place.wrong(format!(
             "{timeout:?} is shorter than what `application.stop` may take, {stopping:?}: it would never come to the \
@@ -74,7 +76,7 @@ fn job(field: &Field<'_>, managed: Managed) -> Option<Job> {
         until,
         timeout,
         grace: grace.unwrap_or(Duration::from_secs(10)),
-        permanent: (permanent.into_iter().flatten()).map(i32::from).collect(),
+        permanent: permanent.into_iter().flatten().map(i32::from).collect(),
     })
 }
 
@@ -134,21 +136,17 @@ fn call(field: &Field<'_>) -> Option<Call> {
         ("PATCH", Method::PATCH),
         ("DELETE", Method::DELETE),
     ];
-    let method = fields.take("method");
-    let method = method.map_or(Some(Method::POST), |it| it.choice(&methods));
-    let url_field = fields.need("url", "such as http://127.0.0.1:8080/backup");
-    let url = url_field.and_then(|it| url(&it));
-    let body = fields.take("body").and_then(|it| it.text());
-    let [expect, permanent] = ["expect", "permanent"].map(|name| {
-        let statuses = fields.take(name).map(|it| numbers(&it, 100, 599));
-        statuses.unwrap_or_default()
-    });
+    let method = fields.optional_or("method", Method::POST, |it| it.choice(&methods));
+    let url = fields.required("url", "such as http://127.0.0.1:8080/backup", url);
+    let body = fields.optional("body", Field::text);
+    let [expect, permanent] =
+        ["expect", "permanent"].map(|name| fields.optional(name, |it| Some(numbers(it, 100, 599))));
     fields.end();
     Some(Call {
         method: method?,
         url: url?,
         body,
-        expect,
-        permanent,
+        expect: expect.unwrap_or_default(),
+        permanent: permanent.unwrap_or_default(),
     })
 }

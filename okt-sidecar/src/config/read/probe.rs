@@ -12,8 +12,8 @@ pub(super) fn probe(field: &Field<'_>) -> Option<Probe> {
     let around = surroundings(&mut fields);
     let [program, http, exits, statuses] =
         ["command", "http", "exits", "statuses"].map(|name| fields.take(name));
-    let every = fields.take("every").and_then(|it| it.time());
-    let timeout = fields.take("timeout").and_then(|it| it.time());
+    let every = fields.optional("every", Field::time);
+    let timeout = fields.optional("timeout", Field::time);
     let asks = match (program, http) {
         (Some(program), None) => {
             if let Some(field) = statuses {
@@ -26,8 +26,8 @@ pub(super) fn probe(field: &Field<'_>) -> Option<Probe> {
             if let Some(field) = exits {
                 field.wrong("a request has no exits but `statuses`");
             }
-            let statuses = statuses.map(|it| answers(&it, 100, 599));
-            let statuses = statuses.unwrap_or_default();
+            let answers = statuses.map(|it| answers(&it, 100, 599));
+            let statuses = answers.unwrap_or_default();
             url(&http).map(|url| Asks::Http { url, statuses })
         }
         (Some(_), Some(_)) | (None, None) => {
@@ -46,8 +46,8 @@ pub(super) fn probe(field: &Field<'_>) -> Option<Probe> {
 
 fn answers(field: &Field<'_>, from: u16, to: u16) -> BTreeMap<u16, Meaning> {
     let entries = field.entries().into_iter().filter_map(|entry| {
-        let number = entry.key.name.parse().ok();
-        let number = number.filter(|number| (from..=to).contains(number));
+        let parsed = entry.key.name.parse().ok();
+        let number = parsed.filter(|number| (from..=to).contains(number));
         if number.is_none() {
             entry.wrong(format!("expected a number from {from} to {to}"));
         }
