@@ -42,7 +42,7 @@ impl Work for Endless {
             task.print(&[b'.'; 4096]);
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(10)) => {}
-                () = task.cancelled() => return Err(Fault::retry("Cancelled", "as it was told")),
+                () = task.cancelled() => return Err(Fault::retry("Cancelled", "it was cancelled")),
             }
         }
     }

@@ -288,5 +288,6 @@ pub(super) fn fingerprint(input: &Map<String, Value>) -> String {
     let mut digest = Sha256::new();
     object(input, &mut digest);
     let bytes = digest.finalize();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+    bytes.iter().fold(String::new(), hex)
 }

@@ -81,7 +81,7 @@ impl Client {
     /// # Errors
     ///
     /// An error that did not pass within the time that one call retries it.
-    /// [`ClientError::retry_helps`] tells whether another call may succeed.
+    /// [`ClientError::retry_helps`] returns whether another call may succeed.
     pub async fn carry(
         &self,
         order: &Order,

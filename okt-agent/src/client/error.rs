@@ -5,7 +5,7 @@ use crate::wire::{ActionId, Code, Problem};
 
 /// The error of a request.
 ///
-/// [`retry_helps`](Self::retry_helps) tells whether the same request may succeed later.
+/// [`retry_helps`](Self::retry_helps) returns whether the same request may succeed later.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

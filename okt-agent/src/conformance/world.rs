@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 /// The time limit for steps that should take a moment.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STEP_LIMIT: Duration = Duration::from_mins(1);
 
 /// The reason why a check ends early.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl<'s> World<'s> {
 
     /// Cancels any running action and waits for its end.
     pub(super) async fn rest(&mut self) -> Check {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STEP_LIMIT;
         loop {
             let status = self.client.status().await?;
             self.epoch = self.epoch.max(status.fence.epoch);
@@ -229,7 +229,7 @@ impl<'s> World<'s> {
         otherwise: &str,
         fits: impl Fn(&ActionReport) -> Check<bool>,
     ) -> Check<ActionReport> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STEP_LIMIT;
         loop {
             let report = self.report(id).await?;
             if fits(&report)? {
@@ -352,7 +352,7 @@ impl<'s> World<'s> {
                 retry: again,
                 ..
             }) if (*status, *by, *again) != (expected, mender, retry) => wrong.push(format!(
-                "{code:?} says status {status}, mender {by:?}, retry {again}, not {expected}, {mender:?}, {retry}"
+                "{code:?} has status {status}, mender {by:?}, retry {again}, not {expected}, {mender:?}, {retry}"
             )),
             Ok(_) => {}
             Err(error) => wrong.push(format!(

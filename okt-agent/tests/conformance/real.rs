@@ -106,7 +106,7 @@ impl Work for Application {
         match task.state() {
             "Servicing" => {
                 task.cancelled().await;
-                Err(Fault::retry("Cancelled", "as it was told to"))
+                Err(Fault::retry("Cancelled", "it was cancelled"))
             }
             "Breaking" => Err(Fault::retry("OnPurpose", "it is there to fail")),
             _ => {

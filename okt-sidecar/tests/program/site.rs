@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The time limit for steps that should take a moment; it is long because the machine may be busy.
-const PATIENCE: Duration = Duration::from_mins(10);
+const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// The variable that marks the agent and all its processes: one of the few that commands inherit.
 const MARK: &str = "LC_SITE";
@@ -150,7 +150,7 @@ impl Site {
         let begun = Instant::now();
         while self.ask("GET", "/readyz", "").map(|it| it.0).ok() != Some(ready) {
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < STEP_LIMIT,
                 "the agent does not answer:\n{}",
                 self.read("log")
             );
@@ -197,7 +197,7 @@ impl Site {
             if let Some(status) = agent.try_wait().expect("a child") {
                 return status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > STEP_LIMIT {
                 agent.kill().expect("a child");
                 agent.wait().expect("a child");
                 panic!("the agent does not end:\n{}", self.read("log"));
@@ -211,8 +211,8 @@ impl Site {
         let begun = Instant::now();
         while !holds(self) {
             assert!(
-                begun.elapsed() < PATIENCE,
-                "not within {PATIENCE:?}: {what}\n{}",
+                begun.elapsed() < STEP_LIMIT,
+                "not within {STEP_LIMIT:?}: {what}\n{}",
                 self.read("log")
             );
             sleep(Duration::from_millis(5));
@@ -227,7 +227,7 @@ impl Site {
         body: &str,
     ) -> std::io::Result<(u16, String)> {
         let mut stream = UnixStream::connect(self.path("socket"))?;
-        stream.set_read_timeout(Some(PATIENCE + PATIENCE))?;
+        stream.set_read_timeout(Some(STEP_LIMIT + STEP_LIMIT))?;
         let length = body.len();
         write!(
             stream,
@@ -275,7 +275,7 @@ impl Site {
     pub(crate) fn wait(&self, id: &str) -> Value {
         let mut last = Value::Null;
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < STEP_LIMIT {
             last = self.action(&format!("{id}?wait=5"));
             if last["phase"] != "Pending" && last["phase"] != "Running" {
                 return last;

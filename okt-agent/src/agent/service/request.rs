@@ -34,7 +34,7 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the trace that a request belongs to (W3C Trace Context, version 00); none if it does not say so, or wrongly.
+/// Returns the trace that a request belongs to (W3C Trace Context, version 00); none without a valid header.
 pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(TRACEPARENT)?.to_str().ok()?;
     let parts: Vec<_> = text.split('-').collect();

@@ -39,6 +39,8 @@ impl HttpBody for Endless {
     }
 }
 
+type Change = fn(&mut Value);
+
 /// The answers so far.
 struct Given {
     document: Value,
@@ -90,10 +92,6 @@ impl Given {
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one life with every refusal in it, in its order"
-)]
 #[tokio::test(start_paused = true)]
 async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     let mut given = Given {
@@ -105,13 +103,13 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
 
     // Refusals by the rules while an action runs, and after it.
     let input = json!({ "seconds": 60 });
-    let put = |epoch, transition, change: fn(&mut Value)| {
+    let put = |epoch, transition, change: Change| {
         let mut request = work("Once", epoch, transition, &input);
         change(&mut request);
         life.put("b", request)
     };
     assert_eq!(life.put("a", work("Once", 2, 2, &input)).await.status, 201);
-    let changes: [(u64, fn(&mut Value), &str); 5] = [
+    let changes: [(u64, Change, &str); 5] = [
         (1, |_| {}, "Fenced"),
         (2, |it| it["owner"]["name"] = json!("other"), "ForeignOwner"),
         (2, |it| it["graph"] = json!("other"), "OtherGraph"),

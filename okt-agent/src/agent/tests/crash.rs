@@ -78,7 +78,7 @@ async fn work_that_is_not_repeatable_begins_once_and_is_unknown_if_its_end_is_lo
             }
             phases.insert(end.phase().to_owned());
             // The old action does not block later ones.
-            let next = life.put("b", once(2, json!({}))).await;
+            let next = life.put("b", once(2, &json!({}))).await;
             assert_eq!(next.status, 201, "{at}");
             assert_eq!(life.end("b").await.phase(), "Succeeded", "{at}");
         }

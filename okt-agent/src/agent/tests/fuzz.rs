@@ -135,7 +135,7 @@ fn every_request_is_answered_in_the_documented_form() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_quotes_the_request_is_short() {
     let life = Life::new().await;
-    let mut elsewhere = once(1, json!({}));
+    let mut elsewhere = once(1, &json!({}));
     elsewhere["from"] = vec!["x".repeat(128); 1000].into();
     let long = "x".repeat(60_000);
     for answer in [

@@ -208,7 +208,7 @@ async fn the_agent_refuses_requests_that_the_schema_refuses() {
     let document = document();
     let schema = json!({ "$ref": "#/components/schemas/ActionRequest" });
     let life = Life::new().await;
-    let good = once(1, json!({ "any": [1, null] }));
+    let good = once(1, &json!({ "any": [1, null] }));
     fits(&document, &schema, &good).unwrap();
     let changes = [
         ("/state", json!("")),

@@ -111,7 +111,7 @@ impl Work for Puppet {
                     () = work => {}
                     () = task.cancelled() => {
                         self.0.note(format!("cancelled {id}"));
-                        return Err(Fault::retry("Ended", "as it was told"));
+                        return Err(Fault::retry("Ended", "it was cancelled"));
                     }
                 }
             }
@@ -291,8 +291,8 @@ pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> V
 }
 
 /// Returns a request for work that is not repeatable, by the operator of epoch 1.
-pub(super) fn once(transition: u64, input: Value) -> Value {
-    work("Once", 1, transition, &input)
+pub(super) fn once(transition: u64, input: &Value) -> Value {
+    work("Once", 1, transition, input)
 }
 
 /// Makes those steps of writes fail for which `fails` returns `true`.

@@ -25,7 +25,7 @@ async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
         ask("/lifecycle/v1/status").await.json["action"]["phase"],
         "Running"
     );
-    let other = once(2, json!({}));
+    let other = once(2, &json!({}));
     let refused = call(router.clone(), "PUT", "/lifecycle/v1/actions/b", other).await;
     assert_eq!(refused.code(), (503, "Stopping"));
     stop.await.unwrap();

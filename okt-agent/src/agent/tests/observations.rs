@@ -50,7 +50,7 @@ async fn after_an_action_nothing_is_observed_until_the_next_observation() {
     let life = Life::new().await;
     let observations = || life.world.observations.load(Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
-    life.put("a", once(1, json!({ "seconds": 5 }))).await;
+    life.put("a", once(1, &json!({ "seconds": 5 }))).await;
     // The observation at 5 s begins before the end at 6 s, and reports at 7 s the state before the end.
     life.world.put_at(Some("slow Running"));
     sleep(Duration::from_millis(4500)).await;
@@ -75,7 +75,7 @@ async fn work_requested_from_a_state_begins_in_no_other() {
     let life = Life::new().await;
     life.world.put_at(Some("Stopped"));
     sleep(Duration::from_secs(6)).await;
-    let mut request = once(1, json!({}));
+    let mut request = once(1, &json!({}));
     request["from"] = json!(["Start", "Running"]);
     let refused = life.put("a", request.clone()).await;
     assert_eq!(refused.code(), (412, "WrongState"));

@@ -7,7 +7,7 @@ use super::puppet::{Life, once};
 
 /// Returns a request of the object with this uid, year of creation and name.
 fn of(uid: &str, year: i64, name: &str) -> Value {
-    let mut request = once(1, json!({}));
+    let mut request = once(1, &json!({}));
     request["owner"]["uid"] = json!(uid);
     request["owner"]["createdAt"] = json!(format!("{year}-01-01T00:00:00Z"));
     request["owner"]["name"] = json!(name);

@@ -34,7 +34,7 @@ async fn requests_of_a_lower_epoch_are_refused() {
 async fn forty_minutes_of_work_block_no_other_request() {
     let life = Life::new().await;
     let begun = Instant::now();
-    let request = once(1, json!({ "seconds": 40 * 60, "print": "copying\n" }));
+    let request = once(1, &json!({ "seconds": 40 * 60, "print": "copying\n" }));
     assert_eq!(life.put("a", request.clone()).await.status, 201);
     for minute in 0..40 {
         let before = Instant::now();
@@ -42,7 +42,7 @@ async fn forty_minutes_of_work_block_no_other_request() {
         assert_eq!(status["action"]["phase"], "Running", "minute {minute}");
         assert_eq!(status["action"]["progress"]["percent"], 50);
         assert_eq!(life.put("a", request.clone()).await.status, 200);
-        let other = once(2, json!({}));
+        let other = once(2, &json!({}));
         assert_eq!(life.put("b", other).await.code(), (409, "Busy"));
         assert_eq!(life.acknowledge("a", 1, 1).await.code(), (409, "NotEnded"));
         assert_eq!(Instant::now(), before, "an answer was delayed");
@@ -59,7 +59,7 @@ async fn forty_minutes_of_work_block_no_other_request() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_with_the_action_or_its_timeout_and_waits_are_limited() {
     let life = Life::with(|agent| agent.waits(2)).await;
-    let request = once(1, json!({ "seconds": 50 }));
+    let request = once(1, &json!({ "seconds": 50 }));
     life.put("a", request).await;
     let begun = Instant::now();
     let wait = || life.get("a?wait=99");
@@ -79,28 +79,28 @@ async fn a_panic_is_a_failure_and_its_leftovers_are_cleaned_up_first() {
     let life = Life::new().await;
     life.world.stuck.store(2, Ordering::Relaxed);
     let begun = Instant::now();
-    let request = once(1, json!({ "how": "panic", "remember": "pid 7" }));
+    let request = once(1, &json!({ "how": "panic", "remember": "pid 7" }));
     life.put("a", request).await;
     let end = life.end("a").await.json;
     assert_eq!(end["reason"], "Panicked");
     assert_eq!(end["message"], "the work panicked: what a pity");
     assert_eq!(life.world.count("recover a Some(String(\"pid 7\"))"), 3);
     assert!(begun.elapsed() >= Duration::from_secs(10));
-    assert_eq!(life.put("b", once(2, json!({}))).await.status, 201);
+    assert_eq!(life.put("b", once(2, &json!({}))).await.status, 201);
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
     let life = Life::new().await;
-    life.put("a", once(1, json!({ "seconds": 60 }))).await;
+    life.put("a", once(1, &json!({ "seconds": 60 }))).await;
     tokio::task::yield_now().await;
     assert_eq!(life.cancel("a", 1).await.status, 202);
     let end = life.end("a").await.json;
     assert_eq!(end["phase"], "Cancelled");
-    assert_eq!(end["message"], "as it was told");
+    assert_eq!(end["message"], "it was cancelled");
     assert_eq!(life.cancel("a", 1).await.json, end, "the action has ended");
 
-    life.put("b", once(2, json!({ "how": "stubborn" }))).await;
+    life.put("b", once(2, &json!({ "how": "stubborn" }))).await;
     let begun = Instant::now();
     for _ in 0..2 {
         let answer = life.cancel("b", 1).await;
@@ -113,7 +113,7 @@ async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
     assert_eq!(life.world.count("recover b"), 1);
 
     // Work that ended well just before has succeeded.
-    life.put("c", once(3, json!({}))).await;
+    life.put("c", once(3, &json!({}))).await;
     life.end("c").await;
     assert_eq!(life.cancel("c", 1).await.phase(), "Succeeded");
 }
@@ -121,7 +121,7 @@ async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_blocks_its_thread_is_not_reported_cancelled_while_it_runs() {
     let life = Life::with(|agent| agent.cancel_limit(Duration::from_millis(10))).await;
-    life.put("a", once(1, json!({ "how": "block", "ms": 1500 })))
+    life.put("a", once(1, &json!({ "how": "block", "ms": 1500 })))
         .await;
     while life.world.count("begin a") == 0 {
         tokio::task::yield_now().await;
@@ -139,7 +139,7 @@ async fn work_that_blocks_its_thread_is_not_reported_cancelled_while_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_beginning_and_the_end_of_long_output_are_served() {
     let life = Life::with(|agent| agent.output_limit(4)).await;
-    let request = once(1, json!({ "print": "0123456789" }));
+    let request = once(1, &json!({ "print": "0123456789" }));
     life.put("a", request).await;
     life.end("a").await;
     let piece = async |life: &Life, from: u64| {
@@ -184,7 +184,7 @@ async fn notes_are_limited_and_end_with_their_action() {
 #[tokio::test(start_paused = true)]
 async fn an_action_that_is_cancelled_before_it_is_requested_is_not_begun() {
     let mut life = Life::new().await;
-    let late = once(1, json!({ "seconds": 60 }));
+    let late = once(1, &json!({ "seconds": 60 }));
     assert_eq!(life.cancel("a", 1).await.code(), (404, "NoSuchAction"));
     life = life.crash().await;
     let answer = life.put("a", late.clone()).await;
@@ -203,9 +203,9 @@ async fn an_action_that_is_cancelled_before_it_is_requested_is_not_begun() {
     for number in 0..=64 {
         life.cancel(&format!("c-{number}"), 1).await;
     }
-    let first = life.put("c-0", once(2, json!({}))).await;
+    let first = life.put("c-0", once(2, &json!({}))).await;
     assert_eq!(first.status, 201);
     assert_eq!(life.end("c-0").await.phase(), "Succeeded");
-    let second = life.put("c-1", once(3, json!({}))).await;
+    let second = life.put("c-1", once(3, &json!({}))).await;
     assert_eq!(second.phase(), "Cancelled");
 }

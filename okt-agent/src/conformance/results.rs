@@ -33,7 +33,7 @@ pub(super) async fn kept_until_acknowledged(world: &mut World<'_>) -> Check {
         )?;
         same("the phase", again.report.phase, Phase::Failed)?;
         let acknowledged = again.report.acknowledged;
-        expect(!acknowledged, "it says it is acknowledged")?;
+        expect(!acknowledged, "it is reported as acknowledged")?;
     }
     let report = world.acknowledge(&work.id, 1).await?;
     expect(report.acknowledged, "the acknowledgement is not shown")?;
@@ -81,7 +81,7 @@ pub(super) async fn cancels(world: &mut World<'_>) -> Check {
     world.running(&work.id).await?;
     let answer = world.client.cancel(&work.id, world.epoch).await?;
     let is_ending = answer.phase.is_final() || answer.cancelling;
-    expect(is_ending, "the answer does not say that it is ending")?;
+    expect(is_ending, "the answer does not show that it is ending")?;
     let report = world.ended(&work.id).await?;
     same("the phase", report.phase, Phase::Cancelled)?;
     let again = world.client.cancel(&work.id, world.epoch).await?;
@@ -145,7 +145,7 @@ pub(super) async fn unobserved_after_end(world: &mut World<'_>) -> Check {
         (Some(_), None) => true,
     };
     expect_or(application.seen == Seen::Unobserved || !before, || {
-        format!("it tells {:?} of before the end", application.seen)
+        format!("it reports {:?} of before the end", application.seen)
     })
 }
 
