@@ -247,11 +247,11 @@ impl<W: Work> Agent<W> {
             .await
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
         let (journal, mut memory, trouble) = opened;
-        if let Some(object) = &settings.object
-            && let Some(owner) = &memory.owner
-            && owner.object() != *object
+        let before = memory.owner.as_ref().map(Owner::object);
+        if let (Some(to), Some(from)) = (&settings.object, before)
+            && from != *to
         {
-            tracing::info!(from = %owner.object(), to = %object, "the agent belongs to another object from now on");
+            tracing::info!(%from, %to, "the agent belongs to another object from now on");
             memory.free();
         }
         let offers = offers(&work);

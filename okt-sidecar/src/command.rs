@@ -109,17 +109,7 @@ impl Command<'_> {
                 () = pipes.read(&mut keep) => {}
             }
         };
-        // Whatever it has left in its group ends too. Its output is still read, because it may block on writing.
-        {
-            let mut end = pin!(group.end(self.grace));
-            loop {
-                tokio::select! {
-                    biased;
-                    () = &mut end => break,
-                    () = pipes.read(&mut keep) => {}
-                }
-            }
-        }
+        pipes.read_during(group.end(self.grace), &mut keep).await;
         pipes.rest(&mut keep);
         let status = group.reap()?;
         Ok(CommandEnd { status, cut })
@@ -157,6 +147,22 @@ impl Pipes {
         self.piece(stream, keep);
         // Endless output must not keep the thread from timers and cancellation.
         tokio::task::yield_now().await;
+    }
+
+    /// Reads while the group ends, because what the command has left in it may block on writing.
+    async fn read_during(
+        &mut self,
+        end: impl Future<Output = ()>,
+        keep: &mut impl FnMut(OutputStream, &[u8]),
+    ) {
+        let mut end = pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => return,
+                () = self.read(keep) => {}
+            }
+        }
     }
 
     /// Reads what is left in the pipes. Processes outside of the group may write more, which is ignored.

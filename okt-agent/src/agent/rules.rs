@@ -58,7 +58,7 @@ pub(super) fn asked(
     id: &ActionId,
     request: &ActionRequest,
 ) -> Result<RuleVerdict, Problem> {
-    let (memory, seen) = (input.memory, input.seen);
+    let memory = input.memory;
     let refuse = |code, detail: String| Err(Problem::new(code, detail));
 
     // 1 and 2: an implausible epoch, or an operator that has lost the leadership.
@@ -80,50 +80,10 @@ pub(super) fn asked(
         }
     }
 
-    // 5 and 6: another object, a deleted object, or a stale view of the object.
     belongs(memory, input.object, request)?;
 
-    // 7 and 8: operator and agent do not fit together.
-    if !input
-        .offers
-        .iter()
-        .any(|offer| offer.state == request.state)
-    {
-        let detail = format!("this agent does no work of {}", request.state);
-        return refuse(Code::NoSuchWork, detail);
-    }
-    if let (Some(own), Some(theirs)) = (input.graph, &request.graph)
-        && own != theirs
-    {
-        let detail = format!("this agent was made for the graph {own}");
-        return refuse(Code::OtherGraph, detail);
-    }
-
-    // 9 to 11: refusals that pass.
-    if input.stopping {
-        return refuse(Code::Stopping, "the agent is being stopped".to_owned());
-    }
-    if let Some(running) = memory.under_way() {
-        let running = &running.report;
-        let detail = format!("{} ({}) is under way", running.id, running.state);
-        let mut problem = Problem::new(Code::Busy, detail);
-        problem.running = Some(running.id.clone());
-        return Err(problem);
-    }
-    if !request.from.is_empty() {
-        let fits = match seen {
-            Seen::In { state } => request.from.contains(state),
-            Seen::Unobserved | Seen::Absent | Seen::Unreachable { .. } => false,
-        };
-        if !fits {
-            let detail = format!(
-                "the application is {}, not in {}",
-                place(seen),
-                request.from.join(" or ")
-            );
-            return refuse(Code::WrongState, detail);
-        }
-    }
+    fits_together(input, request)?;
+    may_begin_now(input, request)?;
 
     // 12, as far as it does not need the disk: the number of actions that must not be forgotten is limited.
     let forgotten = memory.forgettable(&request.owner, request.fence).len();
@@ -139,7 +99,8 @@ pub(super) fn asked(
     })
 }
 
-/// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale.
+/// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale. It may be of another
+/// object, of a deleted one, or made with a stale view of the object.
 fn belongs(
     memory: &AgentMemory,
     object: Option<&ObjectRef>,
@@ -183,6 +144,46 @@ fn belongs(
         return refuse(Code::ForeignOwner, detail);
     }
     Ok(())
+}
+
+/// Applies rules 7 and 8: the agent does this work, for the graph of the operator.
+fn fits_together(input: RuleInput<'_>, request: &ActionRequest) -> Result<(), Problem> {
+    let mut offered = input.offers.iter().map(|offer| &offer.state);
+    if !offered.any(|state| *state == request.state) {
+        let detail = format!("this agent does no work of {}", request.state);
+        return Err(Problem::new(Code::NoSuchWork, detail));
+    }
+    match (input.graph, &request.graph) {
+        (Some(own), Some(theirs)) if own != theirs => {
+            let detail = format!("this agent was made for the graph {own}");
+            Err(Problem::new(Code::OtherGraph, detail))
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+/// Applies rules 9 to 11: the agent does not stop, no other action runs, and the application is where the work begins.
+fn may_begin_now(input: RuleInput<'_>, request: &ActionRequest) -> Result<(), Problem> {
+    if input.stopping {
+        return Err(Problem::new(Code::Stopping, "the agent is being stopped"));
+    }
+    if let Some(running) = input.memory.under_way() {
+        let running = &running.report;
+        let detail = format!("{} ({}) is under way", running.id, running.state);
+        let mut problem = Problem::new(Code::Busy, detail);
+        problem.running = Some(running.id.clone());
+        return Err(problem);
+    }
+    let is_there = match input.seen {
+        Seen::In { state } => request.from.contains(state),
+        Seen::Unobserved | Seen::Absent | Seen::Unreachable { .. } => false,
+    };
+    if is_there || request.from.is_empty() {
+        return Ok(());
+    }
+    let (place, from) = (place(input.seen), request.from.join(" or "));
+    let detail = format!("the application is {place}, not in {from}");
+    Err(Problem::new(Code::WrongState, detail))
 }
 
 /// Returns in which field a request differs from the known work of its id.
