@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use okt_agent::with_causes;
 use okt_sidecar::{Config, Conform, Machine, RunError, conform, free, launch, run};
 use tracing_subscriber::EnvFilter;
 
@@ -83,7 +84,7 @@ fn free_agent(file: &Path) -> Result<(), ExitCode> {
         Ok(Some(owner)) => println!("the agent belonged to {} ({})", owner.object(), owner.uid),
         Ok(None) => println!("the agent belonged to no object"),
         Err(error) => {
-            eprintln!("okt-sidecar: {error}");
+            eprintln!("okt-sidecar: {}", with_causes(&error));
             return Err(ExitCode::FAILURE);
         }
     }
@@ -117,7 +118,7 @@ fn log() {
 /// Prints why the agent has ended, and returns its exit code.
 fn failed(error: &RunError) -> ExitCode {
     // This may fail, for example on a full disk; the exit code remains.
-    let _ = writeln!(stderr(), "okt-sidecar: {error}");
+    let _ = writeln!(stderr(), "okt-sidecar: {}", with_causes(error));
     ExitCode::from(match error {
         RunError::InUse(_) => 3,
         RunError::AtOnce => 4,

@@ -28,7 +28,7 @@ pub enum ServeError {
     #[error("an agent needs an address or a socket to listen on")]
     Nowhere,
     /// The address is in use or not permitted. A retry may help.
-    #[error("listen on {place}: {source}")]
+    #[error("listen on {place}")]
     Listen {
         /// The address or socket.
         place: String,
@@ -47,7 +47,7 @@ pub enum JournalError {
     #[error("the journal {} belongs to an agent that runs", .0.display())]
     Locked(PathBuf),
     /// The directory cannot be used. A retry helps after its cause is fixed.
-    #[error("open the journal {}: {source}", .path.display())]
+    #[error("open the journal {}", .path.display())]
     Open {
         /// The file or directory.
         path: PathBuf,

@@ -27,6 +27,7 @@ use tower::{BoxError, ServiceExt};
 
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
+use crate::causes::with_causes;
 use crate::provider::{authorities, certificates, provider};
 use crate::wire::{BODY_LIMIT, TRACEPARENT};
 
@@ -339,21 +340,9 @@ fn in_file(path: &Path, why: impl fmt::Display) -> EndpointError {
 }
 
 fn unanswered(error: &(dyn Error + 'static)) -> ClientError {
-    ClientError::Unanswered { why: chain(error) }
-}
-
-/// Joins an error and its causes, without repetitions.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let deeper = cause.to_string();
-        if !text.contains(&deeper) {
-            text = format!("{text}: {deeper}");
-        }
-        source = cause.source();
+    ClientError::Unanswered {
+        why: with_causes(error),
     }
-    text
 }
 
 /// Encodes a body as JSON.

@@ -2,34 +2,32 @@
 //!
 //! | content | file |
 //! |---|---|
-//! | the agent itself, and common parts | here |
+//! | the agent itself | here |
 //! | the application's process | `application` |
 //! | the probe | `probe` |
 //! | the work of states | `job` |
+//! | values that several parts have | `parts` |
 
 mod application;
 mod job;
+mod parts;
 mod probe;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use okt_agent::wire::ObjectRef;
 use serde_saphyr::Location;
-use url::Url;
 
 use self::application::application;
 use self::job::{Managed, states};
+use self::parts::file;
 use self::probe::probe;
 use super::fields::{Field, Fields, Reading};
 use super::mistakes::{ConfigError, Mistakes};
 use super::tree::Node;
-use super::{
-    AgentLimits, ApplicationConfig, CommandEnvironment, Config, ListenConfig, Machine, TlsConfig,
-    machine,
-};
+use super::{AgentLimits, ApplicationConfig, Config, ListenConfig, Machine, TlsConfig};
 
 /// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
@@ -235,66 +233,4 @@ fn limits(field: &Field<'_>) -> Option<AgentLimits> {
         output,
         stopping,
     })
-}
-
-fn url(field: &Field<'_>) -> Option<Url> {
-    let text = field.text()?;
-    let why = match Url::parse(&text) {
-        Ok(url) if url.scheme() == "http" && url.has_host() => return Some(url),
-        Ok(_) => ": only http:// is spoken, to an application beside the agent".to_owned(),
-        Err(error) => format!(" is no URL: {error}"),
-    };
-    field.wrong(format!("{text:?}{why}"));
-    None
-}
-
-fn numbers(field: &Field<'_>, from: i64, to: i64) -> BTreeSet<u16> {
-    let list = field.list();
-    let numbers = list.iter().filter_map(|element| element.number(from, to));
-    numbers.flat_map(u16::try_from).collect()
-}
-
-fn surroundings(fields: &mut Fields<'_>) -> CommandEnvironment {
-    let [user, group, environment, directory] =
-        ["user", "group", "environment", "directory"].map(|name| fields.take(name));
-    let entries = environment.map(|it| it.entries()).unwrap_or_default();
-    let variables = entries.into_iter().filter_map(|entry| {
-        let name = &entry.key.name;
-        if name.is_empty() || name.contains(['=', '\0']) || name.starts_with("OKT_") {
-            entry.wrong("no variable can be called so: OKT_ is the agent's own");
-        }
-        Some((name.clone(), entry.field.text()?))
-    });
-    let around = CommandEnvironment {
-        environment: variables.collect(),
-        user: user.as_ref().and_then(Field::text),
-        group: group.as_ref().and_then(Field::text),
-        directory: directory.as_ref().and_then(Field::path),
-    };
-    if fields.machine() == Machine::Here {
-        let named = [user.as_ref(), group.as_ref(), directory.as_ref()];
-        machine::surroundings(named, &around);
-    }
-    around
-}
-
-fn command(field: &Field<'_>, around: &CommandEnvironment) -> Option<Vec<String>> {
-    let words = field.words()?;
-    let program = words.first()?;
-    if program.is_empty() || program.contains('/') && !program.starts_with('/') {
-        field.wrong(format!(
-            "{program:?}: a program is named by a path from the root, or found in PATH"
-        ));
-    } else if field.reading.machine == Machine::Here {
-        machine::program(field, program, &around.environment);
-    }
-    Some(words)
-}
-
-fn file(field: &Field<'_>) -> Option<PathBuf> {
-    let path = field.path()?;
-    if field.reading.machine == Machine::Here {
-        machine::file(field, &path);
-    }
-    Some(path)
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{command, surroundings};
+use super::parts::{answer, command, surroundings};
 use crate::config::fields::Field;
-use crate::config::read::probe::answer;
 use crate::config::{ApplicationConfig, CommandEnvironment, OnExit, Recognise, StopStep};
 use crate::recognise::PidFile;
 

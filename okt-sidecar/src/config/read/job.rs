@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use super::{command, numbers, surroundings, url};
+use super::parts::{command, numbers, surroundings, url};
 use crate::config::fields::{Field, Fields, is_state};
 use crate::config::{Call, CommandEnvironment, Job, JobStep, Verb};
 

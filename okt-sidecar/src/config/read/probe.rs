@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{command, surroundings, url};
-use crate::config::fields::{Field, is_state};
+use super::parts::{answer, command, surroundings, url};
+use crate::config::fields::Field;
 use crate::config::{Asks, Meaning, Probe};
 
 pub(super) fn probe(field: &Field<'_>) -> Option<Probe> {
@@ -54,17 +54,4 @@ fn answers(field: &Field<'_>, from: u16, to: u16) -> BTreeMap<u16, Meaning> {
         Some((number?, answer(&entry.field)?))
     });
     entries.collect()
-}
-
-pub(super) fn answer(field: &Field<'_>) -> Option<Meaning> {
-    match field.text()?.as_str() {
-        "absent" => Some(Meaning::Absent),
-        name if is_state(name) => Some(Meaning::In(name.to_owned())),
-        name => {
-            field.wrong(format!(
-                "{name:?} is neither a state such as Running nor \"absent\""
-            ));
-            None
-        }
-    }
 }
