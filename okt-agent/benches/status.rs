@@ -1,8 +1,8 @@
 //! Measures the latency of the status over loopback while an action runs, and the cost of a thousand half-open
 //! connections.
 //!
-//! `cargo bench -p okt-agent --features agent --bench status` prints the results, and fails if a goal is missed. Run as a test, it
-//! only checks that the measurement works.
+//! `cargo bench -p okt-agent --features agent --bench status` prints the results, and fails if a goal is missed. Run as a
+//! test, it only checks that the measurement works.
 //! The agent runs in its own process, so that its memory does not include that of the clients.
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! The memory of an agent: whose requests it takes, and the actions that it must not begin again.
 //!
-//! Only [`MemoryChange`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the same
-//! way.
+//! Only [`MemoryChange`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the
+//! same way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -99,8 +99,9 @@ pub(super) fn asked(
     })
 }
 
-/// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale. It may be of another
-/// object, of a deleted one, or made with a stale view of the object.
+/// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale.
+///
+/// The request may be of another object, of a deleted one, or made with a stale view of the object.
 fn belongs(
     memory: &AgentMemory,
     object: Option<&ObjectRef>,

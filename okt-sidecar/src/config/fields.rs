@@ -1,4 +1,4 @@
-//! The values of a file by their kind, and the fields of a table by their names: one that is left at the end is unknown.
+//! The values of a file by their kind, and the fields of a table by name: one that is left at the end is unknown.
 
 use std::path::PathBuf;
 use std::time::Duration;
