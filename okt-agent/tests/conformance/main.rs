@@ -106,8 +106,8 @@ async fn an_agent_that_keeps_half_open_connections_is_caught() {
 
 #[tokio::test]
 async fn an_endpoint_without_a_listener_fails_the_test() {
-    let endpoint = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
-    let endpoint = endpoint.timeout(Duration::from_secs(5));
+    let nowhere = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
+    let endpoint = nowhere.timeout(Duration::from_secs(5));
     let subject = Subject::new(endpoint, states()).expect("an endpoint");
     let report = subject.check().await;
     assert_eq!(broken(&report), ["answers"], "{report}");

@@ -44,8 +44,8 @@ impl Served {
             running: Mutex::default(),
         }));
         std::fs::write(served.file("token"), TOKEN).expect("a token");
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
-        let made = made.expect("a certificate");
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+        let made = signed.expect("a certificate");
         std::fs::write(served.file("tls.crt"), made.cert.pem()).expect("a certificate");
         let key = made.signing_key.serialize_pem();
         std::fs::write(served.file("tls.key"), key).expect("a key");

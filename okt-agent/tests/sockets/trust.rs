@@ -185,10 +185,10 @@ async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
         (None, false),
         (Some("orders.shop"), true),
     ] {
-        let endpoint = token(served.endpoint());
+        let by_host = token(served.endpoint());
         let endpoint = match name {
-            Some(name) => endpoint.server_name(name),
-            None => endpoint,
+            Some(name) => by_host.server_name(name),
+            None => by_host,
         };
         let client = clients.of(&endpoint).expect("a client");
         assert_eq!(client.status().await.is_ok(), fits, "{name:?}");

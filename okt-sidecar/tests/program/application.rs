@@ -238,7 +238,7 @@ struct Stranger(std::process::Child);
 impl Stranger {
     fn new() -> Self {
         let mut sleep = std::process::Command::new("sleep");
-        let sleep = sleep.arg("1000").stdout(std::process::Stdio::null());
+        sleep.arg("1000").stdout(std::process::Stdio::null());
         Self(sleep.spawn().expect("it runs"))
     }
 

@@ -115,8 +115,8 @@ fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
     let mut site = Site::running(WORK);
     let id = site.put("Servicing");
     // The agent decodes each of these, and refuses it.
-    let text = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
-    let text = text.replace("host: a", "host: a\r\nconnection: close");
+    let kept = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
+    let text = kept.replace("host: a", "host: a\r\nconnection: close");
     let mut answered = 0;
     for _ in 0..2 {
         let mut crowd = Vec::new();

@@ -31,8 +31,8 @@ fn count(notes: &str, line: &str) -> usize {
 
 #[test]
 fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
-    let script = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
-    let script = json!(script);
+    let text = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
+    let script = json!(text);
     let mut site = Site::running(&format!(
         "probe: {{ command: [echo, Running] }}\nstates:\n  \
          Once: {{ command: [sh, -c, {script}], grace: 100ms }}\n  \

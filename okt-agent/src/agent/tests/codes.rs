@@ -83,8 +83,8 @@ impl Given {
                 ("text/plain", Body::from("{}"), "UnsupportedMediaType"),
             ];
             for (kind, body, code) in bodies {
-                let request = Request::put(template.replace("{id}", "a"));
-                let request = request.header("content-type", kind).body(body).unwrap();
+                let put = Request::put(template.replace("{id}", "a"));
+                let request = put.header("content-type", kind).body(body).unwrap();
                 let answer = answer(router.clone(), request).await;
                 self.take("PUT", template, &answer, code);
             }

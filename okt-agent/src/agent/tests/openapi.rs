@@ -66,8 +66,9 @@ pub(super) fn check(document: &Value, method: &str, path: &str, answer: &Answer)
     let response = resolve(document, response);
     let kind = answer.headers["content-type"].to_str().unwrap();
     let essence = kind.split(';').next().unwrap();
-    let content = response["content"].get(essence);
-    let content = content.unwrap_or_else(|| panic!("{method} {path} {status} is {kind}"));
+    let Some(content) = response["content"].get(essence) else {
+        panic!("{method} {path} {status} is {kind}");
+    };
     let instance = match essence {
         "application/json" | "application/problem+json" => answer.json.clone(),
         _ => Value::String(answer.text.clone()),
@@ -102,8 +103,8 @@ async fn the_document_and_the_agent_have_the_same_paths_and_methods() {
             Method::DELETE,
             Method::OPTIONS,
         ] {
-            let request = Request::builder().method(&method);
-            let request = request.uri(path.replace("{id}", "a")).body(Body::empty());
+            let builder = Request::builder().method(&method);
+            let request = builder.uri(path.replace("{id}", "a")).body(Body::empty());
             let answer = router.clone().oneshot(request.unwrap()).await.unwrap();
             if answer.status() != 405 {
                 served.insert((path.to_owned(), method.to_string()));
