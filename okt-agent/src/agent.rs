@@ -62,7 +62,7 @@ use crate::wire::{AgentInfo, ObjectRef, Owner};
 use crate::work::{Offer, Work};
 
 /// The number of requests that may wait for the disk.
-const COMMANDS: usize = 1024;
+const REQUESTS: usize = 1024;
 
 /// A builder for an agent.
 ///
@@ -247,11 +247,11 @@ impl<W: Work> Agent<W> {
             .await
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
         let (journal, mut memory, trouble) = opened;
-        if let Some(object) = &settings.object
-            && let Some(owner) = &memory.owner
-            && owner.object() != *object
+        let before = memory.owner.as_ref().map(Owner::object);
+        if let (Some(to), Some(from)) = (&settings.object, before)
+            && from != *to
         {
-            tracing::info!(from = %owner.object(), to = %object, "the agent belongs to another object from now on");
+            tracing::info!(%from, %to, "the agent belongs to another object from now on");
             memory.free();
         }
         let offers = offers(&work);
@@ -260,14 +260,14 @@ impl<W: Work> Agent<W> {
         let work = Arc::new(work);
         let stop = CancellationToken::new();
         let (board, read) = watch::channel(Board::new(memory.clone(), trouble));
-        let (own, commands) = mpsc::channel(COMMANDS);
+        let (own, requests) = mpsc::channel(REQUESTS);
         let service = Arc::new(ServiceState {
             boot_id: boot_id(),
             states: offers.iter().map(|offer| offer.state.clone()).collect(),
             board: read,
-            commands: own.clone(),
+            requests: own.clone(),
             waits: Semaphore::new(settings.waits),
-            permits: BodyPermits::new(),
+            permits: BodyPermits::new(settings.request_limit),
             metrics: Arc::clone(&metrics),
             settings: Arc::clone(&settings),
         });
@@ -285,7 +285,7 @@ impl<W: Work> Agent<W> {
             memory,
             board,
             metrics,
-            commands,
+            requests,
             own,
             stop: stop.clone(),
             under_way: None,
@@ -403,9 +403,8 @@ fn offers(work: &impl Work) -> Vec<Offer> {
         let repeatable = offers.entry(offer.state).or_insert(offer.repeatable);
         *repeatable &= offer.repeatable;
     }
-    (offers.into_iter())
-        .map(|(state, repeatable)| Offer { state, repeatable })
-        .collect()
+    let offer = |(state, repeatable)| Offer { state, repeatable };
+    offers.into_iter().map(offer).collect()
 }
 
 /// Returns another text after each start.

@@ -16,12 +16,12 @@ mod token;
 mod transport;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::Full;
-use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 
 pub use self::carry::{Carried, News, Order};
@@ -29,11 +29,11 @@ pub use self::clients::Clients;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::error::ClientError;
 use self::token::Token;
-pub(crate) use self::transport::AgentReply;
+pub(crate) use self::transport::{AgentReply, JSON};
 use self::transport::{Ask, Transport};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
-    Seen, TEXT_LIMIT, VERSION, Versions, WAIT_LIMIT,
+    Seen, VERSION, Versions, WAIT_LIMIT, cut,
 };
 
 /// The limit for a list of actions or for output, in bytes.
@@ -62,7 +62,7 @@ pub struct Client {
     timeout: Duration,
     token: Arc<Token>,
     /// Whether the agent is known to support [`VERSION`].
-    negotiated: Arc<Mutex<bool>>,
+    negotiated: Arc<AtomicBool>,
 }
 
 /// The answer of an agent to a request for work.
@@ -138,7 +138,7 @@ impl Client {
     ///
     /// A [`ClientError`] says whether a retry helps.
     pub async fn versions(&self) -> Result<Versions, ClientError> {
-        json(&self.send(Ask::get("/lifecycle".to_owned())).await?)
+        json(&self.send(Ask::get("/lifecycle")).await?)
     }
 
     /// Returns the status: the observation of the application, and the running or last action.
@@ -147,7 +147,7 @@ impl Client {
     ///
     /// A [`ClientError`] says whether a retry helps.
     pub async fn status(&self) -> Result<AgentStatus, ClientError> {
-        let mut status: AgentStatus = json(&self.ask_for(Ask::get("/status".to_owned())).await?)?;
+        let mut status: AgentStatus = json(&self.ask_for(Ask::get("/status")).await?)?;
         status.action = status.action.map(bounded);
         if let Seen::Unreachable { why } = &mut status.application.seen {
             *why = cut(std::mem::take(why));
@@ -161,7 +161,7 @@ impl Client {
     ///
     /// A [`ClientError`] says whether a retry helps.
     pub async fn actions(&self) -> Result<Vec<ActionReport>, ClientError> {
-        let ask = Ask::get("/actions".to_owned()).at_most(LONG_LIMIT);
+        let ask = Ask::get("/actions").at_most(LONG_LIMIT);
         let list: Actions = json(&self.ask_for(ask).await?)?;
         Ok(list.actions.into_iter().map(bounded).collect())
     }
@@ -177,8 +177,12 @@ impl Client {
         request: &ActionRequest,
         traceparent: Option<&str>,
     ) -> Result<Accepted, ClientError> {
-        let ask = Ask::put(format!("/actions/{id}"), request)?;
-        let reply = self.ask_for(ask.in_trace(traceparent)).await?;
+        let ask = Ask {
+            // A text that cannot be a header is left out.
+            traceparent: traceparent.and_then(|it| HeaderValue::from_str(it).ok()),
+            ..Ask::put(format!("/actions/{id}"), request)?
+        };
+        let reply = self.ask_for(ask).await?;
         Ok(Accepted {
             began: reply.status == StatusCode::CREATED,
             report: report_of(id, &reply)?,
@@ -197,7 +201,10 @@ impl Client {
             0 => format!("/actions/{id}"),
             _ => format!("/actions/{id}?wait={seconds}"),
         };
-        let ask = Ask::get(path).longer(Duration::from_secs(seconds));
+        let ask = Ask {
+            longer: Duration::from_secs(seconds),
+            ..Ask::get(path)
+        };
         report_of(id, &self.ask_for(ask).await?)
     }
 
@@ -261,7 +268,7 @@ impl Client {
     }
 
     async fn health(&self, path: &str) -> Result<bool, ClientError> {
-        let reply = self.exchange(&Ask::get(path.to_owned())).await?;
+        let reply = self.exchange(&Ask::get(path)).await?;
         match reply.status {
             StatusCode::OK => Ok(true),
             StatusCode::SERVICE_UNAVAILABLE => Ok(false),
@@ -275,33 +282,29 @@ impl Client {
     ///
     /// A [`ClientError`] says whether a retry helps.
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        let ask = Ask::get("/metrics".to_owned()).at_most(LONG_LIMIT);
+        let ask = Ask::get("/metrics").at_most(LONG_LIMIT);
         let reply = self.send(ask).await?;
         Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
     /// Sends a request of the common version. It asks for the agent's versions once.
     async fn ask_for(&self, ask: Ask) -> Result<AgentReply, ClientError> {
-        if !*self.negotiated() {
+        if !self.negotiated.load(Ordering::Relaxed) {
             let versions = self.versions().await?.versions;
             if !versions.iter().any(|version| version == VERSION) {
                 let spoken = versions.into_iter().take(VERSIONS_SHOWN).map(cut).collect();
                 return Err(ClientError::NoCommonVersion { spoken });
             }
-            *self.negotiated() = true;
+            self.negotiated.store(true, Ordering::Relaxed);
         }
         let answer = self.send(ask.under(VERSION)).await;
         if let Err(ClientError::Refused(problem)) = &answer
             && problem.code == Code::UnsupportedVersion
         {
             // The agent was replaced by another one.
-            *self.negotiated() = false;
+            self.negotiated.store(false, Ordering::Relaxed);
         }
         answer
-    }
-
-    fn negotiated(&self) -> MutexGuard<'_, bool> {
-        self.negotiated.lock()
     }
 
     /// Sends a request. An answer that is not a success is an error.
@@ -322,20 +325,21 @@ impl Client {
     pub(crate) async fn raw(
         &self,
         method: Method,
-        path: String,
+        path: impl Into<String>,
         body: Option<(Bytes, &'static str)>,
-        with_token: bool,
     ) -> Result<AgentReply, ClientError> {
-        let mut ask = Ask::new(method, path);
-        if let Some((body, kind)) = body {
-            ask = ask.with(body, kind);
-        }
-        let token = if with_token {
-            self.token.header().await?
-        } else {
-            None
+        let ask = Ask {
+            body,
+            ..Ask::new(method, path)
         };
-        self.transport.send(&ask, token, self.timeout).await
+        self.exchange(&ask).await
+    }
+
+    /// Reads a path without the token.
+    pub(crate) async fn get_without_token(&self, path: &str) -> Result<AgentReply, ClientError> {
+        self.transport
+            .send(&Ask::get(path), None, self.timeout)
+            .await
     }
 
     async fn exchange(&self, ask: &Ask) -> Result<AgentReply, ClientError> {
@@ -351,15 +355,6 @@ fn json<T: DeserializeOwned>(reply: &AgentReply) -> Result<T, ClientError> {
         // The error quotes the body, which may be long.
         detail: cut(format!("the body is not of the right form: {error}")),
     })
-}
-
-/// Truncates a text of an agent to the limit of the protocol.
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_LIMIT {
-        text.truncate(text.floor_char_boundary(TEXT_LIMIT - '…'.len_utf8()));
-        text.push('…');
-    }
-    text
 }
 
 /// Truncates the texts of a report, because people read them.
@@ -388,10 +383,10 @@ fn report_of(id: &ActionId, reply: &AgentReply) -> Result<ActionReport, ClientEr
 /// Returns the error of an answer that is not a success.
 fn refusal(reply: &AgentReply) -> ClientError {
     match serde_json::from_slice::<Problem>(&reply.body) {
-        Ok(problem) => ClientError::Refused(Problem {
-            detail: cut(problem.detail),
-            ..problem
-        }),
+        Ok(mut problem) => {
+            problem.detail = cut(problem.detail);
+            ClientError::Refused(problem)
+        }
         Err(_) => ClientError::Foreign {
             status: reply.status.as_u16(),
             detail: "it is no success, and does not say in the form of a problem why".to_owned(),
@@ -400,10 +395,10 @@ fn refusal(reply: &AgentReply) -> ClientError {
 }
 
 fn number(headers: &HeaderMap, name: &str) -> Result<u64, ClientError> {
-    (headers.get(name))
-        .and_then(|value| value.to_str().ok()?.parse().ok())
-        .ok_or_else(|| ClientError::Foreign {
-            status: 200,
-            detail: format!("the header {name} is missing or no number"),
-        })
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    let number = value.and_then(|value| value.parse().ok());
+    number.ok_or_else(|| ClientError::Foreign {
+        status: 200,
+        detail: format!("the header {name} is missing or no number"),
+    })
 }

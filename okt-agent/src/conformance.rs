@@ -24,20 +24,20 @@
 //! |---|---|
 //! | the agent under test | `subject` |
 //! | the owner that the test pretends to be, and helpers for expectations | `world` |
-//! | versions, paths, health, the status | `telling` |
-//! | requests for work, once and a thousand times | `asking` |
-//! | results and acknowledgements; cancelling | `ending` |
+//! | versions, paths, health, the status | `paths` |
+//! | requests for work, once and a thousand times | `requests` |
+//! | results and acknowledgements; cancelling | `results` |
 //! | epochs, transitions, owners, graphs | `fencing` |
 //! | malformed, huge and slow requests | `bounds` |
 //! | a killed agent | `restart` |
 
-mod asking;
 mod bounds;
-mod ending;
 mod fencing;
+mod paths;
+mod requests;
 mod restart;
+mod results;
 mod subject;
-mod telling;
 mod world;
 
 use std::fmt;
@@ -68,9 +68,8 @@ impl Subject {
             }
         };
         for check in CHECKS {
-            let wanted =
-                (self.only.as_ref()).is_none_or(|only| only.iter().any(|n| n == check.name));
-            if !wanted {
+            let only = self.only.as_ref();
+            if only.is_some_and(|only| !only.iter().any(|name| name == check.name)) {
                 continue;
             }
             let checked = async {
@@ -136,7 +135,8 @@ impl Report {
 
     /// Returns the findings of broken rules.
     pub fn broken(&self) -> impl Iterator<Item = &Finding> {
-        (self.findings.iter()).filter(|finding| matches!(finding.verdict, Verdict::Broken(_)))
+        let is_broken = |finding: &&Finding| matches!(finding.verdict, Verdict::Broken(_));
+        self.findings.iter().filter(is_broken)
     }
 }
 
@@ -190,39 +190,39 @@ macro_rules! checks {
 }
 
 checks! {
-    "versions", "GET /lifecycle names v1" => telling::versions;
-    "unsupported-version", "paths of other versions answer 404 UnsupportedVersion" => telling::unsupported_version;
-    "paths", "other paths answer 404 NotFound, other methods 405 MethodNotAllowed" => telling::paths;
-    "health", "/livez and /readyz answer, without a token" => telling::health;
-    "token", "where there is a token, a request without it is 401 Unauthorized" => telling::token;
-    "status", "the status has the same bootId twice, and the states in order" => telling::status;
-    "status-at-once", "the status never waits, and shows the action under way" => telling::status_at_once;
-    "begins-once", "the first PUT answers 201, the next 200 with the same attempt" => asking::begins_once;
-    "thousand-at-once", "1,000 PUTs of one id at once begin one attempt" => asking::thousand_at_once;
-    "busy", "another action while one is under way is 409 Busy, which names it" => asking::busy;
-    "other-work", "a known id with another state, owner, fence or input is 422 OtherWork" => asking::other_work;
-    "same-work-of-another-epoch", "a known id of a higher epoch is the same work" => asking::other_epoch;
-    "no-such-work", "a state that the agent does not know is 422 NoSuchWork" => asking::no_such_work;
-    "no-such-action", "an unknown id is 404 NoSuchAction" => asking::no_such_action;
-    "wrong-state", "`from` that names other states is 412 WrongState" => asking::wrong_state;
-    "list", "the list has the actions, the newest first" => asking::list;
-    "success-for-ever", "what succeeded is never begun again, acknowledged or not" => ending::success_for_ever;
-    "kept-until-acknowledged", "a failed attempt is answered until it is acknowledged, then there is another" => ending::kept_until_acknowledged;
-    "failure-says-why", "a failed attempt has a reason" => ending::failure_says_why;
-    "acknowledged-twice", "acknowledging twice is no mistake" => ending::acknowledged_twice;
-    "other-attempt", "acknowledging another attempt is 409 OtherAttempt" => ending::other_attempt;
-    "not-ended", "acknowledging what is under way is 409 NotEnded" => ending::not_ended;
-    "cancels", "DELETE ends what is under way, and its phase is Cancelled" => ending::cancels;
-    "cancels-nothing", "DELETE of what has ended changes nothing" => ending::cancels_nothing;
-    "cancelled-before", "what was cancelled before it was asked for is not begun until that is acknowledged" => ending::cancelled_before;
-    "wait", "`wait` answers when the action has ended, or after that time" => ending::wait;
-    "unobserved-after-end", "what was seen before an action ended is not told after it" => ending::unobserved_after_end;
-    "output", "the output comes with its range" => ending::output;
+    "versions", "GET /lifecycle names v1" => paths::versions;
+    "unsupported-version", "paths of other versions answer 404 UnsupportedVersion" => paths::unsupported_version;
+    "paths", "other paths answer 404 NotFound, other methods 405 MethodNotAllowed" => paths::paths;
+    "health", "/livez and /readyz answer, without a token" => paths::health;
+    "token", "where there is a token, a request without it is 401 Unauthorized" => paths::token;
+    "status", "the status has the same bootId twice, and the states in order" => paths::status;
+    "status-at-once", "the status never waits, and shows the action under way" => paths::status_at_once;
+    "begins-once", "the first PUT answers 201, the next 200 with the same attempt" => requests::begins_once;
+    "thousand-at-once", "1,000 PUTs of one id at once begin one attempt" => requests::thousand_at_once;
+    "busy", "another action while one is under way is 409 Busy, which names it" => requests::busy;
+    "other-work", "a known id with another state, owner, fence or input is 422 OtherWork" => requests::other_work;
+    "same-work-of-another-epoch", "a known id of a higher epoch is the same work" => requests::other_epoch;
+    "no-such-work", "a state that the agent does not know is 422 NoSuchWork" => requests::no_such_work;
+    "no-such-action", "an unknown id is 404 NoSuchAction" => requests::no_such_action;
+    "wrong-state", "`from` that names other states is 412 WrongState" => requests::wrong_state;
+    "list", "the list has the actions, the newest first" => requests::list;
+    "success-for-ever", "what succeeded is never begun again, acknowledged or not" => results::success_for_ever;
+    "kept-until-acknowledged", "a failed attempt is answered until it is acknowledged, then there is another" => results::kept_until_acknowledged;
+    "failure-says-why", "a failed attempt has a reason" => results::failure_says_why;
+    "acknowledged-twice", "acknowledging twice is no mistake" => results::acknowledged_twice;
+    "other-attempt", "acknowledging another attempt is 409 OtherAttempt" => results::other_attempt;
+    "not-ended", "acknowledging what is under way is 409 NotEnded" => results::not_ended;
+    "cancels", "DELETE ends what is under way, and its phase is Cancelled" => results::cancels;
+    "cancels-nothing", "DELETE of what has ended changes nothing" => results::cancels_nothing;
+    "cancelled-before", "what was cancelled before it was asked for is not begun until that is acknowledged" => results::cancelled_before;
+    "wait", "`wait` answers when the action has ended, or after that time" => results::wait;
+    "unobserved-after-end", "what was observed before an action ended is not reported after it" => results::unobserved_after_end;
+    "output", "the output comes with its range" => results::output;
     "malformed", "what is no JSON of the right form is 400 BadRequest" => bounds::malformed;
     "unknown-field", "a request with an unknown field is 400 BadRequest" => bounds::unknown_field;
     "bad-id", "an id of other characters, or of more than 128, is 400 BadRequest" => bounds::bad_id;
     "too-large", "a body of more than 256 KiB is 413 TooLarge" => bounds::too_large;
-    "media-type", "a body that is said to be no JSON is 415 UnsupportedMediaType" => bounds::media_type;
+    "media-type", "a body whose content type is not JSON is 415 UnsupportedMediaType" => bounds::media_type;
     "slow", "connections on which no request arrives are closed, and keep nobody away" => bounds::slow;
     "fenced-transition", "a new id of a lower transition or run that was not recorded later is 412 Fenced" => fencing::transition;
     "restored-transition", "a new id of a lower transition that was recorded later is taken" => fencing::restored;
@@ -235,7 +235,7 @@ checks! {
     "restart-guesses-nothing", "what was under way when the agent was killed is Unknown or resumed, and not begun by itself" => restart::guesses_nothing;
     "restart-keeps-results", "results that nobody acknowledged survive a kill" => restart::keeps_results;
     "restart-keeps-fences", "epoch and owner survive a kill" => restart::keeps_fences;
-    "problem-documents", "every refusal is a problem document that says what the table says of its code" => world::problem_documents;
+    "problem-documents", "every refusal is a problem document with what the table has for its code" => world::problem_documents;
     "newer-owner", "an owner of the same name that is newer takes the application over" => fencing::newer_owner;
     "same-second-owner", "an owner that is as old with a new uid takes over, and the one before never comes back" => fencing::same_second_owner;
 }

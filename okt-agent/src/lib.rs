@@ -20,13 +20,14 @@
 //
 // | module | content |
 // |---|---|
-// | `wire`, `private`, `provider` | the types of the protocol; directories that only the agent's user can change; the crypto provider of TLS |
+// | `wire`, `causes`, `private`, `provider` | the types of the protocol; an error with its causes; directories that only the agent's user can change; the crypto provider and the certificates of TLS |
 // | `client`, `work` | the client of an agent, which repeats lost requests; the trait of an application that contains its agent |
 // | `agent` | the agent: `rules` (pure), a journal on disk, one action at a time, the service |
 // | `conformance` | the rules of the protocol as checks of any agent |
 
 #[cfg(feature = "agent")]
 mod agent;
+mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "client")]
@@ -43,5 +44,6 @@ mod work;
 pub use self::agent::{
     Agent, Bound, JournalError, Listen, ServeError, Started, TlsError, TokenError, free,
 };
+pub use self::causes::with_causes;
 #[cfg(feature = "agent")]
 pub use self::work::{Done, Fault, Leftover, NOTES_LIMIT, NotRemembered, Offer, Task, Work};

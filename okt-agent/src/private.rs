@@ -15,19 +15,27 @@ use rustix::process::geteuid;
 /// Such a process holds the files of the agent until it executes its program.
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Locks a file; waits up to two seconds for it.
+/// Opens a file and locks it; waits up to two seconds for the lock. Returns `None` if another process keeps it.
+///
+/// The file is created if it is missing, and must not be a symbolic link.
 ///
 /// # Errors
 ///
-/// Another process keeps the lock, or the file cannot be locked. A retry helps once the other process has ended.
-pub fn lock(file: &File) -> Result<(), TryLockError> {
+/// The file cannot be opened or locked. A retry helps after a person has fixed the cause.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(path)?;
     let begun = Instant::now();
     loop {
         match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_LIMIT => {
                 thread::sleep(Duration::from_millis(10));
             }
-            locked => return locked,
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
         }
     }
 }
@@ -48,21 +56,20 @@ pub fn directory(
     mut sync: impl FnMut(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
     make(path, mode, &mut sync)?;
-    let no_link = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
-    let opened = OpenOptions::new()
+    let no_link = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let mut options = OpenOptions::new();
+    options
         .read(true)
-        .custom_flags(no_link)
-        .open(path);
-    let opened = opened.map_err(|error| match error.kind() {
+        .custom_flags(no_link.bits().cast_signed());
+    let opened = options.open(path).map_err(|error| match error.kind() {
         ErrorKind::NotADirectory => refused("it is no directory, or a symbolic link to one"),
         _ => error,
     })?;
     let about = opened.metadata()?;
     let (own, found) = (geteuid().as_raw(), about.uid());
     if found != own {
-        return Err(refused(&format!(
-            "it belongs to user {found}, not to user {own}"
-        )));
+        let why = format!("it belongs to user {found}, not to user {own}");
+        return Err(refused(&why));
     }
     let is = about.mode() & 0o7777;
     if is & 0o002 != 0 {
@@ -75,8 +82,10 @@ pub fn directory(
 }
 
 fn make(path: &Path, mode: u32, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-    let parent = (path.parent()).filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
     let mut builder = DirBuilder::new();
     builder.mode(mode);
     let made = match builder.create(path) {
@@ -133,7 +142,7 @@ mod tests {
             thread::sleep(Duration::from_millis(50));
             drop(other);
         });
-        lock(file.as_file()).unwrap();
+        assert!(lock(file.path()).unwrap().is_some());
         release.join().unwrap();
     }
 
@@ -148,11 +157,8 @@ mod tests {
         assert!(try_it(&at("file")).unwrap_err().contains("no directory"));
         fs::create_dir(at("open")).unwrap();
         fs::set_permissions(at("open"), Permissions::from_mode(0o777)).unwrap();
-        assert!(
-            try_it(&at("open"))
-                .unwrap_err()
-                .contains("everybody can write")
-        );
+        let why = try_it(&at("open")).unwrap_err();
+        assert!(why.contains("everybody can write"), "{why}");
         if geteuid().is_root() {
             fs::create_dir(at("theirs")).unwrap();
             chown(at("theirs"), Some(4711), Some(4711)).unwrap();
@@ -173,14 +179,8 @@ mod tests {
             sync(parent)
         });
         made.unwrap();
-        assert_eq!(
-            synced,
-            [
-                root.path(),
-                &root.path().join("a"),
-                &root.path().join("a/b")
-            ]
-        );
+        let parents = ["", "a", "a/b"].map(|name| root.path().join(name));
+        assert_eq!(synced, parents);
         assert_eq!(mode(&deep), 0o700);
         fs::set_permissions(&deep, Permissions::from_mode(0o2770)).unwrap();
         directory(&deep, 0o711, |_| panic!("it was there")).unwrap();

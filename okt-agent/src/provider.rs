@@ -1,8 +1,11 @@
-//! The crypto provider of TLS.
+//! What TLS needs on both sides: the crypto provider, and certificates in PEM.
 
 use std::sync::Arc;
 
+use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
 /// Returns the crypto provider that the process has installed, or else the one that the features choose: as in kube,
 /// `aws-lc-rs` before `ring`.
@@ -19,4 +22,21 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
         "agents and their clients need a crypto provider of rustls: add the feature `ring` or `aws-lc-rs` (of `okt` in an operator, also with `openssl-tls`)"
     );
     Arc::new(chosen)
+}
+
+/// Returns the certificates of a file, at least one.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
+        Ok(found) if found.is_empty() => Err("the file holds no certificate".to_owned()),
+        found => found.map_err(|error| error.to_string()),
+    }
+}
+
+/// Returns the certificates of a file as authorities.
+pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        store.add(certificate).map_err(|error| error.to_string())?;
+    }
+    Ok(store)
 }

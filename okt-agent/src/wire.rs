@@ -44,3 +44,30 @@ pub const TEXT_LIMIT: usize = 1024;
 
 /// The limit for waiting until an action ends, in seconds. Longer waits are shortened.
 pub const WAIT_LIMIT: u64 = 30;
+
+/// Truncates a text to [`TEXT_LIMIT`].
+#[cfg(any(feature = "agent", feature = "client"))]
+pub(crate) fn cut(text: String) -> String {
+    cut_to(text, TEXT_LIMIT)
+}
+
+/// Truncates a text to this many bytes. A truncated text ends with an ellipsis.
+#[cfg(any(feature = "agent", feature = "client"))]
+pub(crate) fn cut_to(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(all(test, any(feature = "agent", feature = "client")))]
+mod tests {
+    use super::cut_to;
+
+    #[test]
+    fn a_text_is_truncated_between_characters() {
+        assert_eq!(cut_to("äää".into(), 6), "äää");
+        assert_eq!(cut_to("ääää".into(), 6), "ä…");
+    }
+}

@@ -105,7 +105,7 @@ pub struct Offer {
 pub struct Task {
     pub(crate) order: Order,
     pub(crate) cancellation: CancellationToken,
-    pub(crate) said: Arc<dyn Said>,
+    pub(crate) reports: Arc<dyn TaskReports>,
 }
 
 /// The requested work.
@@ -125,7 +125,7 @@ pub(crate) struct Order {
 pub(crate) type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Receives the reports of running work.
-pub(crate) trait Said: Send + Sync {
+pub(crate) trait TaskReports: Send + Sync {
     /// Reports the progress.
     fn progress(&self, progress: Progress);
 
@@ -212,7 +212,7 @@ impl Task {
         key: impl Into<String>,
         value: impl Into<Value>,
     ) -> Result<(), NotRemembered> {
-        self.said.remember(key.into(), value.into()).await
+        self.reports.remember(key.into(), value.into()).await
     }
 
     /// Returns whether the attempt is to end: its result does not count any more.
@@ -227,7 +227,7 @@ impl Task {
 
     /// Reports the progress for people: a percentage from 0 to 100, and a text of at most 256 bytes.
     pub fn progress(&self, percent: Option<u8>, message: impl Into<String>) {
-        self.said.progress(Progress {
+        self.reports.progress(Progress {
             percent: percent.map(|percent| percent.min(100)),
             message: message.into(),
         });
@@ -235,7 +235,7 @@ impl Task {
 
     /// Keeps output of the work. The agent keeps the beginning and the end of long output.
     pub fn print(&self, output: &[u8]) {
-        self.said.print(output);
+        self.reports.print(output);
     }
 }
 

@@ -47,40 +47,31 @@ fn answer(dice: &mut Dice, seeds: &[Value]) -> Response<Body> {
     let status = *dice.pick(&[200, 201, 202, 400, 401, 404, 409, 412, 503, 500, 302, 204]);
     let mut answer = Response::new(Body::from(Bytes::from(body)));
     *answer.status_mut() = status.try_into().expect("a status");
-    for name in [
-        "okt-output-from",
-        "okt-output-to",
-        "okt-output-total",
-        "okt-output-gap",
-        "location",
-    ] {
+    let names = "okt-output-from okt-output-to okt-output-total okt-output-gap location";
+    for name in names.split(' ') {
         if dice.below(4) > 0
             && let Ok(value) = HeaderValue::from_bytes(&dice.bytes(b"120"))
         {
-            answer
-                .headers_mut()
-                .insert(HeaderName::from_static(name), value);
+            let name = HeaderName::from_static(name);
+            answer.headers_mut().insert(name, value);
         }
     }
     answer
 }
 
 fn is_short(report: &ActionReport) {
-    let progress = (report.progress.as_ref()).map_or(0, |progress| progress.message.len());
-    let reason = report.reason.as_ref().map_or(0, String::len);
-    for length in [report.message.len(), reason, progress] {
-        assert!(length <= TEXT_LIMIT, "{length} bytes");
+    let progress = report.progress.iter().map(|progress| &progress.message);
+    let texts = report.reason.iter().chain(progress);
+    for text in texts.chain([&report.message]) {
+        assert!(text.len() <= TEXT_LIMIT, "{} bytes", text.len());
     }
 }
 
 #[test]
 fn every_answer_is_taken_or_refused() {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let built = builder.enable_all().start_paused(true).build();
+    let runtime = built.expect("a runtime");
     let seeds = seeds();
     let id: ActionId = "7c5d.12".parse().expect("an id");
     check(1500, |dice| {
@@ -105,9 +96,19 @@ fn every_answer_is_taken_or_refused() {
         let which = dice.below(6);
         let asked = async {
             match which {
-                0 => (client.status().await).map(|status| status.action.iter().for_each(is_short)),
-                1 => (client.actions().await).map(|actions| actions.iter().for_each(is_short)),
-                2 => (client.report(&id, Duration::ZERO).await).map(|report| is_short(&report)),
+                0 => {
+                    let status = client.status().await?;
+                    status.action.iter().for_each(is_short);
+                    Ok(())
+                }
+                1 => {
+                    client.actions().await?.iter().for_each(is_short);
+                    Ok(())
+                }
+                2 => {
+                    is_short(&client.report(&id, Duration::ZERO).await?);
+                    Ok(())
+                }
                 3 => client.output(&id, 0).await.map(drop),
                 4 => client.acknowledge(&id, &taken).await.map(drop),
                 _ => client.is_ready().await.map(drop),
@@ -115,10 +116,10 @@ fn every_answer_is_taken_or_refused() {
         };
         if let Err(error) = runtime.block_on(asked) {
             // People read it, and the agent chooses the words.
-            let said = error.to_string();
+            let text = error.to_string();
             let few = matches!(error, ClientError::NoCommonVersion { .. });
             let most = if few { 9 * TEXT_LIMIT } else { 2 * TEXT_LIMIT };
-            assert!(said.len() < most, "{} bytes: {said:.200}", said.len());
+            assert!(text.len() < most, "{} bytes: {text:.200}", text.len());
         }
     });
 }

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Json, Response};
 use axum::routing::{get, put};
 use okt_agent::client::{Carried, Client, ClientError, Endpoint, EndpointError, Order};
-use okt_agent::wire::{ActionRequest, Code, Fence, Owner, Phase, Problem};
+use okt_agent::wire::{Code, Phase, Problem};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
@@ -63,16 +63,18 @@ async fn an_answer_without_end_is_read_up_to_its_limit() {
     };
     let (client, _serving) = client_of(agent().route("/lifecycle/v1/status", get(endless))).await;
     let error = client.status().await.expect_err("the body is endless");
-    assert!(
-        matches!(error, ClientError::Foreign { status: 200, .. }),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("longer than 262144 bytes"),
-        "{error}"
-    );
+    is_foreign(&error, 200);
+    let why = "longer than 262144 bytes";
+    assert!(error.to_string().contains(why), "{error}");
     let sent = sent.load(Ordering::SeqCst);
     assert!(sent < 64 * 1024 * 1024, "{sent} bytes were sent");
+}
+
+fn is_foreign(error: &ClientError, expected: u16) {
+    let ClientError::Foreign { status, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(*status, expected, "{error}");
 }
 
 /// Returns a body that never ends.
@@ -100,14 +102,9 @@ async fn a_silent_agent_is_waited_for_within_a_limit() {
     let (endpoint, _serving) = serve(agent().route("/lifecycle/v1/status", silent)).await;
     let endpoint = endpoint.timeout(Duration::from_millis(300));
     let client = Client::new(&endpoint).expect("a client");
-    let error = client
-        .status()
-        .await
-        .expect_err("the agent does not answer");
-    assert!(
-        matches!(error, ClientError::Unanswered { .. }) && error.retry_helps(),
-        "{error}"
-    );
+    let error = client.status().await.expect_err("nothing answers");
+    let is_unanswered = matches!(error, ClientError::Unanswered { .. });
+    assert!(is_unanswered && error.retry_helps(), "{error}");
 }
 
 #[tokio::test]
@@ -121,14 +118,8 @@ async fn a_foreign_server_is_distinguished_from_an_agent_that_refuses() {
         .route("/lifecycle/v1/status", page)
         .route("/lifecycle/v1/actions", refusal);
     let (client, _serving) = client_of(router).await;
-    let error = client
-        .status()
-        .await
-        .expect_err("the answer is an HTML page");
-    assert!(
-        matches!(error, ClientError::Foreign { status: 502, .. }),
-        "{error}"
-    );
+    let error = client.status().await.expect_err("an HTML page");
+    is_foreign(&error, 502);
     let error = client.actions().await.expect_err("the agent refuses");
     assert_eq!(error.code(), Some(Code::Stopping));
     assert!(error.retry_helps());
@@ -142,24 +133,16 @@ async fn a_token_is_sent_nowhere_else() {
         heard.lock().push(headers);
         async { StatusCode::OK }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let there = format!("http://{}/", listener.local_addr().expect("an address"));
-    let serving = tokio::spawn(async move { axum::serve(listener, elsewhere).await });
-    let _serving = AbortOnDropHandle::new(serving);
+    let (there, _serving) = serve(elsewhere).await;
+    let there = format!("{there}/");
     let moved = get(move || {
         let there = there.clone();
-        async move { (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, there)]).into_response() }
+        async move { (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, there)]) }
     });
     let (endpoint, _other) = serve(Router::new().route("/lifecycle", moved)).await;
     let client = Client::new(&endpoint.token("secret")).expect("a client");
-    let error = client
-        .versions()
-        .await
-        .expect_err("the answer is a redirect");
-    assert!(
-        matches!(error, ClientError::Foreign { status: 307, .. }),
-        "{error}"
-    );
+    let error = client.versions().await.expect_err("a redirect");
+    is_foreign(&error, 307);
     assert!(seen.lock().is_empty());
 }
 
@@ -169,7 +152,7 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
     std::fs::write(file.path(), "old\n").expect("it is written");
     let wanted = Arc::new(Mutex::new("Bearer old"));
     let asked = Arc::clone(&wanted);
-    let door = move |request: Request| {
+    let agent = move |request: Request| {
         let given = request.headers().get(AUTHORIZATION).cloned();
         let admitted = given.is_some_and(|given| given == *asked.lock());
         async move {
@@ -181,7 +164,7 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
             }
         }
     };
-    let (endpoint, _serving) = serve(Router::new().fallback(door)).await;
+    let (endpoint, _serving) = serve(Router::new().fallback(agent)).await;
     let client = Client::new(&endpoint.token_file(file.path())).expect("a client");
     client.versions().await.expect("the token is right");
     *wanted.lock() = "Bearer new";
@@ -192,10 +175,8 @@ async fn a_new_token_is_read_from_its_file_when_the_old_one_is_refused() {
     std::fs::write(file.path(), "\n").expect("it is written");
     *wanted.lock() = "Bearer newest";
     let error = client.versions().await.expect_err("there is no token");
-    assert!(
-        matches!(error, ClientError::Endpoint(EndpointError::File { .. })),
-        "{error}"
-    );
+    let in_file = matches!(error, ClientError::Endpoint(EndpointError::File { .. }));
+    assert!(in_file, "{error}");
 }
 
 #[tokio::test]
@@ -224,26 +205,14 @@ async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
         put(move || async move { Json(report) }),
     );
     let (client, _serving) = client_of(router).await;
+    let request = json!({
+        "state": "Servicing",
+        "owner": { "uid": "uid", "createdAt": "2026-11-21T08:00:00Z", "name": "orders" },
+        "fence": { "transition": 1, "recordedAt": "2026-11-21T08:00:01Z" },
+    });
     let order = Order {
         id: "uid.1".parse().expect("an id"),
-        request: ActionRequest {
-            state: "Servicing".to_owned(),
-            owner: Owner {
-                uid: "uid".to_owned(),
-                created_at: "2026-11-21T08:00:00Z".parse().expect("a time"),
-                name: "orders".to_owned(),
-                namespace: String::new(),
-            },
-            fence: Fence {
-                epoch: 0,
-                transition: 1,
-                run: 1,
-                recorded_at: "2026-11-21T08:00:01Z".parse().expect("a time"),
-            },
-            graph: None,
-            from: Vec::new(),
-            input: serde_json::Map::new(),
-        },
+        request: serde_json::from_value(request).expect("a request"),
         traceparent: None,
         again: true,
     };
@@ -252,11 +221,8 @@ async fn an_attempt_whose_first_answer_was_lost_is_not_followed_by_another() {
         panic!("{carried:?}");
     };
     assert_eq!((ended.phase, ended.attempt), (Phase::Failed, 1));
-    assert_eq!(
-        puts.load(Ordering::SeqCst),
-        2,
-        "the lost request and its retry"
-    );
+    let puts = puts.load(Ordering::SeqCst);
+    assert_eq!(puts, 2, "the lost request and its retry");
 }
 
 #[tokio::test]
@@ -267,20 +233,15 @@ async fn a_socket_is_addressed_by_its_path() {
     let serving = tokio::spawn(async move { axum::serve(listener, agent()).await });
     let _serving = AbortOnDropHandle::new(serving);
     let client = Client::new(&Endpoint::unix(&path)).expect("a client");
-    assert_eq!(
-        client.versions().await.expect("it answers").versions,
-        ["v1"]
-    );
+    let versions = client.versions().await.expect("it answers");
+    assert_eq!(versions.versions, ["v1"]);
 }
 
 #[tokio::test]
 async fn an_agent_of_another_version_is_reported_as_such() {
     let other = get(|| async { Json(json!({ "versions": ["v7", "v6"], "later": true })) });
     let (client, _serving) = client_of(Router::new().route("/lifecycle", other)).await;
-    let error = client
-        .status()
-        .await
-        .expect_err("the agent does not support v1");
+    let error = client.status().await.expect_err("no v1");
     assert_eq!(error.to_string(), "the agent speaks v7, v6, this client v1");
 }
 

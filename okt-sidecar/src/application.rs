@@ -20,7 +20,6 @@ use super::launch::{Held, Launch, Launcher};
 use super::notes::Notes;
 use super::proc::{self, Identity, Stat};
 use super::recognise::{self, FirstSeen};
-use super::users;
 
 /// The process of the application, if there is one.
 pub(crate) struct ApplicationProcess {
@@ -49,20 +48,17 @@ impl ApplicationProcess {
     ///
     /// It is unknown whether there is one.
     pub(crate) async fn find(&self) -> Result<Option<Stat>, String> {
-        if let Some(noted) = self.notes.read(NOTE)
-            && proc::lives(&noted)
-        {
-            // It may have ended since, and its id may be reused.
-            let now = proc::stat(noted.pid);
-            return Ok(now.filter(|now| now.start == noted.start && now.lives()));
+        let noted = self.notes.read(NOTE);
+        if let Some(found) = noted.as_ref().and_then(Identity::find) {
+            return Ok(Some(found));
         }
         match &self.config.recognise {
             None => Ok(None),
             Some(Recognise::PidFile(file)) => {
                 let owner = self.owner()?;
                 let mut first_seen = self.first_seen.lock();
-                (file.find(owner, &self.notes, &mut first_seen))
-                    .map_err(|why| format!("{}: {why}", file.path.display()))
+                let found = file.find(owner, &self.notes, &mut first_seen);
+                found.map_err(|why| format!("{}: {why}", file.path.display()))
             }
             Some(Recognise::Command(command)) => self.by_command(command).await,
         }
@@ -76,26 +72,22 @@ impl ApplicationProcess {
             grace: Duration::from_secs(1),
             deadline: Instant::now() + Duration::from_secs(10),
         };
-        let mut said = Vec::new();
-        let ended = command.run(
-            &self.launcher,
-            async |_| Ok(()),
-            pending(),
-            |stream, piece| {
-                if stream == OutputStream::Out && said.len() < 1024 {
-                    said.extend_from_slice(&piece[..piece.len().min(1024)]);
-                }
-            },
-        );
-        let ended = ended.await.map_err(|error| error.to_string())?;
+        let mut output = Vec::new();
+        let keep = |stream, piece: &[u8]| {
+            if stream == OutputStream::Out && output.len() < 1024 {
+                output.extend_from_slice(&piece[..piece.len().min(1024)]);
+            }
+        };
+        let running = command.run(&self.launcher, async |_| Ok(()), pending(), keep);
+        let ended = running.await.map_err(|error| error.to_string())?;
         if ended.cut.is_some() {
             return Err("the command of `recognise` took longer than 10s".to_owned());
         }
-        let said = String::from_utf8_lossy(&said);
-        let Some(word) = said.split_whitespace().next() else {
+        let output = String::from_utf8_lossy(&output);
+        let Some(word) = output.split_whitespace().next() else {
             return Ok(None);
         };
-        let pid: i32 = (word.parse().ok().filter(|pid| *pid > 1)).ok_or_else(|| {
+        let pid: i32 = word.parse().ok().filter(|pid| *pid > 1).ok_or_else(|| {
             tracing::debug!(word, "the command of `recognise` printed no process");
             "the command of `recognise` printed no process id".to_owned()
         })?;
@@ -109,8 +101,7 @@ impl ApplicationProcess {
 
     /// Returns the user that the application's process must have.
     fn owner(&self) -> Result<u32, String> {
-        let around = &self.config.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())?;
+        let person = self.config.around.person()?;
         Ok(person.map_or_else(|| rustix::process::geteuid().as_raw(), |person| person.uid))
     }
 
@@ -119,8 +110,7 @@ impl ApplicationProcess {
     where
         N: Future<Output = Result<(), String>>,
     {
-        let unknown = |why| Fault::retry("NotKnown", why);
-        if self.find().await.map_err(unknown)?.is_some() {
+        if self.find().await.map_err(not_known)?.is_some() {
             return Ok(());
         }
         let Some(command) = &self.config.command else {
@@ -136,12 +126,11 @@ impl ApplicationProcess {
             out: Stdio::inherit(),
             err: Stdio::inherit(),
         });
-        let held = held.map_err(|error| fault(error.to_string()))?;
-        let Held { group, gate } = held;
+        let Held { group, gate } = held.map_err(fault)?;
         let cannot_note = |why| fault(format!("cannot note down who it is: {why}"));
-        (self.notes.write(NOTE, group.identity()))
-            .map_err(|error| cannot_note(error.to_string()))?;
-        self.set_ended(None);
+        let written = self.notes.write(NOTE, group.identity());
+        written.map_err(|error| cannot_note(error.to_string()))?;
+        *self.ended.lock() = None;
         let begun = match note(group.identity().clone()).await {
             Ok(()) => gate.open().await.map_err(fault),
             Err(why) => Err(cannot_note(why)),
@@ -166,7 +155,7 @@ impl ApplicationProcess {
 
     /// Returns whether this is the process of the application.
     pub(crate) fn is(&self, process: &Identity) -> bool {
-        self.notes.read(NOTE).as_ref() == Some(process) && proc::lives(process)
+        self.notes.read(NOTE).as_ref() == Some(process) && process.find().is_some()
     }
 
     /// Returns how the application that this agent started last has ended, if it has.
@@ -174,17 +163,9 @@ impl ApplicationProcess {
         self.ended.lock().clone()
     }
 
-    fn set_ended(&self, how: Option<String>) {
-        *self.ended.lock() = how;
-    }
-
     /// Stops the application: one signal after another, then KILL for its whole group. Returns when nothing of it runs.
     pub(crate) async fn stop(&self) -> Result<(), Fault> {
-        let found = self
-            .find()
-            .await
-            .map_err(|why| Fault::retry("NotKnown", why))?;
-        let Some(main) = found else {
+        let Some(main) = self.find().await.map_err(not_known)? else {
             return self.end_rest().await;
         };
         let cannot = |error: io::Error| Fault::retry("CannotSignal", error.to_string());
@@ -198,7 +179,7 @@ impl ApplicationProcess {
             tracing::warn!(pid = main.pid, signal = ?step.signal, "the application did not stop in {:?}", step.wait);
             group = members(&main);
         }
-        if alive(&main) {
+        if main.still_lives() {
             group = members(&main);
             for process in &group {
                 proc::signal(process, Signal::KILL).map_err(cannot)?;
@@ -225,29 +206,29 @@ impl ApplicationProcess {
     }
 }
 
-/// Returns the whole group of a process that leads one, including itself; otherwise only the process.
-fn members(main: &Stat) -> Vec<Stat> {
-    if main.group != main.pid || !alive(main) {
-        return vec![main.clone()];
-    }
-    let all = proc::all().unwrap_or_default();
-    all.into_iter()
-        .filter(|it| it.group == main.pid && it.lives())
-        .collect()
+/// Returns the fault if it is unknown whether the application runs.
+fn not_known(why: String) -> Fault {
+    Fault::retry("NotKnown", why)
 }
 
-fn alive(process: &Stat) -> bool {
-    proc::stat(process.pid).is_some_and(|now| now.start == process.start && now.lives())
+/// Returns the whole group of a process that leads one, including itself; otherwise only the process.
+fn members(main: &Stat) -> Vec<Stat> {
+    if main.group != main.pid || !main.still_lives() {
+        return vec![main.clone()];
+    }
+    let mut all = proc::all().unwrap_or_default();
+    all.retain(|it| it.group == main.pid && it.lives());
+    all
 }
 
 /// Returns when this process has ended.
 async fn gone(process: &Stat) {
     let watched = Pid::from_raw(process.pid).and_then(|pid| proc::watch(pid).ok());
-    if alive(process) {
+    if process.still_lives() {
         match watched {
             Some(descriptor) => drop(descriptor.readable().await),
             None => {
-                while alive(process) {
+                while process.still_lives() {
                     sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -258,7 +239,7 @@ async fn gone(process: &Stat) {
 /// Ends processes whose leader is gone, after a grace period.
 async fn end_these(group: &[Stat]) -> io::Result<()> {
     let begun = Instant::now();
-    while group.iter().any(alive) {
+    while group.iter().any(Stat::still_lives) {
         if begun.elapsed() > GRACE {
             for process in group {
                 proc::signal(process, Signal::KILL)?;

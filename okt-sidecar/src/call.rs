@@ -1,11 +1,12 @@
 //! An HTTP request as a step of a state's work: its content, and the meaning of its answer.
 
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use okt_agent::Fault;
 use serde_json::json;
 
 use super::command::Cut;
-use super::config::{Call, Method};
+use super::config::Call;
 use super::http::{Answered, NoAnswer, shown};
 use super::is_state;
 use super::job::JobAttempt;
@@ -25,10 +26,10 @@ impl JobAttempt<'_> {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let body = match (&call.body, call.method) {
+        let body = match (&call.body, &call.method) {
             (Some(body), _) => Some(body.clone()),
-            (None, Method::Get | Method::Delete) => None,
-            (None, Method::Post | Method::Put | Method::Patch) => {
+            (None, &(Method::GET | Method::DELETE)) => None,
+            (None, _) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 let task = json!({
                     "action": task.id(), "state": task.state(), "attempt": task.attempt(),
@@ -37,11 +38,10 @@ impl JobAttempt<'_> {
                 Some(task.to_string())
             }
         };
-        let name = format!("{} {}", call.method.name(), shown(&call.url));
-        let asked = self
-            .program
-            .http
-            .ask(call.method, &call.url, headers, body, self.deadline);
+        let name = format!("{} {}", call.method, shown(&call.url));
+        let http = &self.program.http;
+        let method = call.method.clone();
+        let asked = http.ask(method, &call.url, headers, body, self.deadline);
         let answered = tokio::select! {
             biased;
             answered = asked => answered,
@@ -52,7 +52,7 @@ impl JobAttempt<'_> {
             NoAnswer::Failed(why) => Fault::retry("NoAnswer", format!("{name}: {why}")),
         })?;
         task.print(&answered.body);
-        let told = said(&answered);
+        let result = CommandResult::of(&answered);
         let status = answered.status;
         let expected = if call.expect.is_empty() {
             (200..300).contains(&status)
@@ -60,30 +60,24 @@ impl JobAttempt<'_> {
             call.expect.contains(&status)
         };
         if expected {
-            return Ok(told);
+            return Ok(result);
         }
-        let mut fault = told.fault("RequestFailed", format!("{name} answered {status}"));
+        let mut fault = result.fault("RequestFailed", format!("{name} answered {status}"));
         fault.permanent |= call.permanent.contains(&status);
         Err(fault)
     }
 }
 
-/// Reads the result that an application reports in the headers of its answer.
-fn said(answered: &Answered) -> CommandResult {
-    let header = |name| {
-        answered
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
-    CommandResult {
-        event: header("okt-event")
-            .filter(|event| is_state(event))
-            .map(str::to_owned),
-        reason: header("okt-reason")
-            .filter(|reason| is_state(reason))
-            .map(str::to_owned),
-        message: header("okt-message").map(str::to_owned),
-        permanent: false,
+impl CommandResult {
+    /// Reads the result that an application reports in the headers of its answer.
+    fn of(answered: &Answered) -> Self {
+        let header = |name| Some(answered.headers.get(name)?.to_str().ok()?.to_owned());
+        let word = |name| header(name).filter(|word| is_state(word));
+        Self {
+            event: word("okt-event"),
+            reason: word("okt-reason"),
+            message: header("okt-message"),
+            permanent: false,
+        }
     }
 }

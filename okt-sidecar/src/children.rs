@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -30,7 +30,7 @@ impl Children {
     /// Starts a child that is awaited until [`leave`](Self::leave).
     pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         // The lock is held during the start, so that a child that ends at once is not reaped as an orphan.
-        let mut awaited = self.lock();
+        let mut awaited = self.awaited.lock();
         let child = command.spawn()?;
         awaited.insert(child.id().cast_signed());
         Ok(child)
@@ -38,7 +38,7 @@ impl Children {
 
     /// Stops awaiting a child. It is reaped when it has ended, unless it was reaped already.
     pub(crate) fn leave(&self, pid: i32) {
-        self.lock().remove(&pid);
+        self.awaited.lock().remove(&pid);
         self.left.notify_one();
     }
 
@@ -60,11 +60,10 @@ impl Children {
 
     fn clear(&self) -> io::Result<()> {
         let me = getpid().as_raw_nonzero().get();
-        let awaited = self.lock();
-        for zombie in proc::all()?
-            .iter()
-            .filter(|it| it.parent == me && it.state == 'Z')
-        {
+        let awaited = self.awaited.lock();
+        let mut all = proc::all()?;
+        all.retain(|it| it.parent == me && it.state == 'Z');
+        for zombie in all {
             if let Some(pid) = Pid::from_raw(zombie.pid)
                 && !awaited.contains(&zombie.pid)
             {
@@ -72,10 +71,5 @@ impl Children {
             }
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
-        // A set of numbers is valid after a panic of its last holder.
-        self.awaited.lock()
     }
 }

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until};
 
 use super::config::CommandEnvironment;
-use super::launch::{Held, Launch, Launcher, NotStarted};
+use super::launch::{Held, Launch, Launcher};
 use super::proc::Identity;
 
 /// A command and its limits.
@@ -42,10 +42,8 @@ pub(crate) enum Cut {
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRun {
-    #[error(transparent)]
-    Start(#[from] NotStarted),
     #[error("{0}")]
-    Become(String),
+    Start(String),
     #[error("cannot note down who it is: {0}")]
     Note(String),
     #[error("cannot follow a command: {0}")]
@@ -62,14 +60,14 @@ pub(crate) enum OutputStream {
 impl Command<'_> {
     /// Runs the command.
     ///
-    /// `note` must record its identity before it begins. `said` receives its output at once, in pieces, and must not
+    /// `note` must record its identity before it begins. `keep` receives its output at once, in pieces, and must not
     /// block.
     pub(crate) async fn run<N>(
         &self,
         launcher: &Launcher,
         note: impl FnOnce(Identity) -> N,
         cancelled: impl Future<Output = ()>,
-        mut said: impl FnMut(OutputStream, &[u8]),
+        mut keep: impl FnMut(OutputStream, &[u8]),
     ) -> Result<CommandEnd, NotRun>
     where
         N: Future<Output = Result<(), String>>,
@@ -81,16 +79,15 @@ impl Command<'_> {
             environment: self.environment,
             out,
             err,
-        })?;
-        note(held.group.identity().clone())
-            .await
-            .map_err(NotRun::Note)?;
-        let Held { group, gate } = held;
+        });
+        let Held { group, gate } = held.map_err(NotRun::Start)?;
+        let noted = note(group.identity().clone()).await;
+        noted.map_err(NotRun::Note)?;
         let mut cancelled = pin!(cancelled);
         let cut = tokio::select! {
             biased;
             opened = gate.open() => {
-                opened.map_err(NotRun::Become)?;
+                opened.map_err(NotRun::Start)?;
                 None
             }
             () = &mut cancelled => Some(Cut::Cancelled),
@@ -109,21 +106,11 @@ impl Command<'_> {
                 () = group.exited() => break None,
                 () = &mut cancelled => break Some(Cut::Cancelled),
                 () = sleep_until(self.deadline) => break Some(Cut::TimedOut),
-                () = pipes.read(&mut said) => {}
+                () = pipes.read(&mut keep) => {}
             }
         };
-        // Whatever it has left in its group ends too. Its output is still read, because it may block on writing.
-        {
-            let mut end = pin!(group.end(self.grace));
-            loop {
-                tokio::select! {
-                    biased;
-                    () = &mut end => break,
-                    () = pipes.read(&mut said) => {}
-                }
-            }
-        }
-        pipes.rest(&mut said);
+        pipes.read_during(group.end(self.grace), &mut keep).await;
+        pipes.rest(&mut keep);
         let status = group.reap()?;
         Ok(CommandEnd { status, cut })
     }
@@ -152,18 +139,34 @@ impl Pipes {
     }
 
     /// Reads one piece; never returns if both pipes are closed.
-    async fn read(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
+    async fn read(&mut self, keep: &mut impl FnMut(OutputStream, &[u8])) {
         let stream = tokio::select! {
             () = readable(self.out.as_ref()) => OutputStream::Out,
             () = readable(self.err.as_ref()) => OutputStream::Err,
         };
-        self.piece(stream, said);
+        self.piece(stream, keep);
         // Endless output must not keep the thread from timers and cancellation.
         tokio::task::yield_now().await;
     }
 
+    /// Reads while the group ends, because what the command has left in it may block on writing.
+    async fn read_during(
+        &mut self,
+        end: impl Future<Output = ()>,
+        keep: &mut impl FnMut(OutputStream, &[u8]),
+    ) {
+        let mut end = pin!(end);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => return,
+                () = self.read(keep) => {}
+            }
+        }
+    }
+
     /// Reads what is left in the pipes. Processes outside of the group may write more, which is ignored.
-    fn rest(&mut self, said: &mut impl FnMut(OutputStream, &[u8])) {
+    fn rest(&mut self, keep: &mut impl FnMut(OutputStream, &[u8])) {
         for (stream, pipe) in [
             (OutputStream::Out, &self.out),
             (OutputStream::Err, &self.err),
@@ -175,13 +178,13 @@ impl Pipes {
             for _ in 0..16 {
                 match rustix::io::read(pipe, &mut self.buffer) {
                     Ok(0) | Err(_) => break,
-                    Ok(length) => said(stream, &self.buffer[..length]),
+                    Ok(length) => keep(stream, &self.buffer[..length]),
                 }
             }
         }
     }
 
-    fn piece(&mut self, stream: OutputStream, said: &mut impl FnMut(OutputStream, &[u8])) {
+    fn piece(&mut self, stream: OutputStream, keep: &mut impl FnMut(OutputStream, &[u8])) {
         let pipe = match stream {
             OutputStream::Out => &mut self.out,
             OutputStream::Err => &mut self.err,
@@ -191,7 +194,7 @@ impl Pipes {
         };
         match open.try_read(&mut self.buffer) {
             Ok(0) => *pipe = None,
-            Ok(length) => said(stream, &self.buffer[..length]),
+            Ok(length) => keep(stream, &self.buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot read what a command prints");
@@ -218,21 +221,13 @@ mod tests {
 
     use tokio::time::{Instant, timeout};
 
-    use super::super::proc;
-    use super::{Command, CommandEnvironment, Cut, Launcher};
+    use super::{Command, CommandEnvironment, Cut, Identity, Launcher};
 
     #[tokio::test]
     async fn a_start_that_hangs_is_ended_within_its_limit() {
-        let directory = tempfile::tempdir().unwrap();
-        let hangs = directory.path().join("hangs");
         // Like a command whose directory is on a hanging mount: its gate does not open.
-        let text = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
-        // Another process writes the file: a file that this process has open for writing may be inherited by another
-        // test's child, and then cannot be executed.
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
-        let written = shell.arg(&hangs).arg(text).status().unwrap();
-        assert!(written.success());
+        let script = "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 1; done\n";
+        let (launcher, _directory) = Launcher::by(script);
         let words = ["true".to_owned()];
         let around = CommandEnvironment::default();
         let command = |deadline| Command {
@@ -242,23 +237,15 @@ mod tests {
             grace: Duration::from_mins(1),
             deadline,
         };
-        let launcher = Launcher::by(hangs);
         let mut leader = None;
-        let long = Instant::now() + Duration::from_mins(1);
-        for (deadline, cancelled, cut) in [
-            (
-                Instant::now() + Duration::from_millis(100),
-                false,
-                Cut::TimedOut,
-            ),
-            (long, true, Cut::Cancelled),
-        ] {
+        let (soon, late) = (Duration::from_millis(100), Duration::from_mins(1));
+        for (limit, cut) in [(soon, Cut::TimedOut), (late, Cut::Cancelled)] {
             let cancelled = async {
-                if !cancelled {
+                if cut == Cut::TimedOut {
                     pending::<()>().await;
                 }
             };
-            let command = command(deadline);
+            let command = command(Instant::now() + limit);
             let run = command.run(
                 &launcher,
                 async |identity| {
@@ -268,13 +255,11 @@ mod tests {
                 cancelled,
                 |_, _| {},
             );
-            let ended = timeout(Duration::from_secs(20), run).await;
-            let ended = ended.expect("run returns in time").unwrap();
+            let in_time = timeout(Duration::from_secs(20), run).await;
+            let ended = in_time.expect("run returns in time").unwrap();
             assert_eq!(ended.cut, Some(cut));
-            assert!(
-                !proc::lives(leader.as_ref().unwrap()),
-                "the launcher still runs"
-            );
+            let left = leader.as_ref().and_then(Identity::find);
+            assert_eq!(left, None, "the launcher still runs");
         }
     }
 }

@@ -3,9 +3,9 @@
 //! | content | file |
 //! |---|---|
 //! | from the file's tree to these types | `read` |
-//! | the fields of a table, and unknown ones | `fields` |
+//! | values by their kind; the fields of a table, and unknown ones | `fields` |
 //! | the tree, with the place of each value | `tree` |
-//! | all errors of a file | `complaints` |
+//! | all mistakes of a file | `mistakes` |
 //! | the machine: programs, users, files | `machine` |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,15 +16,16 @@ use std::time::Duration;
 use okt_agent::wire::ObjectRef;
 
 use super::recognise::PidFile;
+use super::users::{self, Person};
 
-mod complaints;
 mod fields;
 mod machine;
+mod mistakes;
 mod read;
 mod tree;
 
-pub use self::complaints::ConfigError;
 pub(crate) use self::fields::is_state;
+pub use self::mistakes::ConfigError;
 
 /// The configuration of an agent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +88,13 @@ pub(crate) struct ApplicationConfig {
     pub(crate) on_exit: Option<OnExit>,
     /// The answer while no process runs; `None` asks the probe anyway.
     pub(crate) down: Option<Meaning>,
+}
+
+impl ApplicationConfig {
+    /// Returns how long a stop takes at most before KILL.
+    pub(crate) fn stopping(&self) -> Duration {
+        self.stop.iter().map(|step| step.wait).sum()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,34 +170,13 @@ pub(crate) enum JobStep {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Call {
-    pub(crate) method: Method,
+    pub(crate) method: http::Method,
     pub(crate) url: url::Url,
     /// The body; `None` sends the task as JSON, with the content of `OKT_INPUT` and the other variables.
     pub(crate) body: Option<String>,
     /// The successful statuses; if it is empty, 200 to 299.
     pub(crate) expect: BTreeSet<u16>,
     pub(crate) permanent: BTreeSet<u16>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Method {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl Method {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,6 +193,13 @@ pub(crate) struct CommandEnvironment {
     pub(crate) group: Option<String>,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) directory: Option<PathBuf>,
+}
+
+impl CommandEnvironment {
+    /// Returns the user and groups, or `None` for those of the agent.
+    pub(crate) fn person(&self) -> Result<Option<Person>, String> {
+        users::find(self.user.as_deref(), self.group.as_deref())
+    }
 }
 
 /// The search path for programs if the agent itself was started without `PATH`.

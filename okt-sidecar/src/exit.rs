@@ -8,8 +8,8 @@ pub(super) fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with {code}"),
         (None, Some(signal)) => {
-            let name = SIGNALS.iter().find(|(number, _)| *number == signal);
-            let name = name.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+            let known = SIGNALS.iter().find(|(number, _)| *number == signal);
+            let name = known.map_or_else(String::new, |(_, name)| format!(" ({name})"));
             format!("was ended by signal {signal}{name}")
         }
         (None, None) => "has ended".to_owned(),

@@ -38,8 +38,7 @@ impl ProcessGroup {
     ) -> io::Result<Self> {
         let world = proc::world()?;
         let mut child = children.spawn(command)?;
-        let found = Self::watch(&child);
-        let (pid, start, exit) = match found {
+        let (pid, start, exit) = match Self::watch(&child) {
             Ok(found) => found,
             Err(error) => {
                 // It waits for a permission that never comes, so it has not begun anything.
@@ -144,7 +143,7 @@ async fn end(leader: &Identity, grace: Duration, signal: impl Fn(Signal)) {
     signal(Signal::CONT);
     let begun = Instant::now();
     let mut pause = Duration::from_millis(2);
-    let mut told = begun + grace + Duration::from_secs(5);
+    let mut warn_at = begun + grace + Duration::from_secs(5);
     loop {
         let left = left(leader);
         if left.is_empty() {
@@ -153,8 +152,8 @@ async fn end(leader: &Identity, grace: Duration, signal: impl Fn(Signal)) {
         if begun.elapsed() >= grace {
             signal(Signal::KILL);
         }
-        if Instant::now() >= told {
-            told += Duration::from_mins(1);
+        if Instant::now() >= warn_at {
+            warn_at += Duration::from_mins(1);
             let pids: Vec<i32> = left.iter().map(|it| it.pid).collect();
             tracing::warn!(?pids, "processes do not end, not even by KILL");
         }
@@ -179,12 +178,8 @@ mod tests {
     fn leader(run: &str) -> (Child, Identity) {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new("sleep");
-        let child = command
-            .arg("60")
-            .env("OKT_RUN", run)
-            .process_group(0)
-            .spawn();
-        let child = child.expect("sleep runs");
+        command.arg("60").env("OKT_RUN", run).process_group(0);
+        let child = command.spawn().expect("sleep runs");
         let pid = child.id().cast_signed();
         let identity = Identity {
             world: proc::world().expect("Linux"),

@@ -7,15 +7,13 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
-
-use super::config::Method;
 
 /// How much of an answer's body is read, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
@@ -77,7 +75,8 @@ impl Http {
                 body,
             })
         };
-        (timeout_at(deadline, answered).await).unwrap_or(Err(NoAnswer::TimedOut))
+        let answered = timeout_at(deadline, answered).await;
+        answered.unwrap_or(Err(NoAnswer::TimedOut))
     }
 }
 
@@ -105,7 +104,7 @@ fn request(
         .entry(ACCEPT)
         .or_insert(HeaderValue::from_static("*/*"));
     let mut request = Request::builder()
-        .method(method.name())
+        .method(method)
         .uri(Uri::try_from(address.as_str())?)
         .body(Full::from(body.unwrap_or_default()))?;
     *request.headers_mut() = headers;
@@ -144,7 +143,7 @@ mod tests {
     #[test]
     fn the_user_of_a_url_becomes_a_header() {
         let url = Url::parse("http://a%40b:s%3Acret@127.0.0.1:80/where?x=1#y").expect("a URL");
-        let request = request(Method::Get, &url, HeaderMap::new(), None).expect("a request");
+        let request = request(Method::GET, &url, HeaderMap::new(), None).expect("a request");
         assert_eq!(request.uri(), "http://127.0.0.1/where?x=1");
         let proof = request.headers()[AUTHORIZATION].to_str().expect("text");
         let user = proof
@@ -155,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_url_is_shown_without_what_may_be_secret() {
-        let url = "http://admin:secret@127.0.0.1:80/where?token=secret";
-        let url = Url::parse(url).expect("a URL");
+        let text = "http://admin:secret@127.0.0.1:80/where?token=secret";
+        let url = Url::parse(text).expect("a URL");
         assert_eq!(shown(&url), "http://127.0.0.1/where");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use okt_agent::wire::Seen;
 use okt_agent::{Done, Fault, Task};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::application::ApplicationProcess;
@@ -14,7 +14,6 @@ use super::exit::how;
 use super::group::GROUP;
 use super::proc::Identity;
 use super::scratch::{CommandResult, Scratch};
-use super::users;
 use super::work::Program;
 
 /// The key of the note about the application that a task has started.
@@ -26,13 +25,14 @@ const STOP_AGAIN: Duration = Duration::from_secs(1);
 impl Program {
     /// Does the work of a state.
     pub(super) async fn job(&self, job: &Job, task: &Task) -> Result<Done, Fault> {
-        let around = &job.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())
+        let person = job
+            .around
+            .person()
             .map_err(|why| Fault::retry("NoUser", why))?;
-        let scratch =
-            Scratch::make(&self.config.scratch, task, person.as_ref()).map_err(|error| {
-                Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
-            })?;
+        let made = Scratch::make(&self.config.scratch, task, person.as_ref());
+        let scratch = made.map_err(|error| {
+            Fault::retry("NoScratch", format!("cannot make files for it: {error}"))
+        })?;
         let attempt = JobAttempt {
             program: self,
             job,
@@ -67,10 +67,10 @@ impl JobAttempt<'_> {
         if let Some(note) = self.task.notes().get(APPLICATION)
             && let Ok(identity) = serde_json::from_value(note.clone())
         {
-            *self.started() = Some(identity);
+            *self.started.lock() = Some(identity);
         }
         let done = self.steps().await;
-        let started = self.started().clone();
+        let started = self.started.lock().clone();
         if done.is_err()
             && self.task.is_cancelled()
             && let (Some(application), Some(started)) = (&self.program.application, started)
@@ -90,10 +90,6 @@ impl JobAttempt<'_> {
         done
     }
 
-    fn started(&self) -> MutexGuard<'_, Option<Identity>> {
-        self.started.lock()
-    }
-
     async fn steps(&self) -> Result<Done, Fault> {
         let mut answered = None;
         for step in &self.job.steps {
@@ -107,16 +103,12 @@ impl JobAttempt<'_> {
             self.until(state).await?;
         }
         // The result of the commands takes precedence over the answer of the last request.
-        let told = self
-            .scratch
-            .told()
-            .map_err(|why| Fault::retry("BadResult", why))?;
-        let told = if told == CommandResult::default() {
-            answered.unwrap_or(told)
-        } else {
-            told
-        };
-        Ok(told.done())
+        let read = self.scratch.result();
+        let result = read.map_err(|why| Fault::retry("BadResult", why))?;
+        Ok(match answered {
+            Some(answered) if result == CommandResult::default() => answered.done(),
+            _ => result.done(),
+        })
     }
 
     async fn command(&self, command: &[String]) -> Result<(), Fault> {
@@ -129,30 +121,25 @@ impl JobAttempt<'_> {
             grace: self.job.grace,
             deadline: self.deadline,
         };
-        let ended = run.run(
+        let running = run.run(
             &self.program.launcher,
             async |identity: Identity| self.note(GROUP, &identity).await,
             self.task.cancelled(),
-            |_, piece| {
-                self.task.print(piece);
-            },
+            |_, piece| self.task.print(piece),
         );
-        let ended = ended.await.map_err(|error| match error {
+        let ended = running.await.map_err(|error| match error {
             NotRun::Note(why) => Fault::retry("CannotRecord", why),
-            NotRun::Start(_) | NotRun::Become(_) | NotRun::Follow(_) => {
-                Fault::retry("CannotRun", error.to_string())
-            }
+            NotRun::Start(_) | NotRun::Follow(_) => Fault::retry("CannotRun", error.to_string()),
         })?;
         match ended.cut {
             Some(cut) => Err(self.cut(cut, name)),
             None if ended.status.success() => Ok(()),
             None => {
-                let mut fault = (self.scratch.told().unwrap_or_default())
-                    .fault("CommandFailed", format!("{name} {}", how(ended.status)));
-                fault.permanent |= ended
-                    .status
-                    .code()
-                    .is_some_and(|code| self.job.permanent.contains(&code));
+                let message = format!("{name} {}", how(ended.status));
+                let result = self.scratch.result().unwrap_or_default();
+                let mut fault = result.fault("CommandFailed", message);
+                let code = ended.status.code();
+                fault.permanent |= code.is_some_and(|code| self.job.permanent.contains(&code));
                 Err(fault)
             }
         }
@@ -161,21 +148,22 @@ impl JobAttempt<'_> {
     /// Records the identity of a process that this attempt starts.
     async fn note(&self, key: &str, identity: &Identity) -> Result<(), String> {
         let note = serde_json::to_value(identity).map_err(|error| error.to_string())?;
-        let noted = self.task.remember(key, note).await;
-        noted.map_err(|error| error.to_string())
+        let remembered = self.task.remember(key, note).await;
+        remembered.map_err(|error| error.to_string())
     }
 
     pub(super) fn cut(&self, cut: Cut, what: &str) -> Fault {
-        match cut {
-            Cut::Cancelled => Fault::retry(
+        let (reason, message) = match cut {
+            Cut::Cancelled => (
                 "Cancelled",
-                format!("{what} was stopped: it is not needed any more"),
+                "was stopped: it is not needed any more".to_owned(),
             ),
-            Cut::TimedOut => Fault::retry(
+            Cut::TimedOut => (
                 "TimedOut",
-                format!("{what} took longer than {:?}", self.job.timeout),
+                format!("took longer than {:?}", self.job.timeout),
             ),
-        }
+        };
+        Fault::retry(reason, format!("{what} {message}"))
     }
 
     async fn environment(&self) -> Vec<(String, String)> {
@@ -203,14 +191,12 @@ impl JobAttempt<'_> {
 
     async fn application(&self, verb: Verb) -> Result<(), Fault> {
         let Some(application) = &self.program.application else {
-            return Err(Fault::permanent(
-                "NoApplication",
-                "there is no `application` in the file",
-            ));
+            let why = "there is no `application` in the file";
+            return Err(Fault::permanent("NoApplication", why));
         };
         let note = async |identity: Identity| {
             self.note(APPLICATION, &identity).await?;
-            *self.started() = Some(identity);
+            *self.started.lock() = Some(identity);
             Ok(())
         };
         let work = async {
@@ -242,25 +228,22 @@ impl JobAttempt<'_> {
 
     /// Waits until the probe observes this state.
     async fn until(&self, state: &str) -> Result<(), Fault> {
-        let started = self.started().is_some();
+        let started = self.started.lock().is_some();
+        let application = self.program.application.as_ref().filter(|_| started);
+        let every = self.program.config.probe.every.min(Duration::from_secs(1));
         let wait = async {
             loop {
                 let seen = self.program.see().await.seen;
                 if matches!(&seen, Seen::In { state: now } if now == state) {
                     return Ok(());
                 }
-                let ended = self
-                    .program
-                    .application
-                    .as_ref()
-                    .and_then(ApplicationProcess::ended);
-                if let Some(how) = ended.filter(|_| started) {
+                if let Some(how) = application.and_then(ApplicationProcess::ended) {
                     let why = format!("the application {how} before it was {state}");
                     return Err(Fault::retry("ApplicationEnded", why));
                 }
-                self.task
-                    .progress(None, format!("waiting for {state}, it is {}", name(&seen)));
-                sleep(self.program.config.probe.every.min(Duration::from_secs(1))).await;
+                let message = format!("waiting for {state}, it is {}", name(&seen));
+                self.task.progress(None, message);
+                sleep(every).await;
             }
         };
         self.in_time(wait, &format!("becoming {state}")).await

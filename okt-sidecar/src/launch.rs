@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::children::Children;
 use super::config::{CommandEnvironment, DEFAULT_PATH};
 use super::group::ProcessGroup;
-use super::users::{self, Person};
+use super::users::Person;
 
 /// Starts processes with this program as the launcher.
 #[derive(Clone)]
@@ -60,14 +60,6 @@ pub(crate) struct Gate {
     order: Vec<u8>,
 }
 
-/// A process could not be started; whether a retry helps depends on the cause.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot run {program}: {why}")]
-pub(crate) struct NotStarted {
-    program: String,
-    why: String,
-}
-
 /// The order for the launcher.
 #[derive(Serialize, Deserialize)]
 struct LaunchOrder {
@@ -89,35 +81,44 @@ impl Launcher {
         }
     }
 
-    /// Creates a launcher that runs another program.
+    /// Creates a launcher that runs this script instead.
     #[cfg(test)]
-    pub(super) fn by(program: PathBuf) -> Self {
-        Self {
+    pub(super) fn by(script: &str) -> (Self, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("script");
+        // Another process writes the file: a file that this process has open for writing may be inherited by another
+        // test's child, and then cannot be executed.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
+        assert!(shell.arg(&program).arg(script).status().unwrap().success());
+        let launcher = Self {
             program,
             ..Self::new(Children::default())
-        }
+        };
+        (launcher, directory)
     }
 
     /// Starts a process that leads its own group and waits for [`Gate::open`].
-    pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, NotStarted> {
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started; whether a retry helps depends on the cause.
+    pub(crate) fn hold(&self, launch: Launch<'_>) -> Result<Held, String> {
         let program = launch.command.first().cloned().unwrap_or_default();
-        self.try_hold(launch).map_err(|error| NotStarted {
-            program,
-            why: error.to_string(),
-        })
+        let held = self.try_hold(launch);
+        held.map_err(|error| format!("cannot run {program}: {error}"))
     }
 
     fn try_hold(&self, launch: Launch<'_>) -> io::Result<Held> {
         let around = launch.around;
-        let person = users::find(around.user.as_deref(), around.group.as_deref())
-            .map_err(io::Error::other)?;
+        let person = around.person().map_err(io::Error::other)?;
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
         let run = super::proc::unique()?;
         let other = person.as_ref().filter(|_| around.user.is_some());
         let mut environment = inherited(other, env::vars_os());
-        let given = around.environment.iter();
-        let given = given.chain(launch.environment.iter().map(|(name, value)| (name, value)));
+        let of_task = launch.environment.iter().map(|(name, value)| (name, value));
+        let given = around.environment.iter().chain(of_task);
         environment.extend(given.map(|(name, value)| (name.clone(), value.clone().into_bytes())));
         environment.insert("OKT_RUN".to_owned(), run.clone().into_bytes());
         let order = LaunchOrder {
@@ -126,10 +127,7 @@ impl Launcher {
             directory: around.directory.clone(),
             uid: person.as_ref().map(|it| it.uid),
             gid: person.as_ref().map(|it| it.gid),
-            groups: person
-                .as_ref()
-                .map(|it| it.groups.clone())
-                .unwrap_or_default(),
+            groups: person.map(|it| it.groups).unwrap_or_default(),
         };
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
@@ -187,7 +185,7 @@ impl Gate {
     ///
     /// The cause why it did not become its program.
     pub(crate) async fn open(self) -> Result<(), String> {
-        let told = async {
+        let sent = async {
             let mut gate = tokio::net::UnixStream::from_std(self.socket)?;
             gate.write_all(&self.order).await?;
             // The socket closes when the launcher has become the program; before that the launcher writes errors to it.
@@ -195,7 +193,7 @@ impl Gate {
             gate.read_to_string(&mut wrong).await?;
             io::Result::Ok(wrong)
         };
-        match told.await {
+        match sent.await {
             Ok(wrong) if wrong.is_empty() => Ok(()),
             Ok(wrong) => Err(wrong),
             Err(error) => Err(format!("the launcher is gone: {error}")),
@@ -207,9 +205,10 @@ impl Gate {
 ///
 /// Call it before there is any other thread, because each thread has its own user and groups.
 pub fn launch() -> ExitCode {
-    let Ok(mut gate) = (io::stdin().as_fd().try_clone_to_owned()).map(UnixStream::from) else {
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::from(2);
     };
+    let mut gate = UnixStream::from(stdin);
     let mut order = Vec::new();
     let read = BufReader::new(&gate).read_until(b'\n', &mut order);
     // An incomplete order means that the agent is gone.
@@ -255,26 +254,20 @@ fn become_program(order: &[u8]) -> io::Result<Infallible> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::group::end_left;
 
     #[tokio::test]
     async fn the_launcher_has_no_environment_and_passes_on_nothing_that_it_receives() {
-        let directory = tempfile::tempdir().unwrap();
-        let waits = directory.path().join("waits");
-        // Another process writes the file: a file that this process has open for writing may be inherited by another
-        // test's child, and then cannot be executed.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 700 \"$1\"", "sh"]);
-        let written = shell.arg(&waits).arg("#!/bin/sh\nread line\n").status();
-        assert!(written.unwrap().success());
         let around = CommandEnvironment {
             environment: [("LD_PRELOAD", "/tmp/evil.so"), ("PASSWORD", "hunter2")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             ..CommandEnvironment::default()
         };
-        let launcher = Launcher::by(waits);
+        let (launcher, _directory) = Launcher::by("#!/bin/sh\nread line\n");
         let held = launcher.hold(Launch {
             command: &["true".to_owned()],
             around: &around,
@@ -289,14 +282,7 @@ mod tests {
         let order = String::from_utf8_lossy(&held.gate.order).into_owned();
         let identity = held.group.identity().clone();
         drop(held);
-        assert!(
-            end_left(
-                &identity,
-                std::time::Duration::ZERO,
-                std::time::Duration::from_secs(5)
-            )
-            .await
-        );
+        assert!(end_left(&identity, Duration::ZERO, Duration::from_secs(5)).await);
         assert_eq!(String::from_utf8_lossy(&environment), "");
         assert!(!arguments.windows(7).any(|part| part == b"hunter2"));
         assert!(
@@ -321,10 +307,10 @@ mod tests {
             .into_iter()
         };
         let text = |all: BTreeMap<String, Vec<u8>>| -> Vec<String> {
-            let texts = all
-                .iter()
-                .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value)));
-            texts.collect()
+            let text = |value| String::from_utf8_lossy(value).into_owned();
+            all.iter()
+                .map(|(name, value)| format!("{name}={}", text(value)))
+                .collect()
         };
         let path = format!("PATH={DEFAULT_PATH}");
         assert_eq!(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use okt_agent::with_causes;
 use okt_sidecar::{Config, Conform, Machine, RunError, conform, free, launch, run};
 use tracing_subscriber::EnvFilter;
 
@@ -56,48 +57,44 @@ enum AgentCommand {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        AgentCommand::Launch => launch(),
-        AgentCommand::Conform(arguments) => conform(*arguments),
-        AgentCommand::Check { file, elsewhere } => {
-            let machine = if elsewhere {
-                Machine::Elsewhere
-            } else {
-                Machine::Here
-            };
-            read(&file, machine).map_or_else(
-                |code| code,
-                |_| {
-                    println!("{}: nothing is wrong", file.display());
-                    ExitCode::SUCCESS
-                },
-            )
+    let done = match Arguments::parse().command {
+        AgentCommand::Launch => return launch(),
+        AgentCommand::Conform(arguments) => return conform(*arguments),
+        AgentCommand::Check { file, elsewhere } => check(&file, elsewhere),
+        AgentCommand::Free { file } => free_agent(&file),
+        AgentCommand::Run { file } => run_agent(&file),
+    };
+    done.err().unwrap_or(ExitCode::SUCCESS)
+}
+
+fn check(file: &Path, elsewhere: bool) -> Result<(), ExitCode> {
+    let machine = if elsewhere {
+        Machine::Elsewhere
+    } else {
+        Machine::Here
+    };
+    read(file, machine)?;
+    println!("{}: nothing is wrong", file.display());
+    Ok(())
+}
+
+fn free_agent(file: &Path) -> Result<(), ExitCode> {
+    let config = read(file, Machine::Elsewhere)?;
+    match free(&config) {
+        Ok(Some(owner)) => println!("the agent belonged to {} ({})", owner.object(), owner.uid),
+        Ok(None) => println!("the agent belonged to no object"),
+        Err(error) => {
+            eprintln!("okt-sidecar: {}", with_causes(&error));
+            return Err(ExitCode::FAILURE);
         }
-        AgentCommand::Free { file } => match read(&file, Machine::Elsewhere) {
-            Err(code) => code,
-            Ok(config) => match free(&config) {
-                Ok(Some(owner)) => {
-                    println!("the agent belonged to {} ({})", owner.object(), owner.uid);
-                    ExitCode::SUCCESS
-                }
-                Ok(None) => {
-                    println!("the agent belonged to no object");
-                    ExitCode::SUCCESS
-                }
-                Err(error) => {
-                    eprintln!("okt-sidecar: {error}");
-                    ExitCode::FAILURE
-                }
-            },
-        },
-        AgentCommand::Run { file } => match read(&file, Machine::Here) {
-            Err(code) => code,
-            Ok(config) => {
-                log();
-                run(config).map_or_else(|error| told(&error), |()| ExitCode::SUCCESS)
-            }
-        },
     }
+    Ok(())
+}
+
+fn run_agent(file: &Path) -> Result<(), ExitCode> {
+    let config = read(file, Machine::Here)?;
+    log();
+    run(config).map_err(|error| failed(&error))
 }
 
 fn read(file: &Path, machine: Machine) -> Result<Config, ExitCode> {
@@ -118,18 +115,10 @@ fn log() {
         .init();
 }
 
-fn told(error: &RunError) -> ExitCode {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        let said = deeper.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = deeper.source();
-    }
+/// Prints why the agent has ended, and returns its exit code.
+fn failed(error: &RunError) -> ExitCode {
     // This may fail, for example on a full disk; the exit code remains.
-    let _ = writeln!(stderr(), "okt-sidecar: {text}");
+    let _ = writeln!(stderr(), "okt-sidecar: {}", with_causes(error));
     ExitCode::from(match error {
         RunError::InUse(_) => 3,
         RunError::AtOnce => 4,

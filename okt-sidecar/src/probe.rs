@@ -3,14 +3,18 @@
 //! Its result appears in the status of an object, so it quotes only the text that is meant for that. The log at level
 //! `debug` has the whole text.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::Duration;
 
+use http::{HeaderMap, Method};
 use okt_agent::wire::{Seen, Sighting};
 use tokio::time::Instant;
+use url::Url;
 
 use super::command::{Command, Cut, OutputStream};
-use super::config::{Asks, Meaning, Method, Probe};
+use super::config::{Asks, Meaning, Probe};
+use super::exit::how;
 use super::http::{Http, shown};
 use super::is_state;
 use super::launch::Launcher;
@@ -31,30 +35,31 @@ impl Probe {
         notes: &Notes,
         environment: &[(String, String)],
     ) -> Sighting {
-        match &self.asks {
-            Asks::Command { .. } => self.run(launcher, notes, environment).await,
-            Asks::Http { .. } => self.ask(http).await,
-        }
-        .unwrap_or_else(Sighting::unreachable)
+        let deadline = Instant::now() + self.timeout;
+        let observed = match &self.asks {
+            Asks::Command { command, exits } => {
+                let command = Command {
+                    words: command,
+                    around: &self.around,
+                    environment,
+                    grace: GRACE,
+                    deadline,
+                };
+                self.run(&command, exits, launcher, notes).await
+            }
+            Asks::Http { url, statuses } => request(http, url, statuses, deadline).await,
+        };
+        observed.unwrap_or_else(Sighting::unreachable)
     }
 
     async fn run(
         &self,
+        command: &Command<'_>,
+        exits: &BTreeMap<u16, Meaning>,
         launcher: &Launcher,
         notes: &Notes,
-        environment: &[(String, String)],
     ) -> Result<Sighting, String> {
-        let Asks::Command { command, exits } = &self.asks else {
-            return Err("the probe is no command".to_owned());
-        };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let command = Command {
-            words: command,
-            around: &self.around,
-            environment,
-            grace: GRACE,
-            deadline: Instant::now() + self.timeout,
-        };
         let note = async |identity| {
             // A probe ends by itself in time, so a full disk must not stop observations.
             if let Err(error) = notes.write("probe", &identity) {
@@ -62,7 +67,7 @@ impl Probe {
             }
             Ok(())
         };
-        let ended = command.run(launcher, note, pending(), |stream, piece| {
+        let running = command.run(launcher, note, pending(), |stream, piece| {
             let kept = match stream {
                 OutputStream::Out => &mut out,
                 OutputStream::Err => &mut err,
@@ -70,43 +75,39 @@ impl Probe {
             let room = LONGEST_ANSWER - kept.len();
             kept.extend_from_slice(&piece[..piece.len().min(room)]);
         });
-        let ended = ended
-            .await
-            .map_err(|error| format!("the probe cannot be run: {error}"))?;
+        let cannot_run = |error| format!("the probe cannot be run: {error}");
+        let ended = running.await.map_err(cannot_run)?;
         notes.remove("probe");
         if ended.cut == Some(Cut::TimedOut) {
             return Err(format!("the probe took longer than {:?}", self.timeout));
         }
-        let code = ended
-            .status
-            .code()
-            .and_then(|code| u16::try_from(code).ok());
-        match code {
-            Some(code) if exits.contains_key(&code) => Ok(meant(&exits[&code])),
-            Some(0) if exits.is_empty() => read(&out),
-            _ => {
-                let said = first_line(if err.is_empty() { &out } else { &err });
-                let how = super::exit::how(ended.status);
-                tracing::debug!(said, "the probe {how}");
+        let code = ended.status.code().unwrap_or(-1);
+        match u16::try_from(code).ok().and_then(|code| exits.get(&code)) {
+            Some(answer) => Ok(meant(answer)),
+            None if exits.is_empty() && code == 0 => read(&out),
+            None => {
+                let output = first_line(if err.is_empty() { &out } else { &err });
+                let how = how(ended.status);
+                tracing::debug!(output, "the probe {how}");
                 Err(format!("the probe {how}"))
             }
         }
     }
+}
 
-    async fn ask(&self, http: &Http) -> Result<Sighting, String> {
-        let Asks::Http { url, statuses } = &self.asks else {
-            return Err("the probe is no request".to_owned());
-        };
-        let deadline = Instant::now() + self.timeout;
-        let answered = http.ask(Method::Get, url, http::HeaderMap::new(), None, deadline);
-        let answered = answered
-            .await
-            .map_err(|error| format!("{}: {error}", shown(url)))?;
-        match statuses.get(&answered.status) {
-            Some(answer) => Ok(meant(answer)),
-            None if statuses.is_empty() && answered.status == 200 => read(&answered.body),
-            None => Err(format!("{} answered {}", shown(url), answered.status)),
-        }
+async fn request(
+    http: &Http,
+    url: &Url,
+    statuses: &BTreeMap<u16, Meaning>,
+    deadline: Instant,
+) -> Result<Sighting, String> {
+    let name = shown(url);
+    let answer = http.ask(Method::GET, url, HeaderMap::new(), None, deadline);
+    let answered = answer.await.map_err(|error| format!("{name}: {error}"))?;
+    match statuses.get(&answered.status) {
+        Some(answer) => Ok(meant(answer)),
+        None if statuses.is_empty() && answered.status == 200 => read(&answered.body),
+        None => Err(format!("{name} answered {}", answered.status)),
     }
 }
 
@@ -146,11 +147,8 @@ pub(super) fn read(answer: &[u8]) -> Result<Sighting, String> {
 
 fn first_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let line = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("");
+    let mut lines = text.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty()).unwrap_or("");
     line.chars().take(200).collect()
 }
 

@@ -43,6 +43,25 @@ impl Stat {
     pub(crate) fn lives(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
     }
+
+    /// Returns the present state of this process, or `None` if it is gone.
+    pub(crate) fn now(&self) -> Option<Self> {
+        stat(self.pid).filter(|now| now.start == self.start)
+    }
+
+    /// Returns whether the process still runs now.
+    pub(crate) fn still_lives(&self) -> bool {
+        self.now().is_some_and(|now| now.lives())
+    }
+}
+
+impl Identity {
+    /// Returns the process, if it exists and is not a zombie.
+    pub(crate) fn find(&self) -> Option<Stat> {
+        let is_here = world().is_ok_and(|world| world == self.world);
+        let found = stat(self.pid).filter(|now| is_here && now.start == self.start);
+        found.filter(Stat::lives)
+    }
 }
 
 /// Returns the boot id of the kernel and the process id namespace of this process.
@@ -54,9 +73,8 @@ pub(crate) fn world() -> io::Result<String> {
 
 /// Returns a unique value.
 pub(crate) fn unique() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?
-        .trim()
-        .to_owned())
+    let text = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    Ok(text.trim().to_owned())
 }
 
 /// Returns the state of a process, or `None` if it is gone.
@@ -66,10 +84,8 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 
 /// Returns all visible processes, including zombies.
 pub(crate) fn all() -> io::Result<Vec<Stat>> {
-    let entries = fs::read_dir("/proc")?;
-    let pids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let entries = fs::read_dir("/proc")?.flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     Ok(pids.filter_map(stat).collect())
 }
 
@@ -101,18 +117,12 @@ pub(crate) fn group(leader: &Identity) -> io::Result<Vec<Stat>> {
     if world()? != leader.world {
         return Ok(Vec::new());
     }
-    let all = all()?;
-    let led = all
-        .iter()
-        .any(|it| it.pid == leader.pid && it.start == leader.start);
-    let is_of_it = |it: &Stat| {
-        (it.group == leader.pid && (led || inherited(it, &leader.run)))
-            || (it.pid == leader.pid && it.start == leader.start)
-    };
-    Ok(all
-        .into_iter()
-        .filter(|it| it.lives() && is_of_it(it))
-        .collect())
+    let mut all = all()?;
+    let leads = |it: &Stat| it.pid == leader.pid && it.start == leader.start;
+    let is_led = all.iter().any(leads);
+    let is_member = |it: &Stat| it.group == leader.pid && (is_led || inherited(it, &leader.run));
+    all.retain(|it| it.lives() && (is_member(it) || leads(it)));
+    Ok(all)
 }
 
 /// Returns whether the environment that the process was started with has `run`.
@@ -123,12 +133,6 @@ fn inherited(process: &Stat, run: &str) -> bool {
             all.split(|byte| *byte == 0)
                 .any(|it| it == marker.as_bytes())
         })
-}
-
-/// Returns whether the process of this identity exists and is not a zombie.
-pub(crate) fn lives(identity: &Identity) -> bool {
-    world().is_ok_and(|world| world == identity.world)
-        && stat(identity.pid).is_some_and(|it| it.start == identity.start && it.lives())
 }
 
 /// Returns a descriptor that becomes readable when the process that now has this id ends.
@@ -155,7 +159,7 @@ pub(crate) fn signal(process: &Stat, signal: Signal) -> io::Result<()> {
         Ok(descriptor) => descriptor,
         Err(error) => return gone(error),
     };
-    if stat(process.pid).is_none_or(|now| now.start != process.start) {
+    if process.now().is_none() {
         return Ok(());
     }
     pidfd_send_signal(&descriptor, signal).or_else(gone)
@@ -172,12 +176,8 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn users(pid: i32) -> Option<[u32; 4]> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    let users: Vec<u32> = line
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
-    users.try_into().ok()
+    let users = line.split_whitespace().map(|user| user.parse().ok());
+    users.collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
 /// Returns the working directory of a process.

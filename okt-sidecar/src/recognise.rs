@@ -76,11 +76,9 @@ impl PidFile {
         };
         let pid = written.pid;
         let world = proc::world().map_err(|error| error.to_string())?;
-        let seen = first_seen
-            .take()
-            .or_else(|| notes.read(NOTE))
-            .filter(|seen| seen.written == written);
-        let seen = seen.unwrap_or_else(|| {
+        let known = first_seen.take().or_else(|| notes.read(NOTE));
+        let same_file = known.filter(|seen| seen.written == written);
+        let seen = same_file.unwrap_or_else(|| {
             let seen = FirstSeen {
                 written,
                 world: world.clone(),
@@ -100,18 +98,14 @@ impl PidFile {
             return Ok(None);
         }
         if let Some(directory) = &self.directory {
-            let works_in = match proc::directory(pid) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                works_in => {
-                    works_in.map_err(|error| format!("where process {pid} works: {error}"))?
-                }
-            };
             // The path of the configuration may contain links.
-            let directory = directory
-                .canonicalize()
-                .unwrap_or_else(|_| directory.clone());
-            if works_in != directory {
-                return Ok(None);
+            let resolved = directory.canonicalize();
+            let directory = resolved.as_ref().unwrap_or(directory);
+            match proc::directory(pid) {
+                Ok(works_in) if works_in == *directory => {}
+                Ok(_) => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(format!("where process {pid} works: {error}")),
             }
         }
         Ok(is_of(&found, owner)?.then_some(found))
@@ -164,7 +158,7 @@ pub(crate) fn is_of(process: &Stat, owner: u32) -> Result<bool, String> {
         return Ok(false);
     };
     // Check that the users were read of this process, and not of one that reuses its id.
-    if proc::stat(pid).is_none_or(|now| now.start != process.start) {
+    if process.now().is_none() {
         return Ok(false);
     }
     match users.iter().find(|user| **user != owner) {
@@ -187,6 +181,7 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::{Duration, SystemTime};
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use rustix::process::geteuid;
     use tempfile::TempDir;
 
@@ -285,21 +280,12 @@ mod tests {
         std::fs::remove_dir_all(scene.directory.path().join("notes")).unwrap();
         let mut first_seen = None;
         let owner = geteuid().as_raw();
-        assert!(
-            scene
-                .file
-                .find(owner, &notes, &mut first_seen)
-                .unwrap()
-                .is_some()
-        );
+        let file = &scene.file;
+        let found = file.find(owner, &notes, &mut first_seen);
+        assert!(found.unwrap().is_some());
         first_seen.as_mut().unwrap().at = 0;
-        assert!(
-            scene
-                .file
-                .find(owner, &notes, &mut first_seen)
-                .unwrap()
-                .is_none()
-        );
+        let found = file.find(owner, &notes, &mut first_seen);
+        assert!(found.unwrap().is_none());
     }
 
     #[test]
@@ -356,28 +342,16 @@ mod tests {
     fn invalid_pid_files_are_refused_without_blocking_or_reading_further() {
         let scene = Scene::new(&mut Command::new("sleep"));
         let put = |what: &[u8]| std::fs::write(&scene.file.path, what).unwrap();
-        for what in [
-            &b""[..],
-            b"\xff\xfe",
-            b"-5",
-            b"0",
-            b"99999999999999",
-            b"12 34",
-            &[b'1'; 10_000],
-        ] {
+        let long = [b'1'; 10_000];
+        let huge = b"99999999999999";
+        for what in [&b""[..], b"\xff\xfe", b"-5", b"0", huge, b"12 34", &long] {
             put(what);
             assert_eq!(scene.find(), Ok(false), "{:?}", &what[..what.len().min(9)]);
         }
         std::fs::remove_file(&scene.file.path).unwrap();
         assert_eq!(scene.find(), Ok(false));
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &scene.file.path,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
+        let path = &scene.file.path;
+        mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert_eq!(scene.find(), Err("it is no file".to_owned()));
         std::fs::remove_file(&scene.file.path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &scene.file.path).unwrap();

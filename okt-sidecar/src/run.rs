@@ -1,21 +1,20 @@
 //! Runs an agent from its configuration to its end.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use okt_agent::private;
 use okt_agent::wire::Owner;
-use okt_agent::{Agent, JournalError, ServeError};
-use rustix::fs::OFlags;
+use okt_agent::{Agent, JournalError, Listen, ServeError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::children::Children;
-use super::config::{Config, ListenConfig};
+use super::config::{ApplicationConfig, Config, ListenConfig, TlsConfig};
 use super::work::Program;
 
 /// An error of running an agent.
@@ -69,19 +68,8 @@ fn lock(data: &Path) -> Result<File, RunError> {
         .mode(0o711)
         .create(data)
         .map_err(what())?;
-    // The directory may be a volume that others write to, so follow no link.
-    let lock = File::options()
-        .create(true)
-        .write(true)
-        .truncate(false)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(data.join("lock"))
-        .map_err(what())?;
-    match private::lock(&lock) {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(RunError::InUse(data.to_owned())),
-        Err(TryLockError::Error(error)) => Err(what()(error)),
-    }
+    let lock = private::lock(&data.join("lock")).map_err(what())?;
+    lock.ok_or_else(|| RunError::InUse(data.to_owned()))
 }
 
 async fn live(config: Config) -> Result<(), RunError> {
@@ -92,13 +80,10 @@ async fn live(config: Config) -> Result<(), RunError> {
 
     let journal = journal(&config);
     let data = config.data.display().to_string();
-    let program = Program::open(config, children)
-        .await
-        .map_err(cannot(format!("use {data}")))?;
-    let program = Arc::new(program);
-    let bound = agent(&program, journal)
-        .bind([place(&program.config)])
-        .await?;
+    let opened = Program::open(config, children).await;
+    let program = Arc::new(opened.map_err(cannot(format!("use {data}")))?);
+    let agent = agent(&program, journal);
+    let bound = agent.bind([listen(&program.config)]).await?;
 
     let stop = CancellationToken::new();
     let served = async {
@@ -107,15 +92,15 @@ async fn live(config: Config) -> Result<(), RunError> {
         program.close().await;
         Ok(())
     };
-    let told = async {
-        ending.heard().await;
+    let second_signal = async {
+        ending.received().await;
         tracing::info!("the agent is shutting down");
         stop.cancel();
-        ending.heard().await;
+        ending.received().await;
     };
     let done = tokio::select! {
         done = served => done,
-        () = told => Err(RunError::AtOnce),
+        () = second_signal => Err(RunError::AtOnce),
     };
     reaping.abort();
     done
@@ -136,17 +121,23 @@ pub fn free(config: &Config) -> Result<Option<Owner>, JournalError> {
     okt_agent::free(&journal(config))
 }
 
-fn place(config: &Config) -> okt_agent::Listen {
-    match (&config.listen, &config.tls) {
-        (ListenConfig::Tcp(address), None) => okt_agent::Listen::tcp(*address),
-        (ListenConfig::Tcp(address), Some(tls)) => {
-            let listen = okt_agent::Listen::tcp(*address);
-            match &tls.client_ca {
-                None => listen.tls(&tls.certificate, &tls.key),
-                Some(client_ca) => listen.mutual_tls(&tls.certificate, &tls.key, client_ca),
-            }
-        }
-        (ListenConfig::Unix { path, mode }, _) => okt_agent::Listen::unix(path).mode(*mode),
+fn listen(config: &Config) -> Listen {
+    let listen = match &config.listen {
+        ListenConfig::Tcp(address) => Listen::tcp(*address),
+        ListenConfig::Unix { path, mode } => Listen::unix(path).mode(*mode),
+    };
+    match &config.tls {
+        None => listen,
+        Some(TlsConfig {
+            certificate,
+            key,
+            client_ca: None,
+        }) => listen.tls(certificate, key),
+        Some(TlsConfig {
+            certificate,
+            key,
+            client_ca: Some(client_ca),
+        }) => listen.mutual_tls(certificate, key, client_ca),
     }
 }
 
@@ -182,13 +173,7 @@ fn agent(program: &Arc<Program>, journal: PathBuf) -> Agent<Arc<Program>> {
 /// Returns how long it takes at most until nothing of an action is left.
 fn longest_end(config: &Config) -> Duration {
     let graces = config.states.values().map(|job| job.grace);
-    let stops = config.application.as_ref().map(|application| {
-        application
-            .stop
-            .iter()
-            .map(|step| step.wait)
-            .sum::<Duration>()
-    });
+    let stops = config.application.as_ref().map(ApplicationConfig::stopping);
     // The agent ends the command, and then stops the application that was started before it.
     graces.max().unwrap_or_default() + stops.unwrap_or_default() + Duration::from_secs(10)
 }
@@ -207,7 +192,7 @@ impl ShutdownSignals {
         })
     }
 
-    async fn heard(&mut self) {
+    async fn received(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}

@@ -13,6 +13,7 @@ use okt_agent::{Done, Fault, Task};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
+use super::is_state;
 use super::users::Person;
 
 /// The directory of one attempt. Dropping it removes the directory.
@@ -47,13 +48,7 @@ impl Scratch {
         fs::write(directory.join("input"), input)?;
         fs::write(directory.join("result"), b"")?;
         let progress = directory.join("progress");
-        mknodat(
-            CWD,
-            &progress,
-            FileType::Fifo,
-            Mode::from_raw_mode(0o600),
-            0,
-        )?;
+        mknodat(CWD, &progress, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         for name in ["input", "result", "progress"] {
             let file = directory.join(name);
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
@@ -72,16 +67,9 @@ impl Scratch {
 
     /// Returns the paths of the files, for the environment of commands.
     pub(crate) fn environment(&self) -> [(String, String); 3] {
-        [
-            ("OKT_INPUT", "input"),
-            ("OKT_RESULT", "result"),
-            ("OKT_PROGRESS", "progress"),
-        ]
-        .map(|(name, file)| {
-            (
-                name.to_owned(),
-                self.directory.join(file).display().to_string(),
-            )
+        ["input", "result", "progress"].map(|file| {
+            let path = self.directory.join(file).display().to_string();
+            (format!("OKT_{}", file.to_uppercase()), path)
         })
     }
 
@@ -98,7 +86,7 @@ impl Scratch {
             };
             for byte in &buffer[..length] {
                 if *byte == b'\n' {
-                    say(task, &line);
+                    report(task, &line);
                     line.clear();
                 } else if line.len() < LONGEST_LINE {
                     line.push(*byte);
@@ -110,15 +98,16 @@ impl Scratch {
     }
 
     /// Reads `OKT_RESULT`.
-    pub(crate) fn told(&self) -> Result<CommandResult, String> {
+    pub(crate) fn result(&self) -> Result<CommandResult, String> {
         let mut text = Vec::new();
         let path = self.directory.join("result");
         // The owner of the file may have replaced it: follow no link and do not block.
-        let opened = File::options()
+        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut options = File::options();
+        options
             .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path);
-        let opened = match opened {
+            .custom_flags(careful.bits().cast_signed());
+        let file = match options.open(&path) {
             Ok(file) if file.metadata().is_ok_and(|about| about.is_file()) => file,
             Ok(_) => return Err("OKT_RESULT is no file any more".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -126,9 +115,9 @@ impl Scratch {
             }
             Err(error) => return Err(format!("cannot read OKT_RESULT: {error}")),
         };
-        (opened.take(LONGEST_RESULT).read_to_end(&mut text))
-            .map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
-        tell(&String::from_utf8_lossy(&text))
+        let read = file.take(LONGEST_RESULT).read_to_end(&mut text);
+        read.map_err(|error| format!("cannot read OKT_RESULT: {error}"))?;
+        parse(&String::from_utf8_lossy(&text))
     }
 }
 
@@ -171,9 +160,9 @@ fn give(path: &Path, person: Option<&Person>) -> io::Result<()> {
 }
 
 /// Reports a line of progress: a percentage, a text, or both.
-fn say(task: &Task, line: &[u8]) {
-    let line = String::from_utf8_lossy(line);
-    let line = line.trim();
+fn report(task: &Task, line: &[u8]) {
+    let text = String::from_utf8_lossy(line);
+    let line = text.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match first.trim_end_matches('%').parse::<u8>() {
         Ok(percent) => task.progress(Some(percent), rest.trim()),
@@ -182,38 +171,36 @@ fn say(task: &Task, line: &[u8]) {
     }
 }
 
-pub(super) fn tell(text: &str) -> Result<CommandResult, String> {
-    let mut told = CommandResult::default();
-    for (n, line) in (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty())
-    {
-        let (key, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("line {n} of OKT_RESULT is not `key: text`"))?;
+/// Parses the lines of `OKT_RESULT`.
+pub(super) fn parse(text: &str) -> Result<CommandResult, String> {
+    let mut result = CommandResult::default();
+    let lines = (1..).zip(text.lines());
+    for (n, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let at = format!("line {n} of OKT_RESULT");
+        let Some((key, value)) = line.split_once(':') else {
+            return Err(format!("{at} is not `key: text`"));
+        };
         let value = value.trim().to_owned();
         match key.trim() {
-            "event" if super::is_state(&value) => told.event = Some(value),
-            "event" => return Err(format!("line {n} of OKT_RESULT: {value:?} is no state")),
-            "reason" if super::is_state(&value) => told.reason = Some(value),
+            "event" if is_state(&value) => result.event = Some(value),
+            "event" => return Err(format!("{at}: {value:?} is no state")),
+            "reason" if is_state(&value) => result.reason = Some(value),
             "reason" => {
                 let wanted = "a reason is one word such as DiskFull";
-                return Err(format!("line {n} of OKT_RESULT: {value:?}: {wanted}"));
+                return Err(format!("{at}: {value:?}: {wanted}"));
             }
-            "message" => match &mut told.message {
+            "message" => match &mut result.message {
                 Some(message) => *message = format!("{message}\n{value}"),
-                None => told.message = Some(value),
+                None => result.message = Some(value),
             },
-            "permanent" => told.permanent = value == "true",
+            "permanent" => result.permanent = value == "true",
             key => {
                 let known = "there are event, reason, message and permanent";
-                return Err(format!(
-                    "line {n} of OKT_RESULT: unknown key {key:?}, {known}"
-                ));
+                return Err(format!("{at}: unknown key {key:?}, {known}"));
             }
         }
     }
-    Ok(told)
+    Ok(result)
 }
 
 impl CommandResult {
@@ -241,19 +228,18 @@ mod tests {
 
     #[test]
     fn a_result_is_read_line_by_line() {
-        let told =
-            tell("event: Reviewing\n\nmessage: 3 of 4 files\nmessage: one was locked: x.wal\n");
-        let told = told.expect("all lines are right");
-        assert_eq!(told.event.as_deref(), Some("Reviewing"));
-        assert_eq!(
-            told.message.as_deref(),
-            Some("3 of 4 files\none was locked: x.wal")
-        );
+        let text = "event: Reviewing\n\nmessage: 3 of 4 files\nmessage: one was locked: x.wal\n";
+        let expected = CommandResult {
+            event: Some("Reviewing".to_owned()),
+            message: Some("3 of 4 files\none was locked: x.wal".to_owned()),
+            ..CommandResult::default()
+        };
+        assert_eq!(parse(text), Ok(expected));
     }
 
     #[test]
     fn a_malformed_result_is_refused_with_its_line() {
-        let error = |text| tell(text).expect_err("it is wrong");
+        let error = |text| parse(text).expect_err("it is wrong");
         assert_eq!(error("done"), "line 1 of OKT_RESULT is not `key: text`");
         assert_eq!(
             error("\nevent: in review"),

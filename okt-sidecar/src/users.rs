@@ -28,19 +28,16 @@ fn find_in(
     passwd: &str,
     groups: &str,
 ) -> Result<Option<Person>, String> {
-    let gid = match group {
-        None => None,
-        Some(group) => Some(
-            (lines(groups).find(|line| line.first() == Some(&group)))
-                .and_then(|line| line.get(2)?.parse().ok())
-                .or_else(|| group.parse().ok())
-                .ok_or_else(|| format!("there is no group {group:?} in /etc/group"))?,
-        ),
-    };
+    let gid = group.map(|group| {
+        let listed = lines(groups).find(|line| line.first() == Some(&group));
+        let gid = listed.and_then(|line| line.get(2)?.parse().ok());
+        gid.or_else(|| group.parse().ok())
+            .ok_or_else(|| format!("there is no group {group:?} in /etc/group"))
+    });
+    let gid = gid.transpose()?;
     let Some(user) = user else {
-        let uid = rustix::process::getuid().as_raw();
         return Ok(gid.map(|gid| Person {
-            uid,
+            uid: rustix::process::getuid().as_raw(),
             gid,
             groups: vec![gid],
             listed: None,
@@ -49,31 +46,21 @@ fn find_in(
     let line = lines(passwd)
         .find(|line| line.first() == Some(&user))
         .or_else(|| lines(passwd).find(|line| line.get(2) == Some(&user)));
-    let number = |at: usize| {
-        line.as_ref()
-            .and_then(|line| line.get(at)?.parse::<u32>().ok())
-    };
+    let number = |at: usize| line.as_ref()?.get(at)?.parse::<u32>().ok();
     let (Some(uid), own) = (number(2).or_else(|| user.parse().ok()), number(3)) else {
         return Err(format!("there is no user {user:?} in /etc/passwd"));
     };
-    let Some(gid) = gid.or(own) else {
-        return Err(format!(
-            "user {user} is not in /etc/passwd: its `group` must be given"
-        ));
-    };
-    let listed = (line.as_ref())
-        .and_then(|line| Some(((*line.first()?).to_owned(), (*line.get(5)?).to_owned())));
+    let gid = gid
+        .or(own)
+        .ok_or_else(|| format!("user {user} is not in /etc/passwd: its `group` must be given"))?;
+    let text = |at: usize| Some((*line.as_ref()?.get(at)?).to_owned());
+    let listed = text(0).zip(text(5));
     let mut all = vec![gid];
     if let Some((name, _)) = &listed {
-        all.extend(
-            (lines(groups))
-                .filter(|line| {
-                    line.get(3)
-                        .is_some_and(|names| names.split(',').any(|it| it == name))
-                })
-                .filter_map(|line| line.get(2)?.parse::<u32>().ok())
-                .filter(|other| *other != gid),
-        );
+        let lists = |names: &&str| names.split(',').any(|it| it == name);
+        let listing = lines(groups).filter(|line| line.get(3).is_some_and(lists));
+        let further = listing.filter_map(|line| line.get(2)?.parse::<u32>().ok());
+        all.extend(further.filter(|other| *other != gid));
     }
     Ok(Some(Person {
         uid,
@@ -95,46 +82,26 @@ mod tests {
         "root:x:0:0::/root:/bin/sh\npostgres:x:70:71:,,,:/var/lib/postgresql:/bin/sh\n";
     const GROUP: &str = "root:x:0:\npostgres:x:71:\nssl-cert:x:101:www,postgres\nbackup:x:34:\n";
 
-    fn person(user: Option<&str>, group: Option<&str>) -> Result<Option<Person>, String> {
-        find_in(user, group, PASSWD, GROUP)
+    fn person(user: &str, group: Option<&str>) -> Result<Person, String> {
+        let found = find_in(Some(user), group, PASSWD, GROUP);
+        found.map(|found| found.expect("a user was named"))
     }
 
     #[test]
     fn a_user_has_its_own_group_and_those_that_list_it() {
-        let found = person(Some("postgres"), None)
-            .expect("listed")
-            .expect("named");
+        let found = person("postgres", None).expect("listed");
         assert_eq!((found.uid, found.groups), (70, vec![71, 101]));
-        let other = person(Some("postgres"), Some("backup"))
-            .expect("listed")
-            .expect("named");
+        let other = person("postgres", Some("backup")).expect("listed");
         assert_eq!((other.gid, other.groups), (34, vec![34, 101]));
     }
 
     #[test]
     fn a_number_is_a_user_too_and_needs_a_group_if_it_is_not_listed() {
-        assert_eq!(
-            person(Some("70"), None)
-                .expect("listed")
-                .expect("named")
-                .gid,
-            71
-        );
-        let error = person(Some("4711"), None).expect_err("no group is known");
-        assert_eq!(
-            error,
-            "user 4711 is not in /etc/passwd: its `group` must be given"
-        );
-        assert_eq!(
-            person(Some("4711"), Some("5"))
-                .expect("given")
-                .expect("named")
-                .gid,
-            5
-        );
-        assert_eq!(
-            person(Some("nobdy"), None).expect_err("not there"),
-            "there is no user \"nobdy\" in /etc/passwd"
-        );
+        assert_eq!(person("70", None).expect("listed").gid, 71);
+        assert_eq!(person("4711", Some("5")).expect("given").gid, 5);
+        let why = "user 4711 is not in /etc/passwd: its `group` must be given";
+        assert_eq!(person("4711", None), Err(why.to_owned()));
+        let why = "there is no user \"nobdy\" in /etc/passwd";
+        assert_eq!(person("nobdy", None), Err(why.to_owned()));
     }
 }

@@ -95,7 +95,7 @@ impl Program {
         }
     }
 
-    /// Returns environment variables that tell commands whether the application's process runs.
+    /// Returns environment variables for commands: whether the application's process runs.
     pub(super) async fn application_environment(&self) -> Vec<(String, String)> {
         match &self.application {
             Some(application) => environment(&application.find().await),

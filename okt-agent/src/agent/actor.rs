@@ -17,15 +17,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::attempt::{Course, Ending, RunningAttempt, Speech, panic_text};
+use super::attempt::{AttemptInput, AttemptReports, Course, Ending, panic_text};
 use super::board::{Board, Live};
 use super::command::ActorRequest;
 use super::journal::Journal;
 use super::memory::{AgentMemory, MemoryChange, Remembered};
 use super::metrics::Metrics;
-use super::output::cut;
 use super::settings::AgentSettings;
-use crate::wire::{ActionId, Phase, Progress, TEXT_LIMIT};
+use crate::wire::{ActionId, Phase, Progress, cut, cut_to};
 use crate::work::{Fault, Offer, Order, Work};
 
 /// The limit for the name of a state and the reason in a result, in bytes.
@@ -40,7 +39,7 @@ pub(super) struct Actor<W> {
     pub(super) memory: AgentMemory,
     pub(super) board: watch::Sender<Board>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) commands: mpsc::Receiver<ActorRequest>,
+    pub(super) requests: mpsc::Receiver<ActorRequest>,
     /// A sender for the notes of the work.
     pub(super) own: mpsc::Sender<ActorRequest>,
     pub(super) stop: CancellationToken,
@@ -94,7 +93,7 @@ impl<W: Work> Actor<W> {
             tokio::select! {
                 ending = ending(self.under_way.as_mut()) => self.ended(ending).await,
                 () = at(self.heal.map(|heal| heal.at)) => self.heal().await,
-                Some(command) = self.commands.recv() => self.handle_command(command).await,
+                Some(request) = self.requests.recv() => self.handle_request(request).await,
                 () = self.stop.cancelled(), if until.is_none() => {
                     tracing::info!("stopping");
                     self.board.send_modify(|board| board.stopping = true);
@@ -134,10 +133,7 @@ impl<W: Work> Actor<W> {
             } else {
                 Course::CleanUp
             };
-            self.memory.apply(MemoryChange {
-                action: Some(action.clone()),
-                ..MemoryChange::default()
-            });
+            self.memory.apply(MemoryChange::of(action.clone()));
             (action, course)
         });
         self.heal().await;
@@ -151,14 +147,11 @@ impl<W: Work> Actor<W> {
     /// Begins an attempt that is on disk.
     fn begin(&mut self, action: &Remembered, course: Course, traceparent: Option<String>) {
         let report = &action.report;
-        let live = Arc::new(Live::new(
-            report.id.clone(),
-            report.attempt,
-            self.settings.output_limit,
-        ));
+        let limit = self.settings.output_limit;
+        let live = Arc::new(Live::new(report.id.clone(), report.attempt, limit));
         self.publish(|board| board.begin(Arc::clone(&live)));
         let cancellation = CancellationToken::new();
-        let attempt = RunningAttempt {
+        let attempt = AttemptInput {
             work: Arc::clone(&self.work),
             order: Order {
                 id: report.id.clone(),
@@ -171,10 +164,10 @@ impl<W: Work> Actor<W> {
                 notes: action.notes.clone(),
             },
             course,
-            speech: Arc::new(Speech {
+            reports: Arc::new(AttemptReports {
                 live: Arc::clone(&live),
                 board: self.board.subscribe(),
-                commands: self.own.clone(),
+                requests: self.own.clone(),
             }),
             cancellation: cancellation.clone(),
             cancel_limit: self.settings.cancel_limit,
@@ -212,8 +205,8 @@ impl<W: Work> Actor<W> {
         let report = &mut action.report;
         let (phase, fault) = match ending {
             Ending::Returned(Ok(done)) => {
-                report.event = done.event.map(|event| cut(event, WORD_LIMIT));
-                report.message = cut(done.message, TEXT_LIMIT);
+                report.event = done.event.map(|event| cut_to(event, WORD_LIMIT));
+                report.message = cut(done.message);
                 (Phase::Succeeded, None)
             }
             Ending::Returned(Err(fault)) if report.cancelling => (Phase::Cancelled, Some(fault)),
@@ -231,8 +224,8 @@ impl<W: Work> Actor<W> {
             }
         };
         if let Some(fault) = fault {
-            report.reason = Some(cut(fault.reason, WORD_LIMIT));
-            report.message = cut(fault.message, TEXT_LIMIT);
+            report.reason = Some(cut_to(fault.reason, WORD_LIMIT));
+            report.message = cut(fault.message);
             report.permanent = fault.permanent && phase == Phase::Failed;
         }
         report.phase = phase;
@@ -243,11 +236,9 @@ impl<W: Work> Actor<W> {
         action.notes.clear();
         let offered = under_way.course == Course::Perform || phase != Phase::Unknown;
         let state = offered.then_some(action.report.state.as_str());
-        (self.metrics).ended(state.unwrap_or("other"), phase, under_way.begun.elapsed());
-        self.unrecorded = Some(MemoryChange {
-            action: Some(action),
-            ..MemoryChange::default()
-        });
+        let took = under_way.begun.elapsed();
+        self.metrics.ended(state.unwrap_or("other"), phase, took);
+        self.unrecorded = Some(MemoryChange::of(action));
         self.record_end().await;
     }
 
@@ -271,9 +262,9 @@ impl<W: Work> Actor<W> {
                     && let Some(live) = self.board.borrow().live(&report.id)
                 {
                     let message = format!("it has ended, which cannot be recorded: {why}");
-                    live.say(Progress {
+                    live.set_progress(Progress {
                         percent: None,
-                        message: cut(message, TEXT_LIMIT),
+                        message: cut(message),
                     });
                 }
                 self.unrecorded = Some(change);

@@ -14,9 +14,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::board::{Board, Live};
 use super::command::ActorRequest;
-use super::output::cut;
-use crate::wire::Progress;
-use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Said, Task, Waiting, Work};
+use crate::wire::{Progress, cut_to};
+use crate::work::{Done, Fault, Leftover, NotRemembered, Order, Task, TaskReports, Waiting, Work};
 
 /// The timeout of one call of [`Work::recover`].
 const RECOVER_LIMIT: Duration = Duration::from_mins(1);
@@ -50,16 +49,16 @@ pub(super) enum Ending {
 }
 
 /// The input of an attempt.
-pub(super) struct RunningAttempt<W> {
+pub(super) struct AttemptInput<W> {
     pub(super) work: Arc<W>,
     pub(super) order: Order,
     pub(super) course: Course,
-    pub(super) speech: Arc<Speech>,
+    pub(super) reports: Arc<AttemptReports>,
     pub(super) cancellation: CancellationToken,
     pub(super) cancel_limit: Duration,
 }
 
-impl<W: Work> RunningAttempt<W> {
+impl<W: Work> AttemptInput<W> {
     /// Runs the attempt to its end.
     pub(super) async fn run(self) -> Ending {
         match self.course {
@@ -72,7 +71,7 @@ impl<W: Work> RunningAttempt<W> {
         let task = Task {
             order: self.order.clone(),
             cancellation: self.cancellation.clone(),
-            said: Arc::clone(&self.speech) as Arc<dyn Said>,
+            reports: Arc::clone(&self.reports) as Arc<dyn TaskReports>,
         };
         let work = Arc::clone(&self.work);
         let mut performing = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -107,7 +106,7 @@ impl<W: Work> RunningAttempt<W> {
                 id: self.order.id.clone(),
                 state: self.order.state.clone(),
                 attempt: self.order.attempt,
-                notes: self.speech.notes(),
+                notes: self.reports.notes(),
             };
             let work = Arc::clone(&self.work);
             let recovering =
@@ -120,7 +119,7 @@ impl<W: Work> RunningAttempt<W> {
             };
             tracing::warn!(id = %self.order.id, why, "cannot clean up after an attempt");
             let message = format!("cannot clean up after this attempt: {why}");
-            self.speech.progress(Progress {
+            self.reports.progress(Progress {
                 percent: None,
                 message,
             });
@@ -132,33 +131,32 @@ impl<W: Work> RunningAttempt<W> {
 /// Returns the text of a panicked task, or `None` if the task was aborted.
 pub(super) fn panic_text(error: JoinError) -> Option<String> {
     let payload: Box<dyn Any + Send> = error.try_into_panic().ok()?;
-    let text = (payload.downcast_ref::<&str>().map(ToString::to_string))
-        .or_else(|| payload.downcast_ref::<String>().cloned());
-    Some(text.unwrap_or_else(|| "a panic without a text".to_owned()))
+    let formatted = payload.downcast_ref::<String>().map(String::as_str);
+    let text = formatted.or_else(|| payload.downcast_ref::<&str>().copied());
+    Some(text.unwrap_or("a panic without a text").to_owned())
 }
 
 /// Passes the reports of one attempt to where they are kept.
 #[derive(Debug)]
-pub(super) struct Speech {
+pub(super) struct AttemptReports {
     pub(super) live: Arc<Live>,
     pub(super) board: watch::Receiver<Board>,
-    pub(super) commands: mpsc::Sender<ActorRequest>,
+    pub(super) requests: mpsc::Sender<ActorRequest>,
 }
 
-impl Speech {
+impl AttemptReports {
     /// Returns the notes of the attempt.
     pub(super) fn notes(&self) -> BTreeMap<String, Value> {
         let board = self.board.borrow();
-        (board.memory.action(&self.live.id))
-            .map(|action| action.notes.clone())
-            .unwrap_or_default()
+        let action = board.memory.action(&self.live.id);
+        action.map(|it| it.notes.clone()).unwrap_or_default()
     }
 }
 
-impl Said for Speech {
+impl TaskReports for AttemptReports {
     fn progress(&self, progress: Progress) {
-        self.live.say(Progress {
-            message: cut(progress.message, PROGRESS_LIMIT),
+        self.live.set_progress(Progress {
+            message: cut_to(progress.message, PROGRESS_LIMIT),
             ..progress
         });
     }
@@ -174,14 +172,14 @@ impl Said for Speech {
                 why: "the agent has ended".to_owned(),
             };
             let (reply, answer) = oneshot::channel();
-            let command = ActorRequest::Remember {
+            let request = ActorRequest::Remember {
                 id: self.live.id.clone(),
                 attempt: self.live.attempt,
                 key: key.clone(),
                 value,
                 reply,
             };
-            (self.commands.send(command).await).map_err(|_| gone())?;
+            self.requests.send(request).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::memory::{AgentMemory, Remembered};
 use super::output::KeptOutput;
+use super::rules::no_such_action;
 use crate::wire::{ActionId, ActionReport, Code, Problem, Progress, Seen, Sighting};
 
 /// The number of attempts whose output is kept.
@@ -83,8 +84,8 @@ impl Board {
     /// Returns the last observation with its age.
     pub(super) fn seen(&self) -> Sighting {
         let mut sighting = self.sighting.clone();
-        sighting.age_ms = (self.observed)
-            .map(|observed| u64::try_from(observed.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let age = self.observed.map(|observed| observed.elapsed().as_millis());
+        sighting.age_ms = age.map(|age| u64::try_from(age).unwrap_or(u64::MAX));
         sighting
     }
 
@@ -93,8 +94,36 @@ impl Board {
         self.live.iter().find(|live| live.id == *id)
     }
 
+    /// Returns the memory.
+    ///
+    /// # Errors
+    ///
+    /// The journal is damaged, so no action is known.
+    pub(super) fn known(&self) -> Result<&AgentMemory, Problem> {
+        self.blind().map_or(Ok(&self.memory), Err)
+    }
+
+    /// Returns an action.
+    ///
+    /// # Errors
+    ///
+    /// It is not known.
+    pub(super) fn action(&self, id: &ActionId) -> Result<&Remembered, Problem> {
+        let action = self.known()?.action(id);
+        action.map(Arc::as_ref).ok_or_else(|| no_such_action(id))
+    }
+
+    /// Returns the current report about the action of this id.
+    ///
+    /// # Errors
+    ///
+    /// It is not known.
+    pub(super) fn report(&self, id: &ActionId) -> Result<ActionReport, Problem> {
+        self.action(id).map(|action| self.report_of(action))
+    }
+
     /// Returns the current report about an action.
-    pub(super) fn report(&self, action: &Remembered) -> ActionReport {
+    pub(super) fn report_of(&self, action: &Remembered) -> ActionReport {
         let mut report = action.report.clone();
         if !report.phase.is_final()
             && let Some(live) = self.live(&report.id)
@@ -110,7 +139,9 @@ impl Board {
         if self.stopping {
             return Some(Problem::new(Code::Stopping, "the agent is being stopped"));
         }
-        (self.trouble.as_ref()).map(|trouble| Problem::new(Code::CannotRecord, trouble.text()))
+        self.trouble.as_ref().map(|trouble| match trouble {
+            Trouble::Damaged(why) | Trouble::Failing(why) => Problem::new(Code::CannotRecord, why),
+        })
     }
 
     /// Returns why no action is known, if the journal is damaged.
@@ -118,14 +149,6 @@ impl Board {
         match &self.trouble {
             Some(Trouble::Damaged(why)) => Some(Problem::new(Code::CannotRecord, why)),
             Some(Trouble::Failing(_)) | None => None,
-        }
-    }
-}
-
-impl Trouble {
-    fn text(&self) -> &str {
-        match self {
-            Self::Damaged(why) | Self::Failing(why) => why,
         }
     }
 }
@@ -142,22 +165,17 @@ impl Live {
     }
 
     /// Sets the progress.
-    pub(super) fn say(&self, progress: Progress) {
-        *lock(&self.progress) = Some(progress);
+    pub(super) fn set_progress(&self, progress: Progress) {
+        *self.progress.lock() = Some(progress);
     }
 
     /// Returns the last progress.
     pub(super) fn progress(&self) -> Option<Progress> {
-        lock(&self.progress).clone()
+        self.progress.lock().clone()
     }
 
     /// Returns the output.
     pub(super) fn output(&self) -> MutexGuard<'_, KeptOutput> {
-        lock(&self.output)
+        self.output.lock()
     }
-}
-
-/// The data is valid after each statement, so a panic of another holder does not corrupt it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -36,6 +36,8 @@ const ASKED_AT_ONCE: usize = 64 * 1024;
 /// The permits for bodies.
 #[derive(Debug)]
 pub(super) struct BodyPermits {
+    /// How long a body may take to arrive.
+    limit: Duration,
     large: Semaphore,
     asked: Arc<Semaphore>,
 }
@@ -45,8 +47,9 @@ pub(super) type BodyPermit = OwnedSemaphorePermit;
 
 impl BodyPermits {
     /// Creates permits that are all free.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(limit: Duration) -> Self {
         Self {
+            limit,
             large: Semaphore::new(LARGE_AT_ONCE),
             asked: Arc::new(Semaphore::new(ASKED_AT_ONCE)),
         }
@@ -57,16 +60,15 @@ impl BodyPermits {
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         request: Request,
-        limit: Duration,
     ) -> Result<(T, BodyPermit), Problem> {
         let (parts, mut body) = request.into_parts();
-        let deadline = Instant::now() + limit;
+        let deadline = Instant::now() + self.limit;
         json_by_its_headers(&parts.headers)?;
         if is_too_large(&parts.headers) {
             drain(&mut body, deadline).await;
             return Err(too_large());
         }
-        let (bytes, large) = self.bytes(&mut body, deadline, limit).await?;
+        let (bytes, large) = self.bytes(&mut body, deadline).await?;
         if let Some(busy) = parts.extensions.get::<Arc<Busy>>() {
             busy.arrived();
         }
@@ -76,10 +78,9 @@ impl BodyPermits {
         }
         let weight = u32::try_from(bytes.len().min(ASKED_AT_ONCE)).unwrap_or(u32::MAX);
         let asked = Arc::clone(&self.asked).acquire_many_owned(weight);
-        let permit = (timeout_at(deadline, asked).await)
-            .ok()
-            .and_then(Result::ok)
-            .ok_or_else(crowded)?;
+        let Ok(Ok(permit)) = timeout_at(deadline, asked).await else {
+            return Err(crowded());
+        };
         let read = parse(&bytes);
         drop((bytes, large));
         let read = read.map_err(|why| {
@@ -94,14 +95,13 @@ impl BodyPermits {
         &self,
         body: &mut Body,
         deadline: Instant,
-        limit: Duration,
     ) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), Problem> {
         let mut limited = Limited::new(&mut *body, BODY_LIMIT);
         let mut bytes = Vec::new();
         let mut large = None;
         loop {
             let frame = timeout_at(deadline, limited.frame()).await.map_err(|_| {
-                let detail = format!("the body did not arrive within {limit:?}");
+                let detail = format!("the body did not arrive within {:?}", self.limit);
                 Problem::new(Code::TooSlow, detail)
             })?;
             let data = match frame {
@@ -118,8 +118,10 @@ impl BodyPermits {
                 }
             };
             if large.is_none() && bytes.len() + data.len() > SMALL {
-                let permit = timeout_at(deadline, self.large.acquire()).await;
-                large = Some(permit.ok().and_then(Result::ok).ok_or_else(crowded)?);
+                let Ok(Ok(permit)) = timeout_at(deadline, self.large.acquire()).await else {
+                    return Err(crowded());
+                };
+                large = Some(permit);
             }
             bytes.extend_from_slice(&data);
         }
@@ -128,12 +130,8 @@ impl BodyPermits {
 
 fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(kind) = headers.get(CONTENT_TYPE) {
-        let essence = (kind.to_str().unwrap_or_default())
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
+        let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
         if essence != "application/json" && !essence.ends_with("+json") {
             let detail = "the body has to be application/json";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
@@ -143,9 +141,8 @@ fn json_by_its_headers(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 fn is_too_large(headers: &HeaderMap) -> bool {
-    let length = (headers.get(CONTENT_LENGTH))
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
+    let text = headers.get(CONTENT_LENGTH).map(HeaderValue::to_str);
+    let length = text.and_then(|text| text.ok()?.parse::<u64>().ok());
     length.is_some_and(|length| length > BODY_LIMIT as u64)
 }
 

@@ -7,34 +7,42 @@ use super::body::BodyPermit;
 use crate::wire::{Acknowledgement, ActionId, ActionReport, ActionRequest, Problem};
 use crate::work::NotRemembered;
 
-/// The channel for the answer to a request: whether the request itself has begun something, and the report.
-pub(super) type Reply = oneshot::Sender<Result<(bool, ActionReport), Problem>>;
+/// Whether a command has begun something, and the report.
+pub(super) type Answered = Result<(bool, ActionReport), Problem>;
 
 /// A request to the actor.
 #[derive(Debug)]
 pub(super) enum ActorRequest {
-    Ask {
-        id: ActionId,
-        request: Box<ActionRequest>,
-        traceparent: Option<String>,
-        place: BodyPermit,
-        reply: Reply,
+    /// A command of a client.
+    Command {
+        command: Command,
+        reply: oneshot::Sender<Answered>,
     },
-    Cancel {
-        id: ActionId,
-        epoch: u64,
-        reply: Reply,
-    },
-    Acknowledge {
-        id: ActionId,
-        acknowledgement: Acknowledgement,
-        reply: Reply,
-    },
+    /// A note of running work.
     Remember {
         id: ActionId,
         attempt: u32,
         key: String,
         value: Value,
         reply: oneshot::Sender<Result<(), NotRemembered>>,
+    },
+}
+
+/// A request of a client that changes something.
+#[derive(Debug)]
+pub(super) enum Command {
+    Ask {
+        id: ActionId,
+        request: Box<ActionRequest>,
+        traceparent: Option<String>,
+        permit: BodyPermit,
+    },
+    Cancel {
+        id: ActionId,
+        epoch: u64,
+    },
+    Acknowledge {
+        id: ActionId,
+        acknowledgement: Acknowledgement,
     },
 }

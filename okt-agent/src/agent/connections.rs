@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics::Metrics;
@@ -19,7 +19,7 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct OpenConnections {
     next: u64,
-    connections: BTreeMap<u64, AgentConnection>,
+    all: BTreeMap<u64, AgentConnection>,
 }
 
 #[derive(Debug)]
@@ -73,13 +73,13 @@ impl Connections {
     /// If none is silent, it closes the one whose request has been arriving longest.
     /// If all are being answered, it returns `None`.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Arc<ConnectionGuard>> {
-        let mut open = self.open();
-        if open.connections.len() >= self.most {
-            let silent = (open.connections.iter())
-                .filter(|(_, connection)| connection.stage != ConnectionStage::Answering)
-                .min_by_key(|(_, it)| (it.stage, it.known, it.since))
-                .map(|(key, _)| *key);
-            let Some(silent) = silent.and_then(|key| open.connections.remove(&key)) else {
+        let mut open = self.open.lock();
+        if open.all.len() >= self.most {
+            let all = open.all.iter();
+            let unanswered = all.filter(|(_, it)| it.stage != ConnectionStage::Answering);
+            let first = unanswered.min_by_key(|(_, it)| (it.stage, it.known, it.since));
+            let key = first.map(|(key, _)| *key);
+            let Some(silent) = key.and_then(|key| open.all.remove(&key)) else {
                 self.metrics.closed("refused");
                 return None;
             };
@@ -89,25 +89,19 @@ impl Connections {
         open.next += 1;
         let key = open.next;
         let closed = CancellationToken::new();
-        open.connections.insert(
-            key,
-            AgentConnection {
-                stage: ConnectionStage::Silent,
-                known: false,
-                since: key,
-                closed: closed.clone(),
-            },
-        );
-        self.metrics.connected(open.connections.len());
+        let connection = AgentConnection {
+            stage: ConnectionStage::Silent,
+            known: false,
+            since: key,
+            closed: closed.clone(),
+        };
+        open.all.insert(key, connection);
+        self.metrics.connected(open.all.len());
         Some(Arc::new(ConnectionGuard {
             key,
             connections: Arc::clone(self),
             closed,
         }))
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock()
     }
 }
 
@@ -119,10 +113,10 @@ impl ConnectionGuard {
     }
 
     fn goes_on(&self, stage: ConnectionStage) {
-        let mut open = self.connections.open();
+        let mut open = self.connections.open.lock();
         open.next += 1;
         let now = open.next;
-        if let Some(connection) = open.connections.get_mut(&self.key) {
+        if let Some(connection) = open.all.get_mut(&self.key) {
             connection.stage = stage;
             connection.known = true;
             connection.since = now;
@@ -139,9 +133,9 @@ impl Busy {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
-        open.connections.remove(&self.key);
-        self.connections.metrics.connected(open.connections.len());
+        let mut open = self.connections.open.lock();
+        open.all.remove(&self.key);
+        self.connections.metrics.connected(open.all.len());
     }
 }
 

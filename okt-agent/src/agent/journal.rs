@@ -1,7 +1,7 @@
 //! The journal: the agent's memory on disk. The agent writes each change before it acts on it.
 //!
-//! It is a file of lines. Each line is a checksum (CRC-32 in eight hexadecimal digits), a blank, and a [`MemoryChange`] as
-//! JSON.
+//! It is a file of lines. Each line is a checksum (CRC-32 in eight hexadecimal digits), a blank, and a
+//! [`MemoryChange`] as JSON.
 //! One write and one `fsync` add a line. From time to time the agent writes a new file with its present memory and
 //! renames it over the old one.
 //!

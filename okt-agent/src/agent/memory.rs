@@ -1,7 +1,7 @@
 //! The memory of an agent: whose requests it takes, and the actions that it must not begin again.
 //!
-//! Only [`MemoryChange`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the same
-//! way.
+//! Only [`MemoryChange`]s modify it. Each of them is a line of the journal, so the memory and the file are built in the
+//! same way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -99,6 +99,16 @@ pub(super) struct Note {
     pub(super) value: Value,
 }
 
+impl MemoryChange {
+    /// Returns the change to this new state of an action.
+    pub(super) fn of(action: Remembered) -> Self {
+        Self {
+            action: Some(action),
+            ..Self::default()
+        }
+    }
+}
+
 impl AgentMemory {
     /// Returns all actions, in the order in which their last attempts were recorded.
     pub(super) fn actions(&self) -> &[Arc<Remembered>] {
@@ -113,7 +123,8 @@ impl AgentMemory {
     /// Returns the running action.
     pub(super) fn under_way(&self) -> Option<&Arc<Remembered>> {
         // It is the newest one, because nothing begins while another action runs.
-        (self.actions.last()).filter(|action| !action.report.phase.is_final())
+        let last = self.actions.last();
+        last.filter(|action| !action.report.phase.is_final())
     }
 
     /// Returns whether an action was cancelled before it was requested.
@@ -140,7 +151,8 @@ impl AgentMemory {
         }
         if let Some(action) = action {
             self.withdrawn.retain(|id| *id != action.report.id);
-            let place = (self.actions.iter()).position(|known| known.report.id == action.report.id);
+            let mut known = self.actions.iter();
+            let place = known.position(|known| known.report.id == action.report.id);
             match place {
                 Some(place) if self.actions[place].report.attempt == action.report.attempt => {
                     self.actions[place] = Arc::new(action);
@@ -152,14 +164,16 @@ impl AgentMemory {
                 None => self.actions.push(Arc::new(action)),
             }
         }
-        if let Some(Note { id, key, value }) = note
-            && let Some(action) = (self.actions.iter_mut()).find(|action| action.report.id == id)
-        {
-            Arc::make_mut(action).notes.insert(key, value);
+        if let Some(Note { id, key, value }) = note {
+            let mut known = self.actions.iter_mut();
+            if let Some(action) = known.find(|action| action.report.id == id) {
+                Arc::make_mut(action).notes.insert(key, value);
+            }
         }
         if !forgotten.is_empty() {
             let forgotten: BTreeSet<_> = forgotten.into_iter().collect();
-            (self.actions).retain(|action| !forgotten.contains(&action.report.id));
+            let is_kept = |action: &Arc<Remembered>| !forgotten.contains(&action.report.id);
+            self.actions.retain(is_kept);
         }
         extend(&mut self.withdrawn, withdrawn, WITHDRAWN);
         extend(&mut self.superseded, superseded, SUPERSEDED);
@@ -190,7 +204,8 @@ impl AgentMemory {
 
     /// Returns the namespace and name that the agent belongs to: those of its settings, or else of its owner.
     pub(super) fn object(&self, of_settings: Option<&ObjectRef>) -> Option<ObjectRef> {
-        (of_settings.cloned()).or_else(|| self.owner.as_ref().map(Owner::object))
+        let of_owner = || self.owner.as_ref().map(Owner::object);
+        of_settings.cloned().or_else(of_owner)
     }
 
     /// Returns whether another owner has superseded the one with this uid.
@@ -214,10 +229,8 @@ impl AgentMemory {
             superseded: self.superseded.iter().cloned().collect(),
             ..MemoryChange::default()
         };
-        let actions = self.actions.iter().map(|action| MemoryChange {
-            action: Some((**action).clone()),
-            ..MemoryChange::default()
-        });
+        let known = self.actions.iter();
+        let actions = known.map(|action| MemoryChange::of(Remembered::clone(action)));
         std::iter::once(first).chain(actions)
     }
 
@@ -225,18 +238,17 @@ impl AgentMemory {
     /// It keeps actions that run or are at least as new as the request, those whose end is not acknowledged, and the
     /// last [`KEPT`] for people.
     pub(super) fn forgettable(&self, owner: &Owner, fence: Fence) -> Vec<ActionId> {
-        let old: Vec<_> = (self.actions.iter())
-            .filter(|action| {
-                let newest = action.owner.uid == owner.uid
-                    && (action.fence.transition, action.fence.run) >= (fence.transition, fence.run);
-                // An object that is gone does not ask for its action's end any more.
-                let awaited = action.owner.uid == owner.uid && !action.report.acknowledged;
-                action.report.phase.is_final() && !newest && !awaited
-            })
-            .map(|action| action.report.id.clone())
-            .collect();
-        let many = old.len().saturating_sub(KEPT);
-        old.into_iter().take(many).collect()
+        let is_old = |action: &&Arc<Remembered>| {
+            let newest = action.owner.uid == owner.uid
+                && (action.fence.transition, action.fence.run) >= (fence.transition, fence.run);
+            // An object that is gone does not ask for its action's end any more.
+            let awaited = action.owner.uid == owner.uid && !action.report.acknowledged;
+            action.report.phase.is_final() && !newest && !awaited
+        };
+        let old = self.actions.iter().filter(is_old);
+        let mut ids: Vec<_> = old.map(|action| action.report.id.clone()).collect();
+        ids.truncate(ids.len().saturating_sub(KEPT));
+        ids
     }
 }
 
@@ -275,5 +287,7 @@ pub(super) fn fingerprint(input: &Map<String, Value>) -> String {
     }
     let mut digest = Sha256::new();
     object(input, &mut digest);
-    (digest.finalize().iter()).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    let bytes = digest.finalize();
+    let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+    bytes.iter().fold(String::new(), hex)
 }

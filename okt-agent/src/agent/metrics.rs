@@ -31,7 +31,7 @@ pub(super) struct Metrics {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
-    path: &'static str,
+    path: String,
     status: u16,
 }
 
@@ -54,72 +54,36 @@ struct Closed {
 impl Metrics {
     /// Creates metrics that are all zero.
     pub(super) fn new() -> Self {
-        let mut own = Registry::with_prefix("okt_sidecar");
-        let registry = &mut own;
+        let mut registry = Registry::with_prefix("okt_sidecar");
+        let new = &mut registry;
         let answer_buckets = exponential_buckets(0.000_1, 4.0, 10);
         let action_buckets = exponential_buckets(0.01, 4.0, 12);
         Self {
-            requests: known(
-                registry,
-                "requests",
-                "Requests that were answered",
-                Family::default(),
-            ),
-            request_seconds: known(
-                registry,
+            requests: known(new, "requests", "Requests that were answered"),
+            request_seconds: register(
+                new,
                 "request_seconds",
                 "Duration of answers, except those that wait for the end of an action",
                 Histogram::new(answer_buckets),
             ),
-            actions: known(
-                registry,
-                "actions",
-                "Attempts that have ended",
-                Family::default(),
-            ),
-            action_seconds: known(
-                registry,
+            actions: known(new, "actions", "Attempts that have ended"),
+            action_seconds: register(
+                new,
                 "action_seconds",
                 "How long attempts took",
                 Histogram::new(action_buckets),
             ),
-            running: known(
-                registry,
-                "action_running",
-                "Whether an action is under way",
-                Gauge::default(),
-            ),
-            observations: known(
-                registry,
-                "observations",
-                "Observations of the application",
-                Family::default(),
-            ),
-            journal_bytes: known(
-                registry,
-                "journal_bytes",
-                "How long the journal is",
-                Gauge::default(),
-            ),
-            journal_failures: known(
-                registry,
-                "journal_failures",
-                "Writes to the journal that failed",
-                Counter::default(),
-            ),
-            connections: known(
-                registry,
-                "connections",
-                "Connections that are open",
-                Gauge::default(),
-            ),
+            running: known(new, "action_running", "Whether an action is under way"),
+            observations: known(new, "observations", "Observations of the application"),
+            journal_bytes: known(new, "journal_bytes", "How long the journal is"),
+            journal_failures: known(new, "journal_failures", "Writes to the journal that failed"),
+            connections: known(new, "connections", "Connections that are open"),
             closed: known(
-                registry,
+                new,
                 "connections_closed",
                 "Connections that were closed before they were done",
-                Family::default(),
             ),
-            registry: own,
+            registry,
         }
     }
 
@@ -135,13 +99,13 @@ impl Metrics {
     pub(super) fn answered(
         &self,
         method: &'static str,
-        path: &'static str,
+        path: &str,
         status: u16,
         took: Option<Duration>,
     ) {
         let request = RequestLabels {
             method,
-            path,
+            path: path.to_owned(),
             status,
         };
         self.requests.get_or_create(&request).inc();
@@ -197,8 +161,12 @@ impl Metrics {
     }
 }
 
-/// Registers a metric.
-fn known<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+/// Registers a metric that is zero.
+fn known<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    register(registry, name, help, M::default())
+}
+
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register(name, help, metric.clone());
     metric
 }

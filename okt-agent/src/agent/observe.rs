@@ -10,9 +10,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::attempt::panic_text;
 use super::board::Board;
 use super::metrics::Metrics;
-use super::output::cut;
 use super::settings::AgentSettings;
-use crate::wire::{Seen, Sighting, TEXT_LIMIT};
+use crate::wire::{Seen, Sighting, cut};
 use crate::work::Work;
 
 /// The limit for the events of one observation.
@@ -41,11 +40,11 @@ pub(super) async fn observe_on<W: Work>(
                     let why = panic_text(error).unwrap_or_default();
                     Sighting::unreachable(format!("the observation panicked: {why}"))
                 });
-                begun.tell(&board, &metrics, sighting);
+                begun.publish(&board, &metrics, sighting);
             }
             () = sleep(settings.observe_timeout) => {
                 let why = format!("no answer within {:?}", settings.observe_timeout);
-                begun.tell(&board, &metrics, Sighting::unreachable(why));
+                begun.publish(&board, &metrics, Sighting::unreachable(why));
                 end(observe).await;
             }
             () = ended(&mut news, begun.observations) => {
@@ -55,7 +54,7 @@ pub(super) async fn observe_on<W: Work>(
                 if timeout(settings.observe_timeout, &mut ending).await.is_err() {
                     let why = "the observation before does not end";
                     let now = BegunObservation { observations: board.borrow().observations, ..begun };
-                    now.tell(&board, &metrics, Sighting::unreachable(why));
+                    now.publish(&board, &metrics, Sighting::unreachable(why));
                     ending.await;
                 }
                 continue;
@@ -78,12 +77,12 @@ struct BegunObservation {
 
 impl BegunObservation {
     /// Publishes the observation, unless an action has ended since it began.
-    fn tell(self, board: &watch::Sender<Board>, metrics: &Metrics, mut sighting: Sighting) {
+    fn publish(self, board: &watch::Sender<Board>, metrics: &Metrics, mut sighting: Sighting) {
         sighting.observed_at = Some(self.timestamp);
         sighting.age_ms = None;
         sighting.events.truncate(EVENTS);
         if let Seen::Unreachable { why } = &mut sighting.seen {
-            *why = cut(std::mem::take(why), TEXT_LIMIT);
+            *why = cut(std::mem::take(why));
         }
         metrics.observed(&sighting.seen);
         board.send_if_modified(|board| {
@@ -105,11 +104,8 @@ async fn end(observe: AbortOnDropHandle<Sighting>) {
 
 /// Returns when an action has ended.
 async fn ended(news: &mut watch::Receiver<Board>, observations: u64) {
-    if news
-        .wait_for(|board| board.observations != observations)
-        .await
-        .is_err()
-    {
+    let next = news.wait_for(|board| board.observations != observations);
+    if next.await.is_err() {
         // The board is gone, and the agent with it.
         std::future::pending::<()>().await;
     }

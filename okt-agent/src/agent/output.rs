@@ -82,20 +82,11 @@ fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// Truncates a text to this many bytes. A truncated text ends with an ellipsis.
-pub(super) fn cut(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
-        text.push('…');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     //! Which parts of the output are kept.
 
-    use super::{KeptOutput, cut};
+    use super::KeptOutput;
 
     fn piece(output: &KeptOutput, from: u64) -> (u64, String, u64) {
         let piece = output.piece(from);
@@ -122,11 +113,5 @@ mod tests {
         assert_eq!(piece(&output, 99), (10, String::new(), 2));
         output.print(&[b'x'; 1000]);
         assert_eq!(piece(&output, 4), (1006, "xxxx".into(), 1002));
-    }
-
-    #[test]
-    fn a_text_is_truncated_between_characters() {
-        assert_eq!(cut("äää".into(), 6), "äää");
-        assert_eq!(cut("ääää".into(), 6), "ä…");
     }
 }

@@ -21,63 +21,48 @@ pub(super) struct RuleInput<'a> {
     pub(super) seen: &'a Seen,
 }
 
-/// The verdict on a request for work.
-#[derive(Clone, PartialEq, Debug)]
+/// The verdict on a request for work that is not refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RuleVerdict {
-    /// Refuse it.
-    Refuse(Problem),
     /// Answer with the known report.
-    Tell,
+    Report,
     /// Record this attempt, then begin it.
     Begin { attempt: u32 },
     /// Record it as cancelled, and do not begin it.
     Withdrawn,
 }
 
-/// The verdict on a request to cancel.
-#[derive(Clone, PartialEq, Debug)]
+/// The verdict on a request to cancel that is not refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cancelled {
-    /// Refuse it.
-    Refuse(Problem),
     /// Answer with the known report, because the action has ended.
-    Tell,
+    Report,
     /// Cancel the running action.
     End,
     /// Remember the id, because it was not requested yet: if the request still arrives, nothing begins.
     Remember,
 }
 
-/// The verdict on an acknowledgement.
-#[derive(Clone, PartialEq, Debug)]
+/// The verdict on an acknowledgement that is not refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Acknowledged {
-    /// Refuse it.
-    Refuse(Problem),
     /// Answer with the known report, because it was acknowledged before.
-    Tell,
+    Report,
     /// Record it.
     Take,
 }
 
 /// Applies rules 2 to 11 to a request for work, and chooses between 13 and 14. Rule 1 is applied before, rule 12 after.
 pub(super) fn asked(
-    standing: RuleInput<'_>,
+    input: RuleInput<'_>,
     id: &ActionId,
     request: &ActionRequest,
-) -> RuleVerdict {
-    let RuleInput {
-        memory,
-        offers,
-        object,
-        graph,
-        stopping,
-        seen,
-    } = standing;
-    let refuse = |code, detail: String| RuleVerdict::Refuse(Problem::new(code, detail));
+) -> Result<RuleVerdict, Problem> {
+    let memory = input.memory;
+    let refuse = |code, detail: String| Err(Problem::new(code, detail));
 
     // 1 and 2: an implausible epoch, or an operator that has lost the leadership.
-    if let Err(fenced) = epoch(memory, request.fence.epoch) {
-        return RuleVerdict::Refuse(fenced);
-    }
+    epoch(memory, request.fence.epoch)?;
 
     // 3 and 4: an id always names the same work, which begins again only after its end was acknowledged.
     let known = memory.action(id);
@@ -91,52 +76,14 @@ pub(super) fn asked(
             Phase::Failed | Phase::Unknown | Phase::Cancelled => known.report.acknowledged,
         };
         if !again {
-            return RuleVerdict::Tell;
+            return Ok(RuleVerdict::Report);
         }
     }
 
-    // 5 and 6: another object, a deleted object, or a stale view of the object.
-    if let Err(problem) = belongs(memory, object, request) {
-        return RuleVerdict::Refuse(problem);
-    }
+    belongs(memory, input.object, request)?;
 
-    // 7 and 8: operator and agent do not fit together.
-    if !offers.iter().any(|offer| offer.state == request.state) {
-        let detail = format!("this agent does no work of {}", request.state);
-        return refuse(Code::NoSuchWork, detail);
-    }
-    if let (Some(own), Some(theirs)) = (graph, &request.graph)
-        && own != theirs
-    {
-        let detail = format!("this agent was made for the graph {own}");
-        return refuse(Code::OtherGraph, detail);
-    }
-
-    // 9 to 11: refusals that pass.
-    if stopping {
-        return refuse(Code::Stopping, "the agent is being stopped".to_owned());
-    }
-    if let Some(running) = memory.under_way() {
-        let running = &running.report;
-        let detail = format!("{} ({}) is under way", running.id, running.state);
-        let mut problem = Problem::new(Code::Busy, detail);
-        problem.running = Some(running.id.clone());
-        return RuleVerdict::Refuse(problem);
-    }
-    if !request.from.is_empty() {
-        let fits = match seen {
-            Seen::In { state } => request.from.contains(state),
-            Seen::Unobserved | Seen::Absent | Seen::Unreachable { .. } => false,
-        };
-        if !fits {
-            let detail = format!(
-                "the application is {}, not in {}",
-                place(seen),
-                request.from.join(" or ")
-            );
-            return refuse(Code::WrongState, detail);
-        }
-    }
+    fits_together(input, request)?;
+    may_begin_now(input, request)?;
 
     // 12, as far as it does not need the disk: the number of actions that must not be forgotten is limited.
     let forgotten = memory.forgettable(&request.owner, request.fence).len();
@@ -145,14 +92,16 @@ pub(super) fn asked(
         return refuse(Code::CannotRecord, detail);
     }
     if memory.is_withdrawn(id) {
-        return RuleVerdict::Withdrawn;
+        return Ok(RuleVerdict::Withdrawn);
     }
-    RuleVerdict::Begin {
+    Ok(RuleVerdict::Begin {
         attempt: known.map_or(1, |known| known.report.attempt.saturating_add(1)),
-    }
+    })
 }
 
 /// Applies rules 5 and 6: the agent belongs to the owner of the request, and the request is not stale.
+///
+/// The request may be of another object, of a deleted one, or made with a stale view of the object.
 fn belongs(
     memory: &AgentMemory,
     object: Option<&ObjectRef>,
@@ -198,6 +147,46 @@ fn belongs(
     Ok(())
 }
 
+/// Applies rules 7 and 8: the agent does this work, for the graph of the operator.
+fn fits_together(input: RuleInput<'_>, request: &ActionRequest) -> Result<(), Problem> {
+    let mut offered = input.offers.iter().map(|offer| &offer.state);
+    if !offered.any(|state| *state == request.state) {
+        let detail = format!("this agent does no work of {}", request.state);
+        return Err(Problem::new(Code::NoSuchWork, detail));
+    }
+    match (input.graph, &request.graph) {
+        (Some(own), Some(theirs)) if own != theirs => {
+            let detail = format!("this agent was made for the graph {own}");
+            Err(Problem::new(Code::OtherGraph, detail))
+        }
+        (_, _) => Ok(()),
+    }
+}
+
+/// Applies rules 9 to 11: the agent does not stop, no other action runs, and the application is where the work begins.
+fn may_begin_now(input: RuleInput<'_>, request: &ActionRequest) -> Result<(), Problem> {
+    if input.stopping {
+        return Err(Problem::new(Code::Stopping, "the agent is being stopped"));
+    }
+    if let Some(running) = input.memory.under_way() {
+        let running = &running.report;
+        let detail = format!("{} ({}) is under way", running.id, running.state);
+        let mut problem = Problem::new(Code::Busy, detail);
+        problem.running = Some(running.id.clone());
+        return Err(problem);
+    }
+    let is_there = match input.seen {
+        Seen::In { state } => request.from.contains(state),
+        Seen::Unobserved | Seen::Absent | Seen::Unreachable { .. } => false,
+    };
+    if is_there || request.from.is_empty() {
+        return Ok(());
+    }
+    let (place, from) = (place(input.seen), request.from.join(" or "));
+    let detail = format!("the application is {place}, not in {from}");
+    Err(Problem::new(Code::WrongState, detail))
+}
+
 /// Returns in which field a request differs from the known work of its id.
 fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static str> {
     let (own, theirs) = (known.fence, request.fence);
@@ -215,15 +204,17 @@ fn difference(known: &Remembered, request: &ActionRequest) -> Option<&'static st
 }
 
 /// Decides about a request to cancel.
-pub(super) fn cancelled(memory: &AgentMemory, id: &ActionId, of_epoch: u64) -> Cancelled {
-    if let Err(fenced) = epoch(memory, of_epoch) {
-        return Cancelled::Refuse(fenced);
-    }
-    match memory.action(id) {
+pub(super) fn cancelled(
+    memory: &AgentMemory,
+    id: &ActionId,
+    of_epoch: u64,
+) -> Result<Cancelled, Problem> {
+    epoch(memory, of_epoch)?;
+    Ok(match memory.action(id) {
         None => Cancelled::Remember,
-        Some(known) if known.report.phase.is_final() => Cancelled::Tell,
+        Some(known) if known.report.phase.is_final() => Cancelled::Report,
         Some(_) => Cancelled::End,
-    }
+    })
 }
 
 /// Decides about an acknowledgement.
@@ -231,29 +222,23 @@ pub(super) fn acknowledged(
     memory: &AgentMemory,
     id: &ActionId,
     acknowledgement: Acknowledgement,
-) -> Acknowledged {
-    let refuse = |code, detail: String| Acknowledged::Refuse(Problem::new(code, detail));
-    if let Err(fenced) = epoch(memory, acknowledgement.epoch) {
-        return Acknowledged::Refuse(fenced);
-    }
-    let Some(known) = memory.action(id) else {
-        return Acknowledged::Refuse(no_such_action(id));
-    };
+) -> Result<Acknowledged, Problem> {
+    let refuse = |code, detail: String| Err(Problem::new(code, detail));
+    epoch(memory, acknowledgement.epoch)?;
+    let known = memory.action(id).ok_or_else(|| no_such_action(id))?;
     let last = known.report.attempt;
     if acknowledgement.attempt != last {
-        return refuse(
-            Code::OtherAttempt,
-            format!("the last attempt of {id} is {last}"),
-        );
+        let detail = format!("the last attempt of {id} is {last}");
+        return refuse(Code::OtherAttempt, detail);
     }
     if !known.report.phase.is_final() {
         return refuse(Code::NotEnded, format!("{id} is under way"));
     }
-    if known.report.acknowledged {
-        Acknowledged::Tell
+    Ok(if known.report.acknowledged {
+        Acknowledged::Report
     } else {
         Acknowledged::Take
-    }
+    })
 }
 
 /// Returns the refusal of an unknown id.

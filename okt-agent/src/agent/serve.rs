@@ -72,7 +72,7 @@ impl<W: Work> Agent<W> {
         listens: impl IntoIterator<Item = Listen>,
     ) -> Result<Bound<W>, ServeError> {
         // The files are read once, before the agent runs, so blocking is harmless.
-        let token = (self.token.as_deref()).map(TokenHash::read).transpose()?;
+        let token = self.token.as_deref().map(TokenHash::read).transpose()?;
         let mut listeners = Vec::new();
         let mut opened = Vec::new();
         for listen in listens {
@@ -133,7 +133,8 @@ impl<W: Work> Bound<W> {
         let metrics = Arc::clone(&started.service.metrics);
         let connections = Connections::new(settings.connections, Arc::clone(&metrics));
         let closing = CancellationToken::new();
-        let certificates = (listeners.iter().filter_map(|(_, tls)| tls.clone())).collect();
+        let tls = listeners.iter().filter_map(|(_, tls)| tls.clone());
+        let certificates = tls.collect();
         let _refreshing =
             AbortOnDropHandle::new(tokio::spawn(refresh(token.clone(), certificates)));
         let mut serving = JoinSet::new();
@@ -185,25 +186,24 @@ async fn refresh(token: Option<Arc<TokenHash>>, certificates: Vec<Arc<Tls>>) {
     if token.is_none() && certificates.is_empty() {
         return;
     }
-    let mut told = Vec::new();
+    let mut logged = Vec::new();
     loop {
         sleep(REFRESH).await;
         let token = token.clone();
         let certificates = certificates.clone();
         let read = tokio::task::spawn_blocking(move || {
             let token = token.and_then(|token| token.refresh().err());
-            let token = token.map(|error| error.to_string());
-            let certificates = (certificates.iter())
-                .filter_map(|tls| tls.refresh().err())
-                .map(|error| error.to_string());
-            token.into_iter().chain(certificates).collect::<Vec<_>>()
+            let certificates = certificates.iter().filter_map(|tls| tls.refresh().err());
+            let mut troubles: Vec<_> = certificates.map(|error| error.to_string()).collect();
+            troubles.extend(token.map(|error| error.to_string()));
+            troubles
         });
         let troubles = read.await.unwrap_or_default();
-        if troubles != told {
+        if troubles != logged {
             for trouble in &troubles {
                 tracing::warn!(trouble, "a file that was read before cannot be read");
             }
-            told = troubles;
+            logged = troubles;
         }
     }
 }

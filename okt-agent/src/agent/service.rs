@@ -7,30 +7,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{MatchedPath, Path, Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, get, put};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use self::request::{action_id, bad_query, bounded, traceparent};
 use super::board::Board;
-use super::body::{BodyPermit, BodyPermits};
-use super::command::{ActorRequest, Reply};
+use super::body::BodyPermits;
+use super::command::{ActorRequest, Command};
 use super::metrics::Metrics;
-use super::rules;
 use super::settings::AgentSettings;
 use super::token::TokenHash;
 use crate::wire::{
-    Acknowledgement, ActionId, ActionReport, ActionRequest, Actions, AgentStatus, Code, Problem,
-    VERSION, Versions, WAIT_LIMIT,
+    Acknowledgement, ActionRequest, Actions, AgentStatus, Code, Problem, VERSION, Versions,
+    WAIT_LIMIT,
 };
 
 /// The state that the handlers use.
@@ -41,7 +39,7 @@ pub(super) struct ServiceState {
     /// The offered states, sorted by name.
     pub(super) states: Vec<String>,
     pub(super) board: watch::Receiver<Board>,
-    pub(super) commands: mpsc::Sender<ActorRequest>,
+    pub(super) requests: mpsc::Sender<ActorRequest>,
     pub(super) metrics: Arc<Metrics>,
     /// One permit for each request that may wait for the end of an action.
     pub(super) waits: Semaphore,
@@ -113,14 +111,9 @@ async fn authorize(
         _ => "other",
     };
     let path = path.as_ref().map_or("other", MatchedPath::as_str);
-    // Use the text of the table, because a label must be `'static`.
-    let path = (paths().into_iter())
-        .map(|(known, _)| known)
-        .find(|known| *known == path)
-        .unwrap_or("other");
-    let health = matches!(path, "/livez" | "/readyz");
+    let is_health = matches!(path, "/livez" | "/readyz");
     let refused = match &access {
-        ServiceAccess::Token(token) if !health && !token.admits(request.headers()) => {
+        ServiceAccess::Token(token) if !is_health && !token.admits(request.headers()) => {
             let detail = "a bearer token is needed, and the one that was given is not it";
             Some(Problem::new(Code::Unauthorized, detail))
         }
@@ -131,13 +124,15 @@ async fn authorize(
         }
         ServiceAccess::Open | ServiceAccess::ThisMachine | ServiceAccess::Token(_) => None,
     };
-    let waits = (request.uri().query()).is_some_and(|query| query.contains("wait="));
+    let query = request.uri().query().unwrap_or_default();
+    let waits = query.contains("wait=");
     let answer = match refused {
         None => next.run(request).await,
         Some(problem) => problem.into_response(),
     };
     let took = (!waits).then(|| begun.elapsed());
-    (service.metrics).answered(method, path, answer.status().as_u16(), took);
+    let status = answer.status().as_u16();
+    service.metrics.answered(method, path, status, took);
     answer
 }
 
@@ -169,10 +164,8 @@ async fn status(State(service): State<Arc<ServiceState>>) -> Json<AgentStatus> {
 
 async fn actions(State(service): State<Arc<ServiceState>>) -> Answer {
     let board = service.board.borrow();
-    board.blind().map_or(Ok(()), Err)?;
-    let actions = (board.memory.actions().iter().rev())
-        .map(|action| board.report(action))
-        .collect();
+    let known = board.known()?.actions().iter().rev();
+    let actions = known.map(|action| board.report_of(action)).collect();
     Ok(Json(Actions { actions }).into_response())
 }
 
@@ -190,24 +183,24 @@ async fn action(
 ) -> Answer {
     let id = action_id(id)?;
     let Query(WaitQuery { wait }) = query.map_err(bad_query)?;
-    let first = service.report(&id)?;
+    let first = service.board.borrow().report(&id)?;
     if wait == 0 || first.phase.is_final() {
         return Ok(Json(first).into_response());
     }
-    let _waiting = (service.waits.try_acquire()).map_err(|_| {
+    let Ok(_waiting) = service.waits.try_acquire() else {
         let detail = format!("{} requests wait for an end", service.settings.waits);
-        Problem::new(Code::Overloaded, detail)
-    })?;
+        return Err(Problem::new(Code::Overloaded, detail));
+    };
     let mut board = service.board.clone();
     let limit = Duration::from_secs(wait.min(WAIT_LIMIT));
     let news = board.wait_for(|board| {
-        (board.memory.action(&id)).is_none_or(|action| {
-            action.report.attempt != first.attempt || action.report.phase.is_final()
-        })
+        let action = board.memory.action(&id);
+        action.is_none_or(|it| it.report.attempt != first.attempt || it.report.phase.is_final())
     });
     // The action has ended, the time is over, or the agent has stopped: answer with the known report.
     let _ = timeout(limit, news).await;
-    Ok(Json(service.report(&id)?).into_response())
+    let report = service.board.borrow().report(&id)?;
+    Ok(Json(report).into_response())
 }
 
 async fn ask(
@@ -217,23 +210,15 @@ async fn ask(
 ) -> Answer {
     let id = action_id(id)?;
     let traceparent = traceparent(request.headers());
-    let (request, place): (ActionRequest, _) = service.body(request).await?;
+    let (request, permit): (ActionRequest, _) = service.permits.read(request).await?;
     bounded(&request)?;
-    let request = Box::new(request);
-    let command = |reply| ActorRequest::Ask {
+    let command = Command::Ask {
         id,
-        request,
+        request: Box::new(request),
         traceparent,
-        place,
-        reply,
+        permit,
     };
-    let (begun, report) = service.command(command).await?;
-    let status = if begun {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, Json(report)).into_response())
+    service.change(command, StatusCode::CREATED).await
 }
 
 #[derive(Deserialize)]
@@ -250,14 +235,8 @@ async fn cancel(
 ) -> Answer {
     let id = action_id(id)?;
     let Query(EpochQuery { epoch }) = query.map_err(bad_query)?;
-    let command = |reply| ActorRequest::Cancel { id, epoch, reply };
-    let (ending, report) = service.command(command).await?;
-    let status = if ending {
-        StatusCode::ACCEPTED
-    } else {
-        StatusCode::OK
-    };
-    Ok((status, Json(report)).into_response())
+    let command = Command::Cancel { id, epoch };
+    service.change(command, StatusCode::ACCEPTED).await
 }
 
 async fn acknowledge(
@@ -266,14 +245,12 @@ async fn acknowledge(
     request: Request,
 ) -> Answer {
     let id = action_id(id)?;
-    let (acknowledgement, _): (Acknowledgement, _) = service.body(request).await?;
-    let command = |reply| ActorRequest::Acknowledge {
+    let (acknowledgement, _): (Acknowledgement, _) = service.permits.read(request).await?;
+    let command = Command::Acknowledge {
         id,
         acknowledgement,
-        reply,
     };
-    let (_, report) = service.command(command).await?;
-    Ok(Json(report).into_response())
+    service.change(command, StatusCode::OK).await
 }
 
 #[derive(Deserialize)]
@@ -291,8 +268,7 @@ async fn output(
     let id = action_id(id)?;
     let Query(FromQuery { from }) = query.map_err(bad_query)?;
     let board = service.board.borrow();
-    board.blind().map_or(Ok(()), Err)?;
-    let action = (board.memory.action(&id)).ok_or_else(|| rules::no_such_action(&id))?;
+    let action = board.action(&id)?;
     let (from, bytes, total, gap) = if let Some(live) = board.live(&id) {
         let piece = live.output().piece(from);
         (piece.from, piece.bytes, piece.total, piece.gap)
@@ -301,22 +277,14 @@ async fn output(
         let total = action.report.output_bytes;
         (total, Vec::new(), total, total)
     };
-    let number =
-        |name: &'static str, value: u64| (HeaderName::from_static(name), HeaderValue::from(value));
-    let to = from + bytes.len() as u64;
-    let headers: HeaderMap = [
-        (
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        ),
-        number("okt-output-from", from),
-        number("okt-output-to", to),
-        number("okt-output-total", total),
-        number("okt-output-gap", gap),
-    ]
-    .into_iter()
-    .collect();
-    Ok((headers, Bytes::from(bytes)).into_response())
+    let kind = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+    let range = [
+        ("okt-output-from", from),
+        ("okt-output-to", from + bytes.len() as u64),
+        ("okt-output-total", total),
+        ("okt-output-gap", gap),
+    ];
+    Ok((kind, range, bytes).into_response())
 }
 
 async fn method_not_allowed(request: Request) -> Problem {
@@ -325,72 +293,52 @@ async fn method_not_allowed(request: Request) -> Problem {
 }
 
 async fn not_found(request: Request) -> Problem {
-    let version = (request.uri().path().strip_prefix("/lifecycle/"))
-        .and_then(|rest| rest.split('/').next())
-        .filter(|version| !version.is_empty() && *version != VERSION);
-    match version {
-        Some(_) => Problem::new(
-            Code::UnsupportedVersion,
-            format!("this agent speaks {VERSION}"),
-        ),
-        None => Problem::new(Code::NotFound, "nothing is under this path"),
+    let below = request.uri().path().strip_prefix("/lifecycle/");
+    let version = below.and_then(|rest| rest.split('/').next());
+    if version.is_none_or(|version| version.is_empty() || version == VERSION) {
+        return Problem::new(Code::NotFound, "nothing is under this path");
     }
+    let detail = format!("this agent speaks {VERSION}");
+    Problem::new(Code::UnsupportedVersion, detail)
 }
 
 impl ServiceState {
-    /// Reads the body of a request. The caller must keep the place as long as the value.
-    async fn body<T: DeserializeOwned>(
-        &self,
-        request: Request,
-    ) -> Result<(T, BodyPermit), Problem> {
-        let limit = self.settings.request_limit;
-        self.permits.read(request, limit).await
-    }
-
     fn status(&self) -> AgentStatus {
         let board = self.board.borrow();
+        let last = board.memory.actions().last();
         AgentStatus {
             agent: self.settings.agent.clone(),
             boot_id: self.boot_id.clone(),
             graph: self.settings.graph.clone(),
             states: self.states.clone(),
             application: board.seen(),
-            action: (board.memory.actions().last()).map(|action| board.report(action)),
+            action: last.map(|action| board.report_of(action)),
             object: board.memory.object(self.settings.object.as_ref()),
             owner: board.memory.owner.clone(),
             fence: board.memory.fence,
         }
     }
 
-    fn report(&self, id: &ActionId) -> Result<ActionReport, Problem> {
-        let board = self.board.borrow();
-        board.blind().map_or(Ok(()), Err)?;
-        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
-        Ok(board.report(action))
-    }
-
-    /// Sends a command to the actor, and waits for its answer with a time limit.
-    async fn command(
-        &self,
-        command: impl FnOnce(Reply) -> ActorRequest,
-    ) -> Result<(bool, ActionReport), Problem> {
+    /// Has the actor carry out a command. The answer has the status `begun` if that has begun something.
+    async fn change(&self, command: Command, begun: StatusCode) -> Answer {
         let gone = || Problem::new(Code::Stopping, "the agent has stopped");
         let (reply, answer) = oneshot::channel();
-        self.commands
-            .try_send(command(reply))
+        let request = ActorRequest::Command { command, reply };
+        self.requests
+            .try_send(request)
             .map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => {
+                TrySendError::Full(_) => {
                     Problem::new(Code::Overloaded, "too many requests wait for the disk")
                 }
-                mpsc::error::TrySendError::Closed(_) => gone(),
+                TrySendError::Closed(_) => gone(),
             })?;
         let limit = self.settings.request_limit;
-        match timeout(limit, answer).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
-            Err(_) => Err(Problem::new(
-                Code::Overloaded,
-                format!("nothing was recorded within {limit:?}; ask again for the result"),
-            )),
-        }
+        let Ok(answer) = timeout(limit, answer).await else {
+            let detail = format!("nothing was recorded within {limit:?}; ask again for the result");
+            return Err(Problem::new(Code::Overloaded, detail));
+        };
+        let (has_begun, report) = answer.map_err(|_| gone())??;
+        let status = if has_begun { begun } else { StatusCode::OK };
+        Ok((status, Json(report)).into_response())
     }
 }

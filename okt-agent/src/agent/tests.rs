@@ -1,12 +1,12 @@
 //! Agents without a socket, mostly under paused time: the course of actions, and what a crash leaves.
 
-mod belonging;
+mod actions;
 mod codes;
 mod crash;
 mod disk;
 mod fuzz;
-mod going;
+mod observations;
 mod openapi;
+mod ownership;
 mod puppet;
-mod seeing;
 mod stop;

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::server::danger::ClientCertVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-use crate::provider::provider;
+use crate::provider::{authorities, certificates, provider};
 
 /// The files for TLS.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,7 +80,7 @@ impl Tls {
     ///
     /// The files do not fit together, for example while they are being replaced. A retry may help later.
     pub(super) fn refresh(&self) -> Result<(), TlsError> {
-        let known = (self.current.read()).digest;
+        let known = self.current.read().digest;
         let current = read(&self.files, Some(known)).map_err(|why| TlsError {
             files: self.files.clone(),
             why,
@@ -101,8 +99,7 @@ impl Tls {
 
     /// Returns the acceptor for the next connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let current = self.current.read();
-        current.acceptor.clone()
+        self.current.read().acceptor.clone()
     }
 }
 
@@ -115,10 +112,7 @@ fn read(files: &TlsFiles, known: Option<[u8; 32]>) -> Result<Option<Current>, St
     let key = content(&files.key)?;
     let client_ca = files.client_ca.as_ref().map(content).transpose()?;
     let mut digest = Sha256::new();
-    for content in [Some(&certificate), Some(&key), client_ca.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    for content in [&certificate, &key].into_iter().chain(&client_ca) {
         digest.update(content.len().to_le_bytes());
         digest.update(content);
     }
@@ -126,44 +120,24 @@ fn read(files: &TlsFiles, known: Option<[u8; 32]>) -> Result<Option<Current>, St
     if known == Some(digest) {
         return Ok(None);
     }
-    let chain = chain_of(&certificate).map_err(|why| format!("the certificate: {why}"))?;
+    let chain = certificates(&certificate).map_err(|why| format!("the certificate: {why}"))?;
     let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| format!("the key: {error}"))?;
     let provider = provider();
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let versions = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let builder = match client_ca {
-        None => builder.with_no_client_auth(),
+    let clients = match client_ca {
+        None => versions.with_no_client_auth(),
         Some(pem) => {
-            let verifier =
-                verifier(&pem, provider).map_err(|why| format!("that of clients: {why}"))?;
-            builder.with_client_cert_verifier(verifier)
+            let wrong = |why: String| format!("that of clients: {why}");
+            let roots = Arc::new(authorities(&pem).map_err(wrong)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+            versions.with_client_cert_verifier(verifier.map_err(|error| wrong(error.to_string()))?)
         }
     };
-    let mut config = (builder.with_single_cert(chain, key)).map_err(|error| error.to_string())?;
+    let built = clients.with_single_cert(chain, key);
+    let mut config = built.map_err(|error| error.to_string())?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     Ok(Some(Current { digest, acceptor }))
-}
-
-fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| error.to_string())?;
-    if chain.is_empty() {
-        return Err("the file holds no certificate".to_owned());
-    }
-    Ok(chain)
-}
-
-/// Returns a verifier that accepts clients whose certificate one of these has signed.
-fn verifier(
-    pem: &[u8],
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in chain_of(pem)? {
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    (WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build())
-        .map_err(|error| error.to_string())
 }

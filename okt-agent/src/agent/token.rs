@@ -59,14 +59,11 @@ impl TokenHash {
         let Some((scheme, token)) = bytes.split_at_checked("Bearer ".len()) else {
             return false;
         };
-        let digest = *self.digest.read();
-        let Some(digest) = digest else {
+        let Some(digest) = *self.digest.read() else {
             return false;
         };
-        let same: bool = (digest.as_slice())
-            .ct_eq(Sha256::digest(token).as_slice())
-            .into();
-        scheme.eq_ignore_ascii_case(b"Bearer ") && same
+        let is_same = digest.as_slice().ct_eq(Sha256::digest(token).as_slice());
+        scheme.eq_ignore_ascii_case(b"Bearer ") && is_same.into()
     }
 }
 
@@ -85,9 +82,8 @@ fn read(file: &Path) -> Result<[u8; 32], TokenError> {
         return Err(failed("it is empty".to_owned()));
     }
     if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
-        return Err(failed(
-            "it has characters that no header carries".to_owned(),
-        ));
+        let why = "it has characters that no header carries";
+        return Err(failed(why.to_owned()));
     }
     Ok(Sha256::digest(token.as_bytes()).into())
 }

@@ -81,7 +81,7 @@ impl Client {
     /// # Errors
     ///
     /// An error that did not pass within the time that one call retries it.
-    /// [`ClientError::retry_helps`] tells whether another call may succeed.
+    /// [`ClientError::retry_helps`] returns whether another call may succeed.
     pub async fn carry(
         &self,
         order: &Order,
@@ -162,7 +162,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                     self.trouble(error)?;
                 }
             }
-            if self.rest(cancelled.as_mut()).await.is_break() {
+            if self.cancelled_meanwhile(cancelled.as_mut()).await {
                 return Ok(None);
             }
         }
@@ -196,7 +196,7 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
                 }
                 Err(error) => self.trouble_meanwhile(error)?,
             }
-            if self.rest(cancelled.as_mut()).await.is_break() {
+            if self.cancelled_meanwhile(cancelled.as_mut()).await {
                 return Ok(None);
             }
         }
@@ -208,11 +208,11 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         let (id, epoch) = (&self.order.id, self.order.request.fence.epoch);
         self.pause = PAUSES.0;
         loop {
-            let told = match self.client.cancel(id, epoch).await {
+            let answer = match self.client.cancel(id, epoch).await {
                 Ok(report) if !report.phase.is_final() => self.client.report(id, WAIT).await,
-                told => told,
+                answer => answer,
             };
-            match told {
+            match answer {
                 Ok(report) if report.phase.is_final() => {
                     self.acknowledge(id, report.attempt).await;
                     return Ok(Carried::Withdrawn(Some(report)));
@@ -235,14 +235,13 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         let Ok(status) = self.client.status().await else {
             return;
         };
-        let is_ours = (status.owner.as_ref()).is_some_and(|of| of.uid == *owner);
-        let runs = (status.action.as_ref())
-            .is_some_and(|action| action.id == *running && !action.phase.is_final());
+        let is_ours = status.owner.is_some_and(|of| of.uid == *owner);
+        let last = status.action.filter(|action| !action.phase.is_final());
+        let runs = last.is_some_and(|action| action.id == *running);
         if is_ours && runs && *running != self.order.id {
+            let epoch = self.order.request.fence.epoch;
             // The result does not matter, because the request is retried anyway.
-            let _ = (self.client)
-                .cancel(running, self.order.request.fence.epoch)
-                .await;
+            let _ = self.client.cancel(running, epoch).await;
         }
     }
 
@@ -305,15 +304,12 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
         Ok(())
     }
 
-    /// Pauses before the next request, and breaks if the order was cancelled.
-    async fn rest(
-        &mut self,
-        cancelled: Pin<&mut impl Future<Output = ()>>,
-    ) -> std::ops::ControlFlow<()> {
+    /// Pauses before the next request. Returns whether the order was cancelled meanwhile.
+    async fn cancelled_meanwhile(&mut self, cancelled: Pin<&mut impl Future<Output = ()>>) -> bool {
         tokio::select! {
             biased;
-            () = cancelled => std::ops::ControlFlow::Break(()),
-            () = sleep(self.next_pause()) => std::ops::ControlFlow::Continue(()),
+            () = cancelled => true,
+            () = sleep(self.next_pause()) => false,
         }
     }
 
@@ -326,18 +322,16 @@ impl<N: FnMut(News<'_>)> Carrier<'_, N> {
 
 /// Returns the running action that made the agent refuse the request.
 fn in_the_way(error: &ClientError) -> Option<&ActionId> {
-    let problem = error.problem()?;
-    (problem.code == Code::Busy)
-        .then_some(problem.running.as_ref())
-        .flatten()
+    let busy = error.problem().filter(|problem| problem.code == Code::Busy);
+    busy?.running.as_ref()
 }
 
 /// Returns whether the agent may have taken the request despite this error.
 fn may_have_arrived(error: &ClientError) -> bool {
-    matches!(
-        error,
-        ClientError::Unanswered { .. } | ClientError::Foreign { .. }
-    ) || error.code() == Some(Code::Overloaded)
+    match error {
+        ClientError::Unanswered { .. } | ClientError::Foreign { .. } => true,
+        error => error.code() == Some(Code::Overloaded),
+    }
 }
 
 /// Returns whether to wait until an error passes. Other errors are returned to the caller.

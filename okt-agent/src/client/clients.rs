@@ -114,7 +114,8 @@ impl Kept {
         if self.clients.len() < self.full.max(64) {
             return;
         }
-        (self.clients).retain(|_, entry| now.duration_since(entry.used) < IDLE);
+        let is_used = |entry: &ClientEntry| now.duration_since(entry.used) < IDLE;
+        self.clients.retain(|_, entry| is_used(entry));
         self.full = self.clients.len() * 2;
     }
 }

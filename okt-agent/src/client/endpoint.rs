@@ -1,6 +1,7 @@
 //! The address of an agent, and how to connect to it.
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -123,7 +124,7 @@ impl Endpoint {
                 Err(wrong("a socket is named by its whole path, unix:/..."))
             };
         }
-        let uri: Uri = (address.parse()).map_err(|_| wrong("it is no URL"))?;
+        let uri: Uri = address.parse().map_err(|_| wrong("it is no URL"))?;
         let schemes = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)];
         if !schemes.contains(&uri.scheme()) {
             return Err(wrong("it begins with http://, https:// or unix:"));
@@ -135,8 +136,8 @@ impl Endpoint {
             return Err(wrong("it must not have a user, a query or a fragment"));
         }
         let scheme = uri.scheme_str().unwrap_or_default();
-        let rest = address.get(scheme.len()..).unwrap_or_default();
-        let rest = rest.trim_end_matches('/');
+        let after_scheme = address.get(scheme.len()..).unwrap_or_default();
+        let rest = after_scheme.trim_end_matches('/');
         Ok(Self::at(Address::Url(scheme.to_ascii_lowercase() + rest)))
     }
 
@@ -247,7 +248,7 @@ impl Endpoint {
         Ok(())
     }
 
-    pub(super) fn is_tls(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         matches!(&self.address, Address::Url(url) if url.starts_with("https:"))
     }
 
@@ -258,37 +259,31 @@ impl Endpoint {
             Address::Url(url) => url,
         };
         let uri = url.parse::<Uri>().unwrap_or_default();
-        let host = uri.host().unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        let host = host_of(&uri).parse::<IpAddr>();
+        host.is_ok_and(|ip| ip.is_loopback())
     }
 
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Opens a raw connection. Returns `None` if the endpoint needs TLS.
-    pub(crate) async fn connect(&self) -> Option<std::io::Result<Box<dyn EndpointStream>>> {
-        Some(match &self.address {
-            Address::Unix(path) => match UnixStream::connect(path).await {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(error) => Err(error),
-            },
+    /// Opens a raw connection, without TLS.
+    pub(crate) async fn connect(&self) -> io::Result<Box<dyn EndpointStream>> {
+        Ok(match &self.address {
+            Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
             Address::Url(url) => {
-                let rest = url.strip_prefix("http://")?;
-                let host = rest.split('/').next().unwrap_or_default();
-                let host = if host.contains("]:") || host.matches(':').count() == 1 {
-                    host.to_owned()
-                } else {
-                    format!("{host}:80")
-                };
-                match TcpStream::connect(host).await {
-                    Ok(stream) => Ok(Box::new(stream)),
-                    Err(error) => Err(error),
-                }
+                let uri = url.parse::<Uri>().map_err(io::Error::other)?;
+                let address = (host_of(&uri), uri.port_u16().unwrap_or(80));
+                Box::new(TcpStream::connect(address).await?)
             }
         })
     }
+}
+
+/// Returns the host of a URL, an IPv6 address without its brackets.
+fn host_of(uri: &Uri) -> &str {
+    let host = uri.host().unwrap_or_default();
+    host.trim_matches(['[', ']'])
 }
 
 impl FromStr for Endpoint {

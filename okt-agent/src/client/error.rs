@@ -5,7 +5,7 @@ use crate::wire::{ActionId, Code, Problem};
 
 /// The error of a request.
 ///
-/// [`retry_helps`](Self::retry_helps) tells whether the same request may succeed later.
+/// [`retry_helps`](Self::retry_helps) returns whether the same request may succeed later.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -65,14 +65,10 @@ impl ClientError {
 
     /// Returns the problem of a refusal.
     pub fn problem(&self) -> Option<&Problem> {
-        match self {
-            Self::Refused(problem) => Some(problem),
-            Self::Unanswered { .. }
-            | Self::Foreign { .. }
-            | Self::NoCommonVersion { .. }
-            | Self::Forgotten { .. }
-            | Self::Unsendable { .. }
-            | Self::Endpoint(_) => None,
+        if let Self::Refused(problem) = self {
+            Some(problem)
+        } else {
+            None
         }
     }
 

@@ -31,14 +31,15 @@ impl Token {
         let Some(source) = &self.source else {
             return Ok(None);
         };
-        if let Some(header) = self.last() {
-            return Ok(Some(header));
+        let last = self.read.lock().clone();
+        if last.is_some() {
+            return Ok(last);
         }
         let header = match source {
             TokenSource::Text(token) => bearer(token)?,
             TokenSource::File(path) => read(path.clone()).await?,
         };
-        self.keep(&header);
+        *self.read.lock() = Some(header.clone());
         Ok(Some(header))
     }
 
@@ -47,18 +48,9 @@ impl Token {
         let Some(TokenSource::File(path)) = &self.source else {
             return Ok(false);
         };
-        let header = read(path.clone()).await?;
-        let is_new = self.last().as_ref() != Some(&header);
-        self.keep(&header);
-        Ok(is_new)
-    }
-
-    fn last(&self) -> Option<HeaderValue> {
-        self.read.lock().clone()
-    }
-
-    fn keep(&self, header: &HeaderValue) {
-        *self.read.lock() = Some(header.clone());
+        let header = Some(read(path.clone()).await?);
+        let last = std::mem::replace(&mut *self.read.lock(), header.clone());
+        Ok(last != header)
     }
 }
 
@@ -74,19 +66,14 @@ impl std::fmt::Debug for TokenSource {
 /// Reads a token from a file on a blocking thread, because a mounted file may hang.
 async fn read(path: PathBuf) -> Result<HeaderValue, EndpointError> {
     let file = path.clone();
-    let text = tokio::task::spawn_blocking(move || text_of(&file)).await;
-    let wrong = |why: String| EndpointError::File {
-        path: path.clone(),
-        why,
+    let reading = tokio::task::spawn_blocking(move || text_of(&file));
+    let header = match reading.await {
+        Ok(Ok(text)) if text.trim().is_empty() => Err("there is no token in it".to_owned()),
+        Ok(Ok(text)) => bearer(text.trim()).map_err(|error| error.to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("reading it was broken off".to_owned()),
     };
-    let text = match text {
-        Ok(text) => text.map_err(|error| wrong(error.to_string()))?,
-        Err(_) => return Err(wrong("reading it was broken off".to_owned())),
-    };
-    if text.trim().is_empty() {
-        return Err(wrong("there is no token in it".to_owned()));
-    }
-    bearer(text.trim()).map_err(|error| wrong(error.to_string()))
+    header.map_err(|why| EndpointError::File { path, why })
 }
 
 fn text_of(path: &Path) -> std::io::Result<String> {

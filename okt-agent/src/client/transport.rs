@@ -17,9 +17,9 @@ use hyper_rustls::{ConfigBuilderExt, FixedServerNameResolver, HttpsConnectorBuil
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use serde::Serialize;
 use tokio::net::UnixStream;
 use tower::util::BoxCloneSyncService;
@@ -27,7 +27,8 @@ use tower::{BoxError, ServiceExt};
 
 use super::endpoint::{Address, Endpoint, EndpointError};
 use super::error::ClientError;
-use crate::provider::provider;
+use crate::causes::with_causes;
+use crate::provider::{authorities, certificates, provider};
 use crate::wire::{BODY_LIMIT, TRACEPARENT};
 
 /// The timeout for opening a connection.
@@ -36,6 +37,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long an idle connection is kept, and how many for each agent: there are few requests at a time.
 const IDLE: Duration = Duration::from_mins(1);
 const IDLE_CONNECTIONS: usize = 4;
+
+/// The content type of requests.
+pub(crate) const JSON: &str = "application/json";
 
 /// The `User-Agent` of requests.
 const AGENT: &str = concat!("okt-sidecar/", env!("CARGO_PKG_VERSION"));
@@ -57,16 +61,16 @@ pub(super) struct Transport {
 
 /// A request.
 pub(super) struct Ask {
-    method: Method,
-    path: String,
-    body: Option<Bytes>,
-    kind: &'static str,
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// The body and its content type.
+    pub(super) body: Option<(Bytes, &'static str)>,
     /// The trace that the request belongs to.
-    traceparent: Option<HeaderValue>,
+    pub(super) traceparent: Option<HeaderValue>,
     /// The limit for the answer, in bytes.
-    limit: usize,
+    pub(super) limit: usize,
     /// The time that the answer may take beyond the timeout.
-    longer: Duration,
+    pub(super) longer: Duration,
 }
 
 /// An answer with any status.
@@ -77,50 +81,30 @@ pub(crate) struct AgentReply {
 }
 
 impl Ask {
-    pub(super) fn new(method: Method, path: String) -> Self {
+    pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
-            path,
+            path: path.into(),
             body: None,
-            kind: "application/json",
             traceparent: None,
             limit: BODY_LIMIT,
             longer: Duration::ZERO,
         }
     }
 
-    pub(super) fn get(path: String) -> Self {
+    pub(super) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
     pub(super) fn put(path: String, value: &impl Serialize) -> Result<Self, ClientError> {
-        let body = Some(body(value)?);
         Ok(Self {
-            body,
+            body: Some((body(value)?, JSON)),
             ..Self::new(Method::PUT, path)
         })
     }
 
-    /// Sets a body with this content type.
-    pub(super) fn with(mut self, body: Bytes, kind: &'static str) -> Self {
-        self.body = Some(body);
-        self.kind = kind;
-        self
-    }
-
-    /// Sets the trace that the request belongs to, unless the text cannot be a header.
-    pub(super) fn in_trace(mut self, traceparent: Option<&str>) -> Self {
-        self.traceparent = traceparent.and_then(|it| HeaderValue::from_str(it).ok());
-        self
-    }
-
     pub(super) fn at_most(mut self, limit: usize) -> Self {
         self.limit = limit;
-        self
-    }
-
-    pub(super) fn longer(mut self, longer: Duration) -> Self {
-        self.longer = longer;
         self
     }
 
@@ -160,20 +144,21 @@ impl Transport {
             }
             (_, _) => self.clone(),
         };
-        Ok(Self {
-            base: base(endpoint),
-            ..way
-        })
+        let base = match &endpoint.address {
+            Address::Url(url) => url.as_str().into(),
+            Address::Unix(_) => "http://localhost".into(),
+        };
+        Ok(Self { base, ..way })
     }
 
     /// Creates a transport over TLS to servers that prove this name, or else the host of the URL.
     fn secured(tls: Arc<ClientConfig>, name: Option<ServerName<'static>>) -> Self {
-        let builder = HttpsConnectorBuilder::new()
+        let by_host = HttpsConnectorBuilder::new()
             .with_tls_config(ClientConfig::clone(&tls))
             .https_only();
         let builder = match name {
-            Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
-            None => builder,
+            Some(name) => by_host.with_server_name_resolver(FixedServerNameResolver::new(name)),
+            None => by_host,
         };
         let connector = builder.enable_http1().wrap_connector(tcp());
         Self {
@@ -213,8 +198,9 @@ impl Transport {
     ) -> Result<AgentReply, ClientError> {
         let within = timeout + ask.longer;
         let exchange = async {
-            let answer = self.answer(ask, token).await?;
-            let (parts, body) = answer.into_parts();
+            let request = self.request(ask, token)?;
+            let answer = self.way.clone().oneshot(request).await;
+            let (parts, body) = answer.map_err(|error| unanswered(&*error))?.into_parts();
             let read = whole(body, ask.limit).await;
             let body = read.map_err(|error| match error.downcast::<LengthLimitError>() {
                 Ok(_) => ClientError::Foreign {
@@ -237,16 +223,6 @@ impl Transport {
         }
     }
 
-    async fn answer(
-        &self,
-        ask: &Ask,
-        token: Option<HeaderValue>,
-    ) -> Result<Response<AnswerBody>, ClientError> {
-        let request = self.request(ask, token)?;
-        let answer = self.way.clone().oneshot(request).await;
-        answer.map_err(|error| unanswered(&*error))
-    }
-
     fn request(
         &self,
         ask: &Ask,
@@ -263,13 +239,12 @@ impl Transport {
         if let Some(traceparent) = &ask.traceparent {
             request = request.header(TRACEPARENT, traceparent);
         }
-        if ask.body.is_some() {
-            request = request.header(CONTENT_TYPE, ask.kind);
+        let (body, kind) = ask.body.clone().unzip();
+        if let Some(kind) = kind {
+            request = request.header(CONTENT_TYPE, kind);
         }
-        let body = Full::new(ask.body.clone().unwrap_or_default());
-        (request.body(body)).map_err(|error| ClientError::Unsendable {
-            detail: error.to_string(),
-        })
+        let body = body.unwrap_or_default().into();
+        request.body(body).map_err(unsendable)
     }
 }
 
@@ -286,14 +261,6 @@ type Reading = Pin<Box<dyn Future<Output = Result<Collected<Bytes>, BoxError>> +
 /// Boxed, because the compiler does not see that an async block with a limited body in it is `Send`.
 fn whole(body: AnswerBody, limit: usize) -> Reading {
     Box::pin(Limited::new(body, limit).collect())
-}
-
-/// Returns the prefix of every URL of an endpoint.
-fn base(endpoint: &Endpoint) -> Arc<str> {
-    match &endpoint.address {
-        Address::Url(url) => url.as_str().into(),
-        Address::Unix(_) => "http://localhost".into(),
-    }
 }
 
 /// Creates a client that keeps its connections.
@@ -339,37 +306,30 @@ impl tower::Service<Uri> for Socket {
 
 /// Configures TLS with the authorities of a file or of the machine, and with the client's certificate if it has one.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig, EndpointError> {
-    let wrong = |why: String| EndpointError::Tls { why };
-    let builder = ClientConfig::builder_with_provider(provider())
+    let wrong = |error: &dyn fmt::Display| EndpointError::Tls {
+        why: error.to_string(),
+    };
+    let versions = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| wrong(&error))?;
     let builder = match &endpoint.ca_file {
-        Some(path) => builder.with_root_certificates(certificates(path)?),
-        None => (builder.with_native_roots()).map_err(|error| wrong(error.to_string()))?,
+        Some(path) => versions.with_root_certificates(from_pem(path, authorities)?),
+        None => versions
+            .with_native_roots()
+            .map_err(|error| wrong(&error))?,
     };
     let Some((certificate, key)) = &endpoint.identity else {
         return Ok(builder.with_no_client_auth());
     };
     let own = PrivateKeyDer::from_pem_file(key).map_err(|error| in_file(key, error))?;
-    (builder.with_client_auth_cert(chain_in(certificate)?, own))
-        .map_err(|error| in_file(certificate, error))
+    let chain = from_pem(certificate, certificates)?;
+    let config = builder.with_client_auth_cert(chain, own);
+    config.map_err(|error| in_file(certificate, error))
 }
 
-fn certificates(path: &Path) -> Result<RootCertStore, EndpointError> {
-    let mut store = RootCertStore::empty();
-    for certificate in chain_in(path)? {
-        (store.add(certificate)).map_err(|error| in_file(path, error))?;
-    }
-    Ok(store)
-}
-
-fn chain_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
-    let found = CertificateDer::pem_file_iter(path).map_err(|error| in_file(path, error))?;
-    let found: Vec<_> = (found.collect::<Result<_, _>>()).map_err(|error| in_file(path, error))?;
-    if found.is_empty() {
-        return Err(in_file(path, "there is no certificate in it"));
-    }
-    Ok(found)
+fn from_pem<T>(path: &Path, read: fn(&[u8]) -> Result<T, String>) -> Result<T, EndpointError> {
+    let pem = std::fs::read(path).map_err(|error| in_file(path, error))?;
+    read(&pem).map_err(|why| in_file(path, why))
 }
 
 fn in_file(path: &Path, why: impl fmt::Display) -> EndpointError {
@@ -380,36 +340,25 @@ fn in_file(path: &Path, why: impl fmt::Display) -> EndpointError {
 }
 
 fn unanswered(error: &(dyn Error + 'static)) -> ClientError {
-    ClientError::Unanswered { why: chain(error) }
-}
-
-/// Joins an error and its causes, without repetitions.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        source = cause.source();
+    ClientError::Unanswered {
+        why: with_causes(error),
     }
-    text
 }
 
 /// Encodes a body as JSON.
 fn body(value: &impl Serialize) -> Result<Bytes, ClientError> {
-    let body = serde_json::to_vec(value).map_err(|error| ClientError::Unsendable {
-        detail: error.to_string(),
-    })?;
-    if body.len() > BODY_LIMIT {
-        return Err(ClientError::Unsendable {
-            detail: format!(
-                "the body is {} bytes long, an agent reads {BODY_LIMIT} at most",
-                body.len()
-            ),
-        });
+    let body = serde_json::to_vec(value).map_err(unsendable)?;
+    let length = body.len();
+    if length > BODY_LIMIT {
+        return Err(unsendable(format_args!(
+            "the body is {length} bytes long, an agent reads {BODY_LIMIT} at most"
+        )));
     }
     Ok(body.into())
+}
+
+fn unsendable(why: impl fmt::Display) -> ClientError {
+    ClientError::Unsendable {
+        detail: why.to_string(),
+    }
 }

@@ -9,50 +9,46 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::world::{Check, Stop, World, expect};
+use super::world::{Check, Stop, World, expect_or};
+use crate::client::JSON;
 use crate::wire::{BODY_LIMIT, Code};
 
 /// The number of half-open connections, and the time within which each must be closed.
 const HALF_OPEN: usize = 300;
 const CLOSED: Duration = Duration::from_secs(20);
 
-const JSON: &str = "application/json";
-
 pub(super) async fn malformed(world: &mut World<'_>) -> Check {
     let work = world.brief();
     let bodies = ["", "{", "[]", "null", "{\"state\": 7}", "{} {}", "\u{0}"];
+    let path = format!("/actions/{}", work.id);
     for body in bodies {
-        let path = format!("/actions/{}", work.id);
-        let reply = (world.send(Method::PUT, &path, Some((Bytes::from(body), JSON)))).await?;
-        world
-            .is_refusal(&reply, Code::BadRequest)
-            .map_err(|stop| of_case(stop, body))?;
+        let put = Some((Bytes::from(body), JSON));
+        let refused = world.refuses(Method::PUT, &path, put, Code::BadRequest);
+        refused.await.map_err(|stop| of_case(stop, body))?;
     }
     Ok(())
 }
 
 pub(super) async fn unknown_field(world: &mut World<'_>) -> Check {
     let work = world.brief();
-    let whole = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
+    let path = format!("/actions/{}", work.id);
     for place in ["", "/fence", "/owner"] {
-        let mut body = whole.clone();
+        let mut body = work.body()?;
         let fields = body.pointer_mut(place).and_then(|at| at.as_object_mut());
         fields.map(|fields| fields.insert("noSuchField".to_owned(), json!(1)));
-        let reply = world.put(work.id.as_str(), &body).await?;
-        world
-            .is_refusal(&reply, Code::BadRequest)
-            .map_err(|stop| of_case(stop, &format!("noSuchField in `{place}/`")))?;
+        let refused = world.refuses_put(&path, &body, Code::BadRequest);
+        let case = format!("noSuchField in `{place}/`");
+        refused.await.map_err(|stop| of_case(stop, &case))?;
     }
     Ok(())
 }
 
 pub(super) async fn bad_id(world: &mut World<'_>) -> Check {
-    let body = serde_json::to_value(&world.brief().request).unwrap_or_default();
+    let body = world.brief().body()?;
     for id in ["a%20b", "a%2Fb", ".hidden", "%C3%A9", &"x".repeat(129)] {
-        let reply = world.put(id, &body).await?;
-        world
-            .is_refusal(&reply, Code::BadRequest)
-            .map_err(|stop| of_case(stop, id))?;
+        let path = format!("/actions/{id}");
+        let refused = world.refuses_put(&path, &body, Code::BadRequest);
+        refused.await.map_err(|stop| of_case(stop, id))?;
     }
     Ok(())
 }
@@ -60,9 +56,8 @@ pub(super) async fn bad_id(world: &mut World<'_>) -> Check {
 pub(super) async fn too_large(world: &mut World<'_>) -> Check {
     let mut work = world.brief();
     let filler = "x".repeat(BODY_LIMIT);
-    work.request
-        .input
-        .insert("filler".to_owned(), filler.into());
+    let input = &mut work.request.input;
+    input.insert("filler".to_owned(), filler.into());
     world.refused(&work, Code::TooLarge).await?;
     world.client.status().await?;
     Ok(())
@@ -70,12 +65,11 @@ pub(super) async fn too_large(world: &mut World<'_>) -> Check {
 
 pub(super) async fn media_type(world: &mut World<'_>) -> Check {
     let work = world.brief();
-    let body = serde_json::to_vec(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
+    let body = Bytes::from(work.body()?.to_string());
     let path = format!("/actions/{}", work.id);
-    let reply = (world.send(Method::PUT, &path, Some((body.into(), "text/plain")))).await?;
-    world
-        .is_refusal(&reply, Code::UnsupportedMediaType)
-        .map(drop)
+    let put = Some((body, "text/plain"));
+    let refused = world.refuses(Method::PUT, &path, put, Code::UnsupportedMediaType);
+    refused.await.map(drop)
 }
 
 /// Opens connections, sends half a request on each, and waits until all are closed.
@@ -83,14 +77,13 @@ pub(super) async fn slow(world: &mut World<'_>) -> Check {
     let Some(endpoint) = world.endpoint.clone() else {
         return Err(Stop::Skipped("there are no connections to be opened"));
     };
+    if endpoint.is_tls() {
+        return Err(Stop::Skipped("connections with TLS are not left half open"));
+    }
     let mut open = JoinSet::new();
     for _ in 0..HALF_OPEN {
-        let connection = endpoint.connect().await;
-        let Some(connection) = connection else {
-            return Err(Stop::Skipped("connections with TLS are not left half open"));
-        };
         // A connection that is closed at once is fine too.
-        let Ok(mut connection) = connection else {
+        let Ok(mut connection) = endpoint.connect().await else {
             continue;
         };
         open.spawn(async move {
@@ -99,21 +92,16 @@ pub(super) async fn slow(world: &mut World<'_>) -> Check {
                 return true;
             }
             let mut answer = Vec::new();
-            let mut answer_of = (&mut connection).take(64 * 1024);
-            timeout(CLOSED, answer_of.read_to_end(&mut answer))
-                .await
-                .is_ok()
+            let mut rest = connection.take(64 * 1024);
+            timeout(CLOSED, rest.read_to_end(&mut answer)).await.is_ok()
         });
     }
     let mut left_open = 0;
     while let Some(closed) = open.join_next().await {
         left_open += usize::from(!closed.unwrap_or(true));
     }
-    expect(left_open == 0, || {
-        format!(
-            "{left_open} of {HALF_OPEN} are open after {} s",
-            CLOSED.as_secs()
-        )
+    expect_or(left_open == 0, || {
+        format!("{left_open} of {HALF_OPEN} are open after {CLOSED:?}")
     })?;
     world.client.status().await?;
     Ok(())

@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Method;
-use serde_json::json;
-
 use super::world::{Check, Stop, World, expect, same};
 use crate::wire::{Code, EPOCH_LIMIT, Phase};
 
@@ -29,39 +25,28 @@ pub(super) async fn asking(world: &mut World<'_>) -> Check {
 
 pub(super) async fn cancelling(world: &mut World<'_>) -> Check {
     raise(world).await?;
-    let work = world.endless();
-    world.begin(&work).await?;
+    let work = world.begin_endless().await?;
     world.running(&work.id).await?;
-    let path = format!("/actions/{}?epoch={}", work.id, world.epoch - 1);
-    let reply = world.send(Method::DELETE, &path, None).await?;
-    world.is_refusal(&reply, Code::Fenced)?;
+    let refused = world.refuses_cancel(&work, world.epoch - 1, Code::Fenced);
+    refused.await?;
     world.running(&work.id).await?;
-    let report = world.client.report(&work.id, Duration::ZERO).await?;
-    expect(!report.cancelling, || {
-        "it is cancelled all the same".to_owned()
-    })
+    let report = world.report(&work.id).await?;
+    expect(!report.cancelling, "it is cancelled all the same")
 }
 
 pub(super) async fn acknowledging(world: &mut World<'_>) -> Check {
     raise(world).await?;
-    let work = world.brief();
-    world.done(&work, Phase::Succeeded).await?;
-    let body = json!({ "attempt": 1, "epoch": world.epoch - 1 });
-    let body = Bytes::from(body.to_string());
-    let path = format!("/actions/{}/acknowledgement", work.id);
-    let reply = (world.send(Method::PUT, &path, Some((body, "application/json")))).await?;
-    world.is_refusal(&reply, Code::Fenced)?;
-    let report = world.client.report(&work.id, Duration::ZERO).await?;
-    expect(!report.acknowledged, || {
-        "it is acknowledged all the same".to_owned()
-    })
+    let work = world.done_brief().await?;
+    let refused = world.refuses_acknowledgement(&work, 1, world.epoch - 1, Code::Fenced);
+    refused.await?;
+    let report = world.report(&work.id).await?;
+    expect(!report.acknowledged, "it is acknowledged all the same")
 }
 
 /// Makes the agent take a higher epoch.
 async fn raise(world: &mut World<'_>) -> Check {
     world.epoch += 1;
-    let work = world.brief();
-    world.done(&work, Phase::Succeeded).await.map(drop)
+    world.done_brief().await.map(drop)
 }
 
 pub(super) async fn graph(world: &mut World<'_>) -> Check {
@@ -74,13 +59,12 @@ pub(super) async fn graph(world: &mut World<'_>) -> Check {
 }
 
 pub(super) async fn restored(world: &mut World<'_>) -> Check {
-    let (mut lower, higher) = (world.brief(), world.brief());
-    world.done(&higher, Phase::Succeeded).await?;
+    let mut lower = world.brief();
+    let higher = world.done_brief().await?;
     lower.request.fence.recorded_at = higher.request.fence.recorded_at + Duration::from_millis(1);
     world.done(&lower, Phase::Succeeded).await?;
     // Later work after this must be taken too.
-    let next = world.brief();
-    world.done(&next, Phase::Succeeded).await.map(drop)
+    world.done_brief().await.map(drop)
 }
 
 pub(super) async fn far_epoch(world: &mut World<'_>) -> Check {
@@ -88,16 +72,14 @@ pub(super) async fn far_epoch(world: &mut World<'_>) -> Check {
     let mut work = world.brief();
     work.request.fence.epoch = EPOCH_LIMIT + 1;
     world.refused(&work, Code::BadRequest).await?;
-    let path = format!("/actions/{}?epoch={}", work.id, u64::MAX);
-    let reply = world.send(Method::DELETE, &path, None).await?;
-    world.is_refusal(&reply, Code::BadRequest)?;
+    let refused = world.refuses_cancel(&work, u64::MAX, Code::BadRequest);
+    refused.await?;
     let epoch = world.client.status().await?.fence.epoch;
     same("the epoch of the status", epoch, highest)
 }
 
 pub(super) async fn foreign_owner(world: &mut World<'_>) -> Check {
-    let bound = world.brief();
-    world.done(&bound, Phase::Succeeded).await?;
+    world.done_brief().await?;
     let mut older = world.brief();
     older.request.owner.uid.push_str("-older");
     older.request.owner.created_at -= Duration::from_hours(1);
@@ -111,16 +93,12 @@ pub(super) async fn foreign_owner(world: &mut World<'_>) -> Check {
         world.refused(&other, Code::ForeignOwner).await?;
     }
     let object = world.client.status().await?.object;
-    same(
-        "the object of the status",
-        object,
-        Some(world.owner.object()),
-    )
+    let expected = Some(world.owner.object());
+    same("the object of the status", object, expected)
 }
 
 pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
-    let before = world.brief();
-    world.done(&before, Phase::Succeeded).await?;
+    world.done_brief().await?;
     let mut work = world.brief();
     // The new owner counts its own transitions from 1.
     work.request.owner.uid.push_str("-next");
@@ -136,8 +114,7 @@ pub(super) async fn newer_owner(world: &mut World<'_>) -> Check {
 }
 
 pub(super) async fn same_second_owner(world: &mut World<'_>) -> Check {
-    let before = world.brief();
-    world.done(&before, Phase::Succeeded).await?;
+    world.done_brief().await?;
     let mut work = world.brief();
     work.request.owner.uid.push_str("-twin");
     world.done(&work, Phase::Succeeded).await?;

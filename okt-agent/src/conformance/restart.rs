@@ -4,54 +4,39 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::world::{Check, Stop, World, expect, same};
-use crate::wire::{Code, Phase};
+use super::world::{Check, Stop, World, expect, expect_or, same};
+use crate::wire::{ActionReport, Code, Phase};
 
 /// The time limit for the start of an agent.
 const START: Duration = Duration::from_secs(30);
 
 pub(super) async fn guesses_nothing(world: &mut World<'_>) -> Check {
-    let work = world.endless();
-    world.begin(&work).await?;
+    let work = world.begin_endless().await?;
     world.running(&work.id).await?;
     let before = world.client.status().await?.boot_id;
     kill(world).await?;
     let status = world.client.status().await?;
-    expect(status.boot_id != before, || "bootId is the same".to_owned())?;
+    expect(status.boot_id != before, "bootId is the same")?;
     // The agent first cleans up what is left of the attempt. Until then it reports the action as running.
-    let until = Instant::now() + START;
-    let report = loop {
-        let report = world.client.report(&work.id, Duration::ZERO).await?;
-        if report.phase.is_final() || report.resumed || Instant::now() > until {
-            break report;
-        }
-        sleep(Duration::from_millis(50)).await;
-    };
-    let fits = match report.phase {
-        Phase::Unknown => true,
-        Phase::Pending | Phase::Running => report.resumed,
-        Phase::Succeeded | Phase::Failed | Phase::Cancelled => false,
-    };
-    expect(fits && report.attempt == 1, || {
-        format!(
-            "it is {:?}, resumed {}, attempt {}",
-            report.phase, report.resumed, report.attempt
-        )
+    let done = |report: &ActionReport| Ok(report.phase.is_final() || report.resumed);
+    let otherwise = "is neither ended nor resumed";
+    let report = world.wait(&work.id, otherwise, done).await?;
+    let fits = report.phase == Phase::Unknown || !report.phase.is_final();
+    expect_or(fits && report.attempt == 1, || {
+        format!("it is {:?}, attempt {}", report.phase, report.attempt)
     })?;
     let again = world.ask(&work).await?;
-    expect(!again.began, || {
-        "asking again begins another attempt".to_owned()
-    })
+    expect(!again.began, "asking again begins another attempt")
 }
 
 pub(super) async fn keeps_results(world: &mut World<'_>) -> Check {
-    let (succeeded, failed) = (world.brief(), world.failing());
-    world.done(&succeeded, Phase::Succeeded).await?;
+    let succeeded = world.done_brief().await?;
+    let failed = world.failing();
     world.done(&failed, Phase::Failed).await?;
     kill(world).await?;
     for (work, phase) in [(succeeded, Phase::Succeeded), (failed, Phase::Failed)] {
         let again = world.ask(&work).await?;
-        expect(!again.began, || {
+        expect_or(!again.began, || {
             format!("what was {phase:?} is begun again")
         })?;
         same("the phase", again.report.phase, phase)?;
@@ -61,8 +46,7 @@ pub(super) async fn keeps_results(world: &mut World<'_>) -> Check {
 
 pub(super) async fn keeps_fences(world: &mut World<'_>) -> Check {
     world.epoch += 1;
-    let work = world.brief();
-    world.done(&work, Phase::Succeeded).await?;
+    world.done_brief().await?;
     kill(world).await?;
     let mut deposed = world.brief();
     deposed.request.fence.epoch -= 1;
@@ -82,7 +66,7 @@ async fn kill(world: &mut World<'_>) -> Check {
         .map_err(|why| Stop::Broken(format!("it was not started again: {why}")))?;
     let until = Instant::now() + START;
     while world.client.status().await.is_err() {
-        expect(Instant::now() < until, || "it does not answer".to_owned())?;
+        expect(Instant::now() < until, "it does not answer")?;
         sleep(Duration::from_millis(50)).await;
     }
     Ok(())

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use http::Method;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::subject::{Killed, States, Subject};
-use crate::client::{Accepted, AgentReply, Client, ClientError, Endpoint};
+use crate::client::{Accepted, AgentReply, Client, ClientError, Endpoint, JSON};
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Owner, Phase, Problem,
 };
 
 /// The time limit for steps that should take a moment.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STEP_LIMIT: Duration = Duration::from_mins(1);
 
 /// The reason why a check ends early.
 #[derive(Debug)]
@@ -35,18 +35,23 @@ impl From<ClientError> for Stop {
 /// The result of a check.
 pub(super) type Check<T = ()> = Result<T, Stop>;
 
+/// Breaks the rule, unless `so` is true; `otherwise` is what was seen instead.
+pub(super) fn expect(so: bool, otherwise: &str) -> Check {
+    expect_or(so, || otherwise.to_owned())
+}
+
 /// Breaks the rule, unless `so` is true.
-pub(super) fn expect(so: bool, seen: impl FnOnce() -> String) -> Check {
+pub(super) fn expect_or(so: bool, otherwise: impl FnOnce() -> String) -> Check {
     if so {
         Ok(())
     } else {
-        Err(Stop::Broken(seen()))
+        Err(Stop::Broken(otherwise()))
     }
 }
 
 /// Breaks the rule, unless both values are equal.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Check {
-    expect(seen == expected, move || {
+    expect_or(seen == expected, move || {
         format!("{what} is {seen:?}, not {expected:?}")
     })
 }
@@ -74,6 +79,13 @@ pub(super) struct WorldWork {
     pub(super) request: ActionRequest,
 }
 
+impl WorldWork {
+    /// Returns the body of the request.
+    pub(super) fn body(&self) -> Check<Value> {
+        serde_json::to_value(&self.request).map_err(|error| Stop::Broken(error.to_string()))
+    }
+}
+
 impl<'s> World<'s> {
     /// Creates the owner: an object that was created just now, in an epoch above all others.
     pub(super) async fn enter(subject: &'s Subject) -> Check<Self> {
@@ -81,8 +93,8 @@ impl<'s> World<'s> {
         let status = client.status().await?;
         let now = Timestamp::now();
         // A clock that is behind must not make this owner an old one.
-        let created_at = (status.owner.as_ref()).map_or(now, |owner| now.max(owner.created_at));
-        let created_at = created_at + Duration::from_millis(1);
+        let before = status.owner.as_ref().map(|owner| owner.created_at);
+        let created_at = before.map_or(now, |before| now.max(before)) + Duration::from_millis(1);
         let uid = format!("conformance-{:x}", now.as_nanosecond());
         // An agent that belongs to an object gets a later object of the same name.
         let (namespace, name) = match status.object {
@@ -110,14 +122,14 @@ impl<'s> World<'s> {
 
     /// Cancels any running action and waits for its end.
     pub(super) async fn rest(&mut self) -> Check {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STEP_LIMIT;
         loop {
             let status = self.client.status().await?;
             self.epoch = self.epoch.max(status.fence.epoch);
             let Some(action) = status.action.filter(|action| !action.phase.is_final()) else {
                 return Ok(());
             };
-            expect(Instant::now() < until, || {
+            expect_or(Instant::now() < until, || {
                 format!("{} does not end, though it was cancelled", action.id)
             })?;
             self.client.cancel(&action.id, self.epoch).await?;
@@ -149,18 +161,15 @@ impl<'s> World<'s> {
     }
 
     pub(super) fn brief(&mut self) -> WorldWork {
-        let state = self.states.brief.clone();
-        self.work(&state)
+        self.work(&self.states.brief.clone())
     }
 
     pub(super) fn failing(&mut self) -> WorldWork {
-        let state = self.states.failing.clone();
-        self.work(&state)
+        self.work(&self.states.failing.clone())
     }
 
     pub(super) fn endless(&mut self) -> WorldWork {
-        let state = self.states.endless.clone();
-        self.work(&state)
+        self.work(&self.states.endless.clone())
     }
 
     pub(super) async fn ask(&self, work: &WorldWork) -> Check<Accepted> {
@@ -170,10 +179,22 @@ impl<'s> World<'s> {
     /// Requests work, and expects that this begins an attempt.
     pub(super) async fn begin(&self, work: &WorldWork) -> Check<ActionReport> {
         let asked = self.ask(work).await?;
-        expect(asked.began, || {
-            "PUT of new work answers 200, not 201".to_owned()
-        })?;
+        expect(asked.began, "PUT of new work answers 200, not 201")?;
         Ok(asked.report)
+    }
+
+    /// Requests work that does not end by itself.
+    pub(super) async fn begin_endless(&mut self) -> Check<WorldWork> {
+        let work = self.endless();
+        self.begin(&work).await?;
+        Ok(work)
+    }
+
+    /// Requests short work and waits for its end, which must be a success.
+    pub(super) async fn done_brief(&mut self) -> Check<WorldWork> {
+        let work = self.brief();
+        self.done(&work, Phase::Succeeded).await?;
+        Ok(work)
     }
 
     /// Requests work and waits for its end, which must have this phase.
@@ -186,31 +207,41 @@ impl<'s> World<'s> {
 
     /// Waits for the end of an action.
     pub(super) async fn ended(&self, id: &ActionId) -> Check<ActionReport> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let report = self.client.report(id, Duration::from_secs(1)).await?;
-            if report.phase.is_final() {
-                return Ok(report);
-            }
-            expect(Instant::now() < until, || format!("{id} does not end"))?;
-            sleep(Duration::from_millis(20)).await;
-        }
+        let ended = |report: &ActionReport| Ok(report.phase.is_final());
+        self.wait(id, "does not end", ended).await
     }
 
     /// Waits until an action runs.
     pub(super) async fn running(&self, id: &ActionId) -> Check {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let report = self.client.report(id, Duration::ZERO).await?;
-            expect(!report.phase.is_final(), || {
+        let running = |report: &ActionReport| {
+            expect_or(!report.phase.is_final(), || {
                 format!("{id} has ended ({:?}), and should go on", report.phase)
             })?;
-            if report.phase == Phase::Running {
-                return Ok(());
+            Ok(report.phase == Phase::Running)
+        };
+        self.wait(id, "is not begun", running).await.map(drop)
+    }
+
+    /// Waits until the report about an action fits.
+    pub(super) async fn wait(
+        &self,
+        id: &ActionId,
+        otherwise: &str,
+        fits: impl Fn(&ActionReport) -> Check<bool>,
+    ) -> Check<ActionReport> {
+        let until = Instant::now() + STEP_LIMIT;
+        loop {
+            let report = self.report(id).await?;
+            if fits(&report)? {
+                return Ok(report);
             }
-            expect(Instant::now() < until, || format!("{id} is not begun"))?;
+            expect_or(Instant::now() < until, || format!("{id} {otherwise}"))?;
             sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    pub(super) async fn report(&self, id: &ActionId) -> Check<ActionReport> {
+        Ok(self.client.report(id, Duration::ZERO).await?)
     }
 
     pub(super) async fn acknowledge(&self, id: &ActionId, attempt: u32) -> Check<ActionReport> {
@@ -227,29 +258,68 @@ impl<'s> World<'s> {
         body: Option<(Bytes, &'static str)>,
     ) -> Check<AgentReply> {
         let path = format!("/lifecycle/v1{path}");
-        let first = (self.client).raw(method.clone(), path.clone(), body.clone(), true);
+        let first = self.client.raw(method.clone(), &path, body.clone());
         match first.await {
             // An agent may close an idle connection just when it is used again. Another connection works.
             Err(error) if error.code().is_none() && error.retry_helps() => {
-                Ok(self.client.raw(method, path, body, true).await?)
+                Ok(self.client.raw(method, path, body).await?)
             }
             reply => Ok(reply?),
         }
     }
 
-    /// Requests work with a custom body.
-    pub(super) async fn put(&self, id: &str, body: &Value) -> Check<AgentReply> {
-        let body = Bytes::from(body.to_string());
-        let path = format!("/actions/{id}");
-        self.send(Method::PUT, &path, Some((body, "application/json")))
-            .await
+    /// Sends any request under the version, and expects this refusal.
+    pub(super) async fn refuses(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<(Bytes, &'static str)>,
+        code: Code,
+    ) -> Check<Problem> {
+        let reply = self.send(method, path, body).await?;
+        self.is_refusal(&reply, code)
+    }
+
+    /// Sends a body with PUT, and expects this refusal.
+    pub(super) async fn refuses_put(
+        &mut self,
+        path: &str,
+        body: &Value,
+        code: Code,
+    ) -> Check<Problem> {
+        let put = Some((Bytes::from(body.to_string()), JSON));
+        self.refuses(Method::PUT, path, put, code).await
+    }
+
+    /// Acknowledges an attempt, and expects this refusal.
+    pub(super) async fn refuses_acknowledgement(
+        &mut self,
+        work: &WorldWork,
+        attempt: u32,
+        epoch: u64,
+        code: Code,
+    ) -> Check {
+        let path = format!("/actions/{}/acknowledgement", work.id);
+        let body = json!({ "attempt": attempt, "epoch": epoch });
+        self.refuses_put(&path, &body, code).await.map(drop)
+    }
+
+    /// Cancels an action, and expects this refusal.
+    pub(super) async fn refuses_cancel(
+        &mut self,
+        work: &WorldWork,
+        epoch: u64,
+        code: Code,
+    ) -> Check {
+        let path = format!("/actions/{}?epoch={epoch}", work.id);
+        let refused = self.refuses(Method::DELETE, &path, None, code);
+        refused.await.map(drop)
     }
 
     /// Requests work, and expects this refusal.
     pub(super) async fn refused(&mut self, work: &WorldWork, code: Code) -> Check<Problem> {
-        let body = serde_json::to_value(&work.request).map_err(|e| Stop::Broken(e.to_string()))?;
-        let reply = self.put(work.id.as_str(), &body).await?;
-        self.is_refusal(&reply, code)
+        let path = format!("/actions/{}", work.id);
+        self.refuses_put(&path, &work.body()?, code).await
     }
 
     /// Expects that an answer is this refusal. Faults of its document are kept for [`problem_documents`].
@@ -257,40 +327,39 @@ impl<'s> World<'s> {
         let status = reply.status.as_u16();
         let (expected, mender, retry) = code.meaning();
         let problem = serde_json::from_slice::<Problem>(&reply.body);
-        let said = problem.as_ref().ok().map(|problem| problem.code);
-        let is = said.map_or_else(|| "no code".to_owned(), |code| format!("{code:?}"));
-        expect(
-            status == expected && said.is_none_or(|said| said == code),
-            || format!("the answer is {status} ({is}), not {expected} ({code:?})"),
+        let given = problem.as_ref().ok().map(|problem| problem.code);
+        expect_or(
+            status == expected && given.is_none_or(|given| given == code),
+            || {
+                let given = given.map_or_else(|| "no code".to_owned(), |code| format!("{code:?}"));
+                format!("the answer is {status} ({given}), not {expected} ({code:?})")
+            },
         )?;
         self.refusals += 1;
-        let kind = reply
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok());
-        if !kind.is_some_and(|kind| kind.starts_with("application/problem+json")) {
-            let kind = kind.unwrap_or("nothing");
-            self.wrong_problems.push(format!(
+        let header = reply.headers.get(CONTENT_TYPE);
+        let text = header.and_then(|kind| kind.to_str().ok());
+        let kind = text.unwrap_or("nothing");
+        let wrong = &mut self.wrong_problems;
+        if !kind.starts_with("application/problem+json") {
+            wrong.push(format!(
                 "{code:?} is sent as {kind}, not application/problem+json"
             ));
         }
-        match problem {
-            Ok(problem) => {
-                if (problem.status, problem.mender, problem.retry) != (expected, mender, retry) {
-                    self.wrong_problems.push(format!(
-                        "{code:?} says status {}, mender {:?}, retry {}, not {expected}, {mender:?}, {retry}",
-                        problem.status, problem.mender, problem.retry
-                    ));
-                }
-                Ok(problem)
-            }
-            Err(error) => {
-                self.wrong_problems.push(format!(
-                    "the body of {code:?} is no problem document: {error}"
-                ));
-                Ok(Problem::new(code, ""))
-            }
+        match &problem {
+            Ok(Problem {
+                status,
+                mender: by,
+                retry: again,
+                ..
+            }) if (*status, *by, *again) != (expected, mender, retry) => wrong.push(format!(
+                "{code:?} has status {status}, mender {by:?}, retry {again}, not {expected}, {mender:?}, {retry}"
+            )),
+            Ok(_) => {}
+            Err(error) => wrong.push(format!(
+                "the body of {code:?} is no problem document: {error}"
+            )),
         }
+        Ok(problem.unwrap_or_else(|_| Problem::new(code, "")))
     }
 }
 
@@ -301,5 +370,5 @@ pub(super) async fn problem_documents(world: &mut World<'_>) -> Check {
         world.refused(&work, Code::NoSuchWork).await?;
     }
     let wrong = &world.wrong_problems;
-    expect(wrong.is_empty(), || wrong.join("; "))
+    expect_or(wrong.is_empty(), || wrong.join("; "))
 }

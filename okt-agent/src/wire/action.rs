@@ -59,10 +59,9 @@ impl TryFrom<String> for ActionId {
     type Error = ActionIdError;
 
     fn try_from(text: String) -> Result<Self, ActionIdError> {
-        let fits = (1..=128).contains(&text.len())
-            && !text.starts_with('.')
-            && (text.bytes()).all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-        if fits {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_short = (1..=128).contains(&text.len());
+        if is_short && !text.starts_with('.') && text.bytes().all(fits) {
             Ok(Self(text))
         } else {
             Err(ActionIdError)

@@ -124,6 +124,16 @@ struct Answer {
 }
 
 impl Asked {
+    fn new(method: Method, path: String) -> Self {
+        Self {
+            method,
+            path,
+            query: String::new(),
+            kind: None,
+            body: Vec::new(),
+        }
+    }
+
     /// Returns the id if the request is about one action and no subpath.
     fn action(&self) -> Option<&str> {
         let id = self.path.strip_prefix("/lifecycle/v1/actions/")?;
@@ -131,7 +141,8 @@ impl Asked {
     }
 
     fn acknowledged(&self) -> Option<&str> {
-        (self.path.strip_prefix("/lifecycle/v1/actions/")?).strip_suffix("/acknowledgement")
+        let below = self.path.strip_prefix("/lifecycle/v1/actions/")?;
+        below.strip_suffix("/acknowledgement")
     }
 
     fn asks(&self) -> bool {
@@ -163,6 +174,11 @@ impl Answer {
         let value = HeaderValue::from_static(value);
         self.response.headers.insert(name, value);
     }
+}
+
+fn next(memory: &mut Memory) -> u32 {
+    memory.counter += 1;
+    memory.counter
 }
 
 impl Wrong {
@@ -205,12 +221,7 @@ impl Wrong {
         let request = request
             .body(Body::from(asked.body.clone()))
             .expect("a request");
-        let response = self
-            .agent
-            .clone()
-            .oneshot(request)
-            .await
-            .expect("it cannot fail");
+        let Ok(response) = self.agent.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.expect("a body");
         Answer {
@@ -225,10 +236,6 @@ impl Wrong {
         let Some(flaw) = self.flaw else {
             return;
         };
-        let next = |memory: &mut Memory| {
-            memory.counter += 1;
-            memory.counter
-        };
         match flaw {
             Flaw::AnswersEveryVersion => asked.path = asked.path.replace("/v999/", "/v1/"),
             Flaw::IgnoresInput if asked.asks() => {
@@ -237,14 +244,12 @@ impl Wrong {
             Flaw::IgnoresFrom if asked.asks() => asked.change(|body| body["from"] = json!([])),
             Flaw::IgnoresGraph if asked.asks() => asked.change(|body| body["graph"] = Value::Null),
             Flaw::AcknowledgesByItself if asked.asks() => {
+                let path = format!("{}/acknowledgement", asked.path);
+                let body = json!({ "attempt": 1, "epoch": 1_000_000 }).to_string();
                 let acknowledgement = Asked {
-                    method: Method::PUT,
-                    path: format!("{}/acknowledgement", asked.path),
-                    query: String::new(),
                     kind: asked.kind.clone(),
-                    body: json!({ "attempt": 1, "epoch": 1_000_000 })
-                        .to_string()
-                        .into_bytes(),
+                    body: body.into_bytes(),
+                    ..Asked::new(Method::PUT, path)
                 };
                 self.send(&acknowledgement).await;
                 asked.change(|body| body["fence"]["epoch"] = json!(1_000_000));
@@ -253,13 +258,7 @@ impl Wrong {
                 asked.change(|body| body["attempt"] = json!(1));
             }
             Flaw::ForgetsEarlyCancellations if asked.method == Method::DELETE => {
-                let known = Asked {
-                    method: Method::GET,
-                    path: asked.path.clone(),
-                    query: String::new(),
-                    kind: None,
-                    body: Vec::new(),
-                };
+                let known = Asked::new(Method::GET, asked.path.clone());
                 if self.send(&known).await.status == StatusCode::NOT_FOUND {
                     asked.path = String::from("/lifecycle/v1/actions/nobody");
                 }
@@ -293,8 +292,7 @@ impl Wrong {
             Flaw::LetsOwnersComeBack if asked.asks() => asked.change(|body| {
                 let uid = body["owner"]["uid"].as_str().unwrap_or_default().to_owned();
                 let time = self.memory(|memory| {
-                    if memory.owner.as_ref() != Some(&uid) {
-                        memory.owner = Some(uid.clone());
+                    if memory.owner.replace(uid.clone()).as_ref() != Some(&uid) {
                         memory.counter += 1;
                     }
                     memory.counter
@@ -333,10 +331,7 @@ impl Wrong {
                 answer.status = StatusCode::UNAUTHORIZED;
             }
             Flaw::BootIdChanges if is_status => {
-                let boot = self.memory(|memory| {
-                    memory.counter += 1;
-                    memory.counter
-                });
+                let boot = self.memory(next);
                 answer.change(|body| body["bootId"] = json!(boot.to_string()));
             }
             Flaw::StatusWaits if is_status => {
@@ -404,12 +399,9 @@ impl Wrong {
                 answer.status = StatusCode::ACCEPTED;
             }
             Flaw::OldSighting if is_status => answer.change(|body| {
-                body["application"] = json!({
-                    "seen": "in",
-                    "state": "Running",
-                    "observedAt": "2020-01-01T00:00:00Z",
-                    "ageMs": 5,
-                });
+                let time = "2020-01-01T00:00:00Z";
+                body["application"] =
+                    json!({ "seen": "in", "state": "Running", "observedAt": time });
             }),
             Flaw::RangeBeyondTotal => answer.header("okt-output-to", "1000000"),
             Flaw::MalformedIsAnAccident if answer.code() == "BadRequest" => {

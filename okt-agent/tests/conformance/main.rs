@@ -8,12 +8,13 @@ mod served;
 use std::time::Duration;
 
 use okt_agent::client::Endpoint;
-use okt_agent::conformance::{Report, Subject, Verdict};
+use okt_agent::conformance::{Finding, Report, Subject, Verdict};
 use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::flawed::{FLAWS, Flaw, flawed};
 use self::real::{Machine, states};
-use self::served::{Door, Served};
+use self::served::{ListenerKind, Served};
 
 /// Returns the agent, with this flaw if there is one, and a way to kill it.
 async fn subject(flaw: Option<Flaw>) -> Subject {
@@ -33,17 +34,16 @@ async fn subject(flaw: Option<Flaw>) -> Subject {
 async fn the_real_agent_keeps_every_rule() {
     let report = subject(None).await.check().await;
     assert!(report.is_kept(), "{report}");
-    let skipped: Vec<&str> = (report.findings.iter())
-        .filter(|finding| matches!(finding.verdict, Verdict::Skipped(_)))
-        .map(|finding| finding.check)
-        .collect();
+    let is_skipped = |finding: &&Finding| matches!(finding.verdict, Verdict::Skipped(_));
+    let findings = report.findings.iter().filter(is_skipped);
+    let skipped: Vec<&str> = findings.map(|finding| finding.check).collect();
     assert_eq!(skipped, ["token", "slow"], "these need a listener");
     assert!(report.findings.len() > 40, "{}", report.findings.len());
 }
 
 /// Returns the same agent on its own listeners.
-async fn listening(door: Door) -> Subject {
-    let agent = Served::at(door).await;
+async fn listening(kind: ListenerKind) -> Subject {
+    let agent = Served::at(kind).await;
     let subject = Subject::new(agent.endpoint(), states()).expect("an endpoint");
     subject.restart(move || {
         let agent = agent.clone();
@@ -56,18 +56,16 @@ async fn listening(door: Door) -> Subject {
 
 #[tokio::test]
 async fn the_real_agent_keeps_every_rule_over_tcp() {
-    let report = listening(Door::Tcp).await.check().await;
-    let kept = (report.findings.iter()).filter(|finding| finding.verdict == Verdict::Kept);
-    assert_eq!(kept.count(), report.findings.len(), "{report}");
+    let report = listening(ListenerKind::Tcp).await.check().await;
+    assert_eq!(kept(&report), report.findings.len(), "{report}");
 }
 
 #[tokio::test]
 async fn the_real_agent_is_checked_with_tls_and_over_a_socket() {
-    for door in [Door::Tls, Door::Unix] {
+    for kind in [ListenerKind::Tls, ListenerKind::Unix] {
         let checks = ["status", "begins-once", "cancels", "restart-keeps-results"];
-        let report = listening(door).await.only(checks).check().await;
-        let kept = (report.findings.iter()).filter(|finding| finding.verdict == Verdict::Kept);
-        assert_eq!(kept.count(), checks.len(), "{door:?}: {report}");
+        let report = listening(kind).await.only(checks).check().await;
+        assert_eq!(kept(&report), checks.len(), "{kind:?}: {report}");
     }
 }
 
@@ -75,32 +73,24 @@ async fn the_real_agent_is_checked_with_tls_and_over_a_socket() {
 async fn each_flaw_is_caught_by_its_check() {
     for (flaw, check) in FLAWS {
         let report = subject(Some(*flaw)).await.only([*check]).check().await;
-        assert_eq!(
-            broken(&report),
-            [*check],
-            "{flaw:?} is not caught:\n{report}"
-        );
+        assert_eq!(broken(&report), [*check], "{flaw:?}:\n{report}");
         println!("{flaw:?}: {report}");
     }
 }
 
 #[tokio::test]
 async fn an_agent_that_forgets_everything_when_killed_is_caught_by_every_restart_check() {
-    let checks = [
-        "restart-guesses-nothing",
-        "restart-keeps-results",
-        "restart-keeps-fences",
-    ];
-    let subject = subject(Some(Flaw::ForgetsAll)).await.only(checks);
+    let names = ["guesses-nothing", "keeps-results", "keeps-fences"];
+    let checks = names.map(|name| format!("restart-{name}"));
+    let subject = subject(Some(Flaw::ForgetsAll)).await.only(checks.clone());
     let report = subject.check().await;
     assert_eq!(broken(&report), checks, "{report}");
 }
 
 #[tokio::test]
 async fn an_agent_that_asks_for_no_token_is_caught() {
-    let (url, _serving) = serve().await;
-    let endpoint = Endpoint::parse(&url).expect("a URL").token("secret");
-    let subject = Subject::new(endpoint, states()).expect("an endpoint");
+    let (endpoint, _serving) = serve().await;
+    let subject = Subject::new(endpoint.token("secret"), states()).expect("an endpoint");
     let report = subject.only(["token"]).check().await;
     assert_eq!(broken(&report), ["token"], "{report}");
 }
@@ -108,8 +98,7 @@ async fn an_agent_that_asks_for_no_token_is_caught() {
 #[tokio::test]
 async fn an_agent_that_keeps_half_open_connections_is_caught() {
     // A server without any timeout.
-    let (url, _serving) = serve().await;
-    let endpoint = Endpoint::parse(&url).expect("a URL");
+    let (endpoint, _serving) = serve().await;
     let subject = Subject::new(endpoint, states()).expect("an endpoint");
     let report = subject.only(["slow"]).check().await;
     assert_eq!(broken(&report), ["slow"], "{report}");
@@ -117,11 +106,16 @@ async fn an_agent_that_keeps_half_open_connections_is_caught() {
 
 #[tokio::test]
 async fn an_endpoint_without_a_listener_fails_the_test() {
-    let endpoint = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
-    let endpoint = endpoint.timeout(Duration::from_secs(5));
+    let nowhere = Endpoint::parse("http://127.0.0.1:1").expect("a URL");
+    let endpoint = nowhere.timeout(Duration::from_secs(5));
     let subject = Subject::new(endpoint, states()).expect("an endpoint");
     let report = subject.check().await;
     assert_eq!(broken(&report), ["answers"], "{report}");
+}
+
+fn kept(report: &Report) -> usize {
+    let kept = report.findings.iter().map(|finding| &finding.verdict);
+    kept.filter(|verdict| **verdict == Verdict::Kept).count()
 }
 
 fn broken(report: &Report) -> Vec<&'static str> {
@@ -129,7 +123,7 @@ fn broken(report: &Report) -> Vec<&'static str> {
 }
 
 /// Serves an agent on loopback until the guard is dropped.
-async fn serve() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
+async fn serve() -> (Endpoint, AbortOnDropHandle<()>) {
     let machine = Machine::new(false).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -137,5 +131,6 @@ async fn serve() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         let served = axum::serve(listener, machine.service()).await;
         served.expect("it serves until it is dropped");
     });
-    (url, tokio_util::task::AbortOnDropHandle::new(serving))
+    let endpoint = Endpoint::parse(&url).expect("a URL");
+    (endpoint, AbortOnDropHandle::new(serving))
 }

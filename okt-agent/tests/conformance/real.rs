@@ -75,7 +75,7 @@ impl Machine {
     pub(crate) fn service(&self) -> Router {
         let machine = self.clone();
         Router::new().fallback(move |request: Request| {
-            let agent = (machine.0.agent.lock()).as_ref().map(Started::router);
+            let agent = machine.0.agent.lock().as_ref().map(Started::router);
             async move {
                 let router = agent.expect("there are no requests during a restart");
                 router.oneshot(request).await
@@ -106,7 +106,7 @@ impl Work for Application {
         match task.state() {
             "Servicing" => {
                 task.cancelled().await;
-                Err(Fault::retry("Cancelled", "as it was told to"))
+                Err(Fault::retry("Cancelled", "it was cancelled"))
             }
             "Breaking" => Err(Fault::retry("OnPurpose", "it is there to fail")),
             _ => {

@@ -18,7 +18,7 @@ const TOKEN: &str = "conformance-conformance";
 
 /// The kind of listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Door {
+pub(crate) enum ListenerKind {
     Tcp,
     Tls,
     Unix,
@@ -29,23 +29,23 @@ pub(crate) enum Door {
 pub(crate) struct Served(Arc<Inner>);
 
 struct Inner {
-    door: Door,
+    kind: ListenerKind,
     disk: TempDir,
     address: Mutex<SocketAddr>,
     running: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 impl Served {
-    pub(crate) async fn at(door: Door) -> Self {
+    pub(crate) async fn at(kind: ListenerKind) -> Self {
         let served = Self(Arc::new(Inner {
-            door,
+            kind,
             disk: tempfile::tempdir().expect("a directory"),
             address: Mutex::new(([127, 0, 0, 1], 0).into()),
             running: Mutex::default(),
         }));
         std::fs::write(served.file("token"), TOKEN).expect("a token");
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
-        let made = made.expect("a certificate");
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+        let made = signed.expect("a certificate");
         std::fs::write(served.file("tls.crt"), made.cert.pem()).expect("a certificate");
         let key = made.signing_key.serialize_pem();
         std::fs::write(served.file("tls.key"), key).expect("a key");
@@ -59,12 +59,14 @@ impl Served {
 
     pub(crate) fn endpoint(&self) -> Endpoint {
         let port = self.address().port();
-        match self.0.door {
-            Door::Tcp => Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("a URL"),
-            Door::Tls => Endpoint::parse(&format!("https://localhost:{port}"))
+        match self.0.kind {
+            ListenerKind::Tcp => {
+                Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("a URL")
+            }
+            ListenerKind::Tls => Endpoint::parse(&format!("https://localhost:{port}"))
                 .expect("a URL")
                 .ca_file(self.file("tls.crt")),
-            Door::Unix => return Endpoint::unix(self.file("agent.sock")),
+            ListenerKind::Unix => return Endpoint::unix(self.file("agent.sock")),
         }
         .token_file(self.file("token"))
     }
@@ -74,12 +76,12 @@ impl Served {
     }
 
     fn listen(&self) -> Listen {
-        match self.0.door {
-            Door::Tcp => Listen::tcp(self.address()),
-            Door::Tls => {
+        match self.0.kind {
+            ListenerKind::Tcp => Listen::tcp(self.address()),
+            ListenerKind::Tls => {
                 Listen::tcp(self.address()).tls(self.file("tls.crt"), self.file("tls.key"))
             }
-            Door::Unix => Listen::unix(self.file("agent.sock")),
+            ListenerKind::Unix => Listen::unix(self.file("agent.sock")),
         }
     }
 

@@ -82,6 +82,11 @@ impl Beside {
         }
     }
 
+    /// Starts an agent on loopback.
+    pub(crate) async fn on_loopback() -> Self {
+        Self::start(|agent| agent, |_| vec![loopback()]).await
+    }
+
     /// The first TCP address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.addresses[0]

@@ -1,6 +1,7 @@
-//! Agents on real sockets: who may connect, and what attackers can do.
+//! Agents on real sockets: who may connect, whom a client trusts, and what attackers can do.
 
+mod access;
 mod application;
 mod crowd;
-mod doors;
+mod trust;
 mod wire;

@@ -17,12 +17,8 @@ pub(crate) struct Answer {
 
 /// Returns a request with the right token that asks to close the connection.
 pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
-    with_token(
-        method,
-        path,
-        body,
-        &format!("Authorization: Bearer {TOKEN}\r\n"),
-    )
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    with_token(method, path, body, &token)
 }
 
 /// Returns a request with these additional header lines.

@@ -1,17 +1,23 @@
-//! The fields of a table, taken by name. A field that is left at the end is unknown.
+//! The values of a file by their kind, and the fields of a table by name: one that is left at the end is unknown.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::complaints::{Complaints, nearest};
-use super::tree::{Key, Node, Position, Value};
+use super::Machine;
+use super::mistakes::{Mistakes, nearest};
+use super::tree::{Key, Node, Value};
+
+/// What is the same for all fields of a file.
+pub(super) struct Reading {
+    pub(super) machine: Machine,
+    pub(super) mistakes: Mistakes,
+}
 
 /// A table whose fields are taken by name.
 pub(super) struct Fields<'a> {
-    key: String,
-    place: Position,
+    table: Field<'a>,
     left: Vec<&'a (Key, Node)>,
     known: Vec<&'static str>,
 }
@@ -19,8 +25,15 @@ pub(super) struct Fields<'a> {
 /// A value and its key.
 #[derive(Clone)]
 pub(super) struct Field<'a> {
+    pub(super) reading: &'a Reading,
     pub(super) key: String,
     pub(super) node: &'a Node,
+}
+
+/// A field whose name the user has chosen.
+pub(super) struct Entry<'a> {
+    pub(super) key: &'a Key,
+    pub(super) field: Field<'a>,
 }
 
 impl<'a> Fields<'a> {
@@ -29,212 +42,222 @@ impl<'a> Fields<'a> {
         self.known.push(name);
         let at = self.left.iter().position(|(key, _)| key.name == name)?;
         let (_, node) = self.left.remove(at);
-        (!matches!(node.value, Value::Nothing)).then(|| Field {
-            key: join(&self.key, name),
-            node,
-        })
+        (!matches!(node.value, Value::Nothing)).then(|| self.table.child(name, node))
     }
 
-    /// Takes the field of this name, which must exist.
-    pub(super) fn need(
+    /// Reads the field of this name, if it exists.
+    pub(super) fn optional<T>(
         &mut self,
-        complaints: &mut Complaints,
+        name: &'static str,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.take(name).as_ref().and_then(read)
+    }
+
+    /// Reads the field of this name. A missing one has the default, and a wrong one is `None`.
+    pub(super) fn optional_or<T>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match &self.take(name) {
+            None => Some(default),
+            Some(field) => read(field),
+        }
+    }
+
+    /// Reads the field of this name, which must exist.
+    pub(super) fn required<T>(
+        &mut self,
         name: &'static str,
         what: &str,
-    ) -> Option<Field<'a>> {
+        read: impl FnOnce(&Field<'a>) -> Option<T>,
+    ) -> Option<T> {
         let field = self.take(name);
         if field.is_none() {
-            let text = format!("`{name}` is missing: {what}");
-            complaints.add(self.place, &self.key, text);
+            self.wrong(format!("`{name}` is missing: {what}"));
         }
-        field
+        field.as_ref().and_then(read)
     }
 
-    /// Adds an error about the table as a whole.
-    pub(super) fn wrong(&self, complaints: &mut Complaints, text: impl Into<String>) {
-        complaints.add(self.place, &self.key, text);
+    /// Returns whether the machine of the file is this one.
+    pub(super) fn machine(&self) -> Machine {
+        self.table.reading.machine
     }
 
-    /// Adds an error for each field that was not taken.
-    pub(super) fn end(self, complaints: &mut Complaints) {
-        for (key, _) in &self.left {
+    /// Adds a mistake about the table as a whole.
+    pub(super) fn wrong(&self, text: impl Into<String>) {
+        self.table.wrong(text);
+    }
+
+    /// Adds a mistake for each field that was not taken.
+    pub(super) fn end(self) {
+        for (key, node) in &self.left {
             let text = match nearest(&key.name, &self.known) {
                 Some(name) => format!("unknown key, did you mean `{name}`?"),
                 None => format!("unknown key, there are {}", list(&self.known)),
             };
-            complaints.add(key.place, &join(&self.key, &key.name), text);
+            let field = self.table.child(&key.name, node);
+            Entry { key, field }.wrong(text);
         }
     }
 }
 
+impl Entry<'_> {
+    /// Adds a mistake about the name.
+    pub(super) fn wrong(&self, text: impl Into<String>) {
+        let mistakes = &self.field.reading.mistakes;
+        mistakes.add(self.key.place, &self.field.key, text);
+    }
+}
+
 impl<'a> Field<'a> {
-    /// Returns the root of the file.
-    pub(super) fn whole(node: &'a Node) -> Self {
-        Self {
-            key: String::new(),
-            node,
-        }
+    fn child(&self, name: &str, node: &'a Node) -> Self {
+        let key = match self.key.as_str() {
+            "" => name.to_owned(),
+            key => format!("{key}.{name}"),
+        };
+        Self { key, node, ..*self }
     }
 
-    /// Adds an error about this value.
-    pub(super) fn wrong(&self, complaints: &mut Complaints, text: impl Into<String>) {
-        complaints.add(self.node.place, &self.key, text);
+    /// Adds a mistake about this value.
+    pub(super) fn wrong(&self, text: impl Into<String>) {
+        let mistakes = &self.reading.mistakes;
+        mistakes.add(self.node.place, &self.key, text);
     }
 
-    fn unfit<T>(&self, complaints: &mut Complaints, wanted: &str) -> Option<T> {
-        let text = format!("expected {wanted}, not {}", self.node.value.kind());
-        self.wrong(complaints, text);
+    fn unfit<T>(&self, wanted: &str) -> Option<T> {
+        self.wrong(format!("expected {wanted}, not {}", self.node.value));
         None
     }
 
     /// Returns a table with fixed names.
-    pub(super) fn fields(&self, complaints: &mut Complaints) -> Option<Fields<'a>> {
-        match &self.node.value {
-            Value::Table(table) => Some(Fields {
-                key: self.key.clone(),
-                place: self.node.place,
-                left: table.iter().collect(),
-                known: Vec::new(),
-            }),
-            _ => self.unfit(complaints, "a table"),
-        }
+    pub(super) fn fields(&self) -> Option<Fields<'a>> {
+        let Value::Table(table) = &self.node.value else {
+            return self.unfit("a table");
+        };
+        Some(Fields {
+            table: self.clone(),
+            left: table.iter().collect(),
+            known: Vec::new(),
+        })
     }
 
     /// Returns a table with names that the user chooses.
-    pub(super) fn entries(&self, complaints: &mut Complaints) -> Vec<(&'a str, Position, Self)> {
+    pub(super) fn entries(&self) -> Vec<Entry<'a>> {
         let Value::Table(table) = &self.node.value else {
-            let _: Option<()> = self.unfit(complaints, "a table");
-            return Vec::new();
+            return self.unfit("a table").unwrap_or_default();
         };
-        (table.iter())
-            .map(|(key, node)| {
-                let field = Self {
-                    key: join(&self.key, &key.name),
-                    node,
-                };
-                (key.name.as_str(), key.place, field)
-            })
-            .collect()
+        let entry = |(key, node): &'a (Key, Node)| Entry {
+            key,
+            field: self.child(&key.name, node),
+        };
+        table.iter().map(entry).collect()
     }
 
     /// Returns a list. Its elements are numbered from 0 in their keys.
-    pub(super) fn list(&self, complaints: &mut Complaints) -> Vec<Self> {
+    pub(super) fn list(&self) -> Vec<Self> {
         let Value::List(list) = &self.node.value else {
-            let _: Option<()> = self.unfit(complaints, "a list");
-            return Vec::new();
+            return self.unfit("a list").unwrap_or_default();
         };
-        (list.iter().enumerate())
-            .map(|(n, node)| Self {
-                key: format!("{}[{n}]", self.key),
-                node,
-            })
-            .collect()
+        let element = |(n, node)| Self {
+            key: format!("{}[{n}]", self.key),
+            node,
+            ..*self
+        };
+        list.iter().enumerate().map(element).collect()
     }
 
-    pub(super) fn text(&self, complaints: &mut Complaints) -> Option<String> {
+    pub(super) fn text(&self) -> Option<String> {
         match &self.node.value {
-            Value::Text(text) if text.contains('\0') => {
-                self.unfit(complaints, "a text without NUL")
-            }
+            Value::Text(text) if text.contains('\0') => self.unfit("a text without NUL"),
             Value::Text(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             Value::Flag(_) | Value::Nothing | Value::List(_) | Value::Table(_) => {
-                self.unfit(complaints, "a text")
+                self.unfit("a text")
             }
         }
     }
 
     /// Returns an absolute path, because the working directory of an agent is arbitrary.
-    pub(super) fn path(&self, complaints: &mut Complaints) -> Option<PathBuf> {
-        let path = PathBuf::from(self.text(complaints)?);
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        let path = PathBuf::from(self.text()?);
         if !path.is_absolute() {
-            return self.unfit(complaints, "a path that begins with /");
+            return self.unfit("a path that begins with /");
         }
         Some(path)
     }
 
-    pub(super) fn flag(&self, complaints: &mut Complaints) -> Option<bool> {
+    pub(super) fn flag(&self) -> Option<bool> {
         match self.node.value {
             Value::Flag(flag) => Some(flag),
-            _ => self.unfit(complaints, "true or false"),
+            _ => self.unfit("true or false"),
         }
     }
 
-    pub(super) fn number(&self, complaints: &mut Complaints, from: i64, to: i64) -> Option<i64> {
+    pub(super) fn number(&self, from: i64, to: i64) -> Option<i64> {
         match self.node.value {
             Value::Number(number) if (from..=to).contains(&number) => Some(number),
-            _ => self.unfit(complaints, &format!("a number from {from} to {to}")),
+            _ => self.unfit(&format!("a number from {from} to {to}")),
         }
     }
 
     /// Returns a time such as `30s`, from 1 ms to 30 days.
-    pub(super) fn time(&self, complaints: &mut Complaints) -> Option<Duration> {
-        let wanted = "a time such as 500ms, 30s, 5m or 1h 30m";
-        let Value::Text(text) = &self.node.value else {
-            return self.unfit(complaints, wanted);
+    pub(super) fn time(&self) -> Option<Duration> {
+        let time = match &self.node.value {
+            Value::Text(text) => text.parse::<SignedDuration>().ok(),
+            _ => None,
         };
-        let time = (text.parse::<SignedDuration>().ok()).and_then(|it| Duration::try_from(it).ok());
-        match time {
+        match time.and_then(|time| Duration::try_from(time).ok()) {
             Some(time) if time >= Duration::from_millis(1) && time <= LONGEST => Some(time),
-            Some(_) => self.unfit(complaints, "a time from 1ms to 30 days (720h)"),
-            None => self.unfit(complaints, wanted),
+            Some(_) => self.unfit("a time from 1ms to 30 days (720h)"),
+            None => self.unfit("a time such as 500ms, 30s, 5m or 1h 30m"),
         }
     }
 
     /// Returns the name of a state: `PascalCase`, as in the graph.
-    pub(super) fn state(&self, complaints: &mut Complaints) -> Option<String> {
-        let name = self.text(complaints)?;
-        if is_state(&name) {
-            Some(name)
-        } else {
-            self.unfit(complaints, "the name of a state such as Running")
+    pub(super) fn state(&self) -> Option<String> {
+        let name = self.text()?;
+        if !is_state(&name) {
+            return self.unfit("the name of a state such as Running");
         }
+        Some(name)
     }
 
     /// Returns one of these words.
-    pub(super) fn choice<T: Copy>(
-        &self,
-        complaints: &mut Complaints,
-        choices: &[(&'static str, T)],
-    ) -> Option<T> {
+    pub(super) fn choice<T: Clone>(&self, choices: &[(&'static str, T)]) -> Option<T> {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-        let wanted = format!("one of {}", names.join(", "));
-        let Value::Text(text) = &self.node.value else {
-            return self.unfit(complaints, &wanted);
+        let text = match &self.node.value {
+            Value::Text(text) => text.as_str(),
+            _ => "",
         };
-        let found = choices.iter().find(|(name, _)| name == text);
-        if found.is_none() {
-            match nearest(text, &names) {
-                Some(name) => self.wrong(complaints, format!("{text:?}, did you mean {name:?}?")),
-                None => return self.unfit(complaints, &wanted),
-            }
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
+            return Some(choice.clone());
         }
-        found.map(|(_, choice)| *choice)
+        match nearest(text, &names) {
+            Some(name) => self.wrong(format!("{text:?}, did you mean {name:?}?")),
+            None => return self.unfit(&format!("one of {}", names.join(", "))),
+        }
+        None
     }
 
     /// Returns a program and its arguments.
-    pub(super) fn command(&self, complaints: &mut Complaints) -> Option<Vec<String>> {
+    pub(super) fn words(&self) -> Option<Vec<String>> {
         if let Value::Text(text) = &self.node.value {
             let words: Vec<_> = text.split_whitespace().collect();
-            let text = format!(
+            self.wrong(format!(
                 "a command is a list of its words: {words:?}; a shell runs only if it is one of them: \
                  [\"sh\", \"-c\", {text:?}]"
-            );
-            self.wrong(complaints, text);
+            ));
             return None;
         }
-        let list = self.list(complaints);
-        if list.is_empty() {
-            if matches!(self.node.value, Value::List(_)) {
-                self.wrong(complaints, "a command has one word at least");
-            }
-            return None;
+        let words: Vec<_> = self.list().iter().map(Self::text).collect();
+        if words.is_empty() && matches!(self.node.value, Value::List(_)) {
+            self.wrong("a command has one word at least");
         }
-        (list.iter())
-            .map(|word| word.text(complaints))
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect()
+        let words: Option<Vec<_>> = words.into_iter().collect();
+        words.filter(|words| !words.is_empty())
     }
 }
 
@@ -246,14 +269,6 @@ pub(crate) fn is_state(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-fn join(key: &str, name: &str) -> String {
-    if key.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{key}.{name}")
-    }
 }
 
 fn list(names: &[&str]) -> String {

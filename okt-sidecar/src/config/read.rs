@@ -2,16 +2,17 @@
 //!
 //! | content | file |
 //! |---|---|
-//! | the agent itself, and common parts | here |
+//! | the agent itself | here |
 //! | the application's process | `application` |
 //! | the probe | `probe` |
 //! | the work of states | `job` |
+//! | values that several parts have | `parts` |
 
 mod application;
 mod job;
+mod parts;
 mod probe;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,14 @@ use std::path::{Path, PathBuf};
 use okt_agent::wire::ObjectRef;
 use serde_saphyr::Location;
 
-use super::complaints::{Complaints, ConfigError};
-use super::fields::{Field, Fields};
-use super::tree::{Node, Position};
-use super::{AgentLimits, CommandEnvironment, Config, ListenConfig, Machine, TlsConfig, machine};
+use self::application::application;
+use self::job::{Managed, states};
+use self::parts::file;
+use self::probe::probe;
+use super::fields::{Field, Fields, Reading};
+use super::mistakes::{ConfigError, Mistakes};
+use super::tree::Node;
+use super::{AgentLimits, ApplicationConfig, Config, ListenConfig, Machine, TlsConfig};
 
 /// A configuration is written by hand. A longer file is probably another file.
 const LONGEST_FILE: u64 = 1024 * 1024;
@@ -43,18 +48,15 @@ impl Config {
             }
             fs::read_to_string(file)
         });
-        match text {
-            Ok(text) => Self::parse(file, &text, machine),
-            Err(error) => {
-                let mut complaints = Complaints::default();
-                complaints.add(
-                    Position::default(),
-                    "",
-                    format!("cannot read the file: {error}"),
-                );
-                complaints.finish(file, None)
-            }
-        }
+        text.map_or_else(
+            |error| {
+                let mistakes = Mistakes::default();
+                let text = format!("cannot read the file: {error}");
+                mistakes.add(Location::UNKNOWN, "", text);
+                mistakes.finish(file, None)
+            },
+            |text| Self::parse(file, &text, machine),
+        )
     }
 
     /// Reads and checks the text of `file`.
@@ -78,277 +80,157 @@ impl Config {
     ///
     /// See [`Config::read`].
     pub fn parse(file: &Path, text: &str, machine: Machine) -> Result<Self, ConfigError> {
-        let mut reader = ConfigReader {
-            complaints: Complaints::default(),
+        let reading = Reading {
             machine,
+            mistakes: Mistakes::default(),
         };
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_depth: DEEPEST },
         };
         let config = match serde_saphyr::from_str_with_options::<Node>(text, options) {
-            Ok(node) => reader.config(&Field::whole(&node)),
+            Ok(node) => config(&Field {
+                reading: &reading,
+                key: String::new(),
+                node: &node,
+            }),
             Err(error) => {
-                let place = error
-                    .location()
-                    .map(|location: Location| Position::from(location));
+                let place = error.location().unwrap_or(Location::UNKNOWN);
                 let text = error.without_snippet().to_string();
                 // The message has the place already, and the user cannot choose the policy.
-                let text = (text.split_once(" at line ")).map_or(text.as_str(), |(what, _)| what);
-                let text = (text.split_once(", set Dup")).map_or(text, |(what, _)| what);
-                reader.complaints.add(place.unwrap_or_default(), "", text);
+                let without_place = text.split(" at line ").next();
+                let what = without_place.and_then(|it| it.split(", set Dup").next());
+                reading.mistakes.add(place, "", what.unwrap_or_default());
                 None
             }
         };
-        reader.complaints.finish(file, config)
+        reading.mistakes.finish(file, config)
     }
 }
 
-struct ConfigReader {
-    complaints: Complaints,
-    machine: Machine,
+fn config(whole: &Field<'_>) -> Option<Config> {
+    let mut fields = whole.fields()?;
+    let listen = listen(&mut fields);
+    let token_file = fields.optional("tokenFile", file);
+    let tls = fields.optional("tls", tls);
+    let what = "a directory of the agent's own, that outlives it";
+    let data = fields.required("data", what, Field::path);
+    let scratch = fields.optional("scratch", Field::path);
+    let object = fields.optional("object", object);
+    let graph = fields.optional("graph", Field::text);
+    let limits = fields.optional("limits", limits);
+    let application_field = fields.take("application");
+    let application = application_field.as_ref().and_then(application);
+    let managed = Managed {
+        exists: application_field.is_some(),
+        stopping: application.as_ref().map(ApplicationConfig::stopping),
+    };
+    let what = "how the agent sees where the application is";
+    let probe = fields.required("probe", what, probe);
+    let states = fields.take("states").map(|it| states(&it, managed));
+    if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
+        fields.wrong("`tls` is of no use on a Unix socket: leave it out");
+    }
+    if let Some(ListenConfig::Tcp(address)) = &listen
+        && !address.ip().to_canonical().is_loopback()
+        && token_file.is_none()
+        && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
+    {
+        fields.wrong(format!(
+            "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
+             127.0.0.1 or unix:/path otherwise"
+        ));
+    }
+    fields.end();
+    let data = data?;
+    Some(Config {
+        listen: listen?,
+        token_file,
+        tls,
+        scratch: scratch.unwrap_or_else(|| data.join("scratch")),
+        data,
+        object,
+        graph,
+        limits: limits.unwrap_or_default(),
+        application,
+        probe: probe?,
+        states: states.unwrap_or_default(),
+    })
 }
 
-impl ConfigReader {
-    fn config(&mut self, whole: &Field<'_>) -> Option<Config> {
-        let mut fields = whole.fields(&mut self.complaints)?;
-        let listen = self.listen(&mut fields);
-        let token_file = self.file(fields.take("tokenFile"));
-        let tls = fields.take("tls").and_then(|field| self.tls(&field));
-        let data = fields
-            .need(
-                &mut self.complaints,
-                "data",
-                "a directory of the agent's own, that outlives it",
-            )
-            .and_then(|field| field.path(&mut self.complaints));
-        let scratch = (fields.take("scratch")).and_then(|field| field.path(&mut self.complaints));
-        let object = fields.take("object").and_then(|field| self.object(&field));
-        let graph = fields
-            .take("graph")
-            .and_then(|field| field.text(&mut self.complaints));
-        let limits = (fields.take("limits")).and_then(|field| self.limits(&field));
-        let application = fields.take("application");
-        let manages = application.is_some();
-        let application = application.and_then(|field| self.application(&field));
-        let probe = fields
-            .need(
-                &mut self.complaints,
-                "probe",
-                "how the agent sees where the application is",
-            )
-            .and_then(|field| self.probe(&field));
-        let states = fields.take("states");
-        let states = states.map_or_else(BTreeMap::new, |field| {
-            self.states(&field, manages, application.as_ref())
-        });
-        if let (Some(ListenConfig::Unix { .. }), Some(_)) = (&listen, &tls) {
-            fields.wrong(
-                &mut self.complaints,
-                "`tls` is of no use on a Unix socket: leave it out",
-            );
+fn listen(fields: &mut Fields<'_>) -> Option<ListenConfig> {
+    let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
+    let listen = fields.required("listen", what, |it| Some(it.clone()));
+    let mode = fields.take("socketMode");
+    let field = listen?;
+    let text = field.text()?;
+    let Some(path) = text.strip_prefix("unix:") else {
+        if let Some(mode) = mode {
+            mode.wrong("only a Unix socket has a mode");
         }
-        if let Some(ListenConfig::Tcp(address)) = &listen
-            && !address.ip().to_canonical().is_loopback()
-            && token_file.is_none()
-            && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none())
-        {
-            let text = format!(
-                "`tokenFile` or `tls.clientCa` is missing: whoever reaches {address} could give orders; listen on \
-                 127.0.0.1 or unix:/path otherwise"
-            );
-            fields.wrong(&mut self.complaints, text);
+        let address = text.parse::<SocketAddr>().ok();
+        if address.is_none() {
+            field.wrong(format!("{text:?} is no address, {what}"));
         }
-        fields.end(&mut self.complaints);
-        let data = data?;
-        Some(Config {
-            listen: listen?,
-            token_file,
-            tls,
-            scratch: scratch.unwrap_or_else(|| data.join("scratch")),
-            data,
-            object,
-            graph,
-            limits: limits.unwrap_or_default(),
-            application,
-            probe: probe?,
-            states,
-        })
+        return address.map(ListenConfig::Tcp);
+    };
+    let path = PathBuf::from(path);
+    // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
+    if !path.is_absolute() || path.as_os_str().len() > 99 {
+        field.wrong("the path of a socket begins with / and is 99 bytes long at most");
     }
+    let mode = mode.map_or(Some(0o600), |field| socket_mode(&field))?;
+    Some(ListenConfig::Unix { path, mode })
+}
 
-    fn listen(&mut self, fields: &mut Fields<'_>) -> Option<ListenConfig> {
-        let what = "such as 127.0.0.1:8470 or unix:/run/okt/agent.sock";
-        let field = fields.need(&mut self.complaints, "listen", what);
-        let mode = fields.take("socketMode");
-        let field = field?;
-        let text = field.text(&mut self.complaints)?;
-        let Some(path) = text.strip_prefix("unix:") else {
-            if let Some(mode) = mode {
-                mode.wrong(&mut self.complaints, "only a Unix socket has a mode");
-            }
-            let address = text.parse::<SocketAddr>().ok();
-            if address.is_none() {
-                field.wrong(
-                    &mut self.complaints,
-                    format!("{text:?} is no address, {what}"),
-                );
-            }
-            return address.map(ListenConfig::Tcp);
-        };
-        let path = PathBuf::from(path);
-        // Linux allows 108 bytes with the NUL at the end, and the temporary name has the agent's process id.
-        if !path.is_absolute() || path.as_os_str().len() > 99 {
-            let text = "the path of a socket begins with / and is 99 bytes long at most";
-            field.wrong(&mut self.complaints, text);
-        }
-        let mode = mode.map_or(Some(0o600), |field| {
-            let text = field.text(&mut self.complaints)?;
-            let mode = u32::from_str_radix(text.trim_start_matches("0o"), 8).ok();
-            let mode = mode.filter(|mode| *mode <= 0o777);
-            if mode.is_none() {
-                field.wrong(
-                    &mut self.complaints,
-                    format!("{text:?} is no mode such as \"0660\""),
-                );
-            }
-            mode
-        })?;
-        Some(ListenConfig::Unix { path, mode })
-    }
-
-    fn tls(&mut self, field: &Field<'_>) -> Option<TlsConfig> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let certificate = fields.need(&mut self.complaints, "certificate", "a file of PEM");
-        let key = fields.need(&mut self.complaints, "key", "a file of PEM");
-        let client_ca = fields.take("clientCa");
-        // A wrong `clientCa` must not count as a missing one.
-        let client_ca = match client_ca {
-            None => Some(None),
-            some => self.file(some).map(Some),
-        };
-        fields.end(&mut self.complaints);
-        Some(TlsConfig {
-            certificate: self.file(certificate)?,
-            key: self.file(key)?,
-            client_ca: client_ca?,
-        })
-    }
-
-    fn object(&mut self, field: &Field<'_>) -> Option<ObjectRef> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let namespace = fields.take("namespace");
-        let namespace = namespace.map_or(Some(String::new()), |it| it.text(&mut self.complaints));
-        let name = fields
-            .need(
-                &mut self.complaints,
-                "name",
-                "`metadata.name` of the object",
-            )
-            .and_then(|it| it.text(&mut self.complaints));
-        fields.end(&mut self.complaints);
-        Some(ObjectRef {
-            namespace: namespace?,
-            name: name?,
-        })
-    }
-
-    fn limits(&mut self, field: &Field<'_>) -> Option<AgentLimits> {
-        let mut fields = field.fields(&mut self.complaints)?;
-        let mut number = |reader: &mut Self, name, from, to| {
-            let number = fields
-                .take(name)?
-                .number(&mut reader.complaints, from, to)?;
-            usize::try_from(number).ok()
-        };
-        let connections = number(self, "connections", 1, 10_000);
-        let output = number(self, "outputBytes", 1024, 16 * 1024 * 1024);
-        let stopping = fields
-            .take("stopping")
-            .and_then(|it| it.time(&mut self.complaints));
-        fields.end(&mut self.complaints);
-        Some(AgentLimits {
-            connections,
-            output,
-            stopping,
-        })
-    }
-    fn url(&mut self, field: &Field<'_>) -> Option<url::Url> {
-        let text = field.text(&mut self.complaints)?;
-        match url::Url::parse(&text) {
-            Ok(url) if url.scheme() == "http" && url.has_host() => Some(url),
-            Ok(_) => {
-                let text =
-                    format!("{text:?}: only http:// is spoken, to an application beside the agent");
-                field.wrong(&mut self.complaints, text);
-                None
-            }
-            Err(error) => {
-                field.wrong(&mut self.complaints, format!("{text:?} is no URL: {error}"));
-                None
-            }
+fn socket_mode(field: &Field<'_>) -> Option<u32> {
+    let text = field.text()?;
+    match u32::from_str_radix(text.trim_start_matches("0o"), 8) {
+        Ok(mode) if mode <= 0o777 => Some(mode),
+        Ok(_) | Err(_) => {
+            field.wrong(format!("{text:?} is no mode such as \"0660\""));
+            None
         }
     }
+}
 
-    fn numbers(&mut self, field: &Field<'_>, from: i64, to: i64) -> BTreeSet<u16> {
-        let list = field.list(&mut self.complaints);
-        (list.iter())
-            .filter_map(|field| field.number(&mut self.complaints, from, to))
-            .filter_map(|number| u16::try_from(number).ok())
-            .collect()
-    }
+fn tls(field: &Field<'_>) -> Option<TlsConfig> {
+    let mut fields = field.fields()?;
+    let certificate = fields.required("certificate", "a file of PEM", file);
+    let key = fields.required("key", "a file of PEM", file);
+    // A wrong `clientCa` must not count as a missing one.
+    let client_ca = fields.optional_or("clientCa", None, |it| file(it).map(Some));
+    fields.end();
+    Some(TlsConfig {
+        certificate: certificate?,
+        key: key?,
+        client_ca: client_ca?,
+    })
+}
 
-    fn surroundings(&mut self, fields: &mut Fields<'_>) -> CommandEnvironment {
-        let [user, group] = ["user", "group"].map(|name| fields.take(name));
-        let environment = fields.take("environment");
-        let directory = fields.take("directory");
-        let entries = environment.map(|field| field.entries(&mut self.complaints));
-        let environment =
-            entries
-                .unwrap_or_default()
-                .into_iter()
-                .filter_map(|(name, place, field)| {
-                    if name.is_empty() || name.contains(['=', '\0']) || name.starts_with("OKT_") {
-                        let text = "no variable can be called so: OKT_ is the agent's own";
-                        self.complaints.add(place, &field.key, text);
-                    }
-                    Some((name.to_owned(), field.text(&mut self.complaints)?))
-                });
-        let environment = environment.collect();
-        let mut text = |field: Option<&Field<'_>>| field?.text(&mut self.complaints);
-        let around = CommandEnvironment {
-            user: text(user.as_ref()),
-            group: text(group.as_ref()),
-            environment,
-            directory: directory
-                .as_ref()
-                .and_then(|it| it.path(&mut self.complaints)),
-        };
-        if self.machine == Machine::Here {
-            let fields = [user.as_ref(), group.as_ref(), directory.as_ref()];
-            machine::surroundings(&mut self.complaints, fields, &around);
-        }
-        around
-    }
+fn object(field: &Field<'_>) -> Option<ObjectRef> {
+    let mut fields = field.fields()?;
+    let namespace = fields.optional_or("namespace", String::new(), Field::text);
+    let name = fields.required("name", "`metadata.name` of the object", Field::text);
+    fields.end();
+    Some(ObjectRef {
+        namespace: namespace?,
+        name: name?,
+    })
+}
 
-    fn command(&mut self, field: &Field<'_>, around: &CommandEnvironment) -> Option<Vec<String>> {
-        let command = field.command(&mut self.complaints)?;
-        let program = command.first()?;
-        if program.is_empty() || program.contains('/') && !program.starts_with('/') {
-            let text = format!(
-                "{program:?}: a program is named by a path from the root, or found in PATH"
-            );
-            field.wrong(&mut self.complaints, text);
-        } else if self.machine == Machine::Here {
-            machine::program(&mut self.complaints, field, program, &around.environment);
-        }
-        Some(command)
-    }
-
-    fn file(&mut self, field: Option<Field<'_>>) -> Option<PathBuf> {
-        let field = field?;
-        let path = field.path(&mut self.complaints)?;
-        if self.machine == Machine::Here {
-            machine::file(&mut self.complaints, &field, &path);
-        }
-        Some(path)
-    }
+fn limits(field: &Field<'_>) -> Option<AgentLimits> {
+    let mut fields = field.fields()?;
+    let mut number = |name, from, to| {
+        let number = fields.take(name)?.number(from, to)?;
+        usize::try_from(number).ok()
+    };
+    let connections = number("connections", 1, 10_000);
+    let output = number("outputBytes", 1024, 16 * 1024 * 1024);
+    let stopping = fields.optional("stopping", Field::time);
+    fields.end();
+    Some(AgentLimits {
+        connections,
+        output,
+        stopping,
+    })
 }

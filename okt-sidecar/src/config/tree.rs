@@ -3,19 +3,12 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
-
-/// A place in a file; line and column count from 1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Position {
-    pub(super) line: u64,
-    pub(super) column: u64,
-}
+use serde_saphyr::{Location, Spanned};
 
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) place: Position,
+    pub(super) place: Location,
     pub(super) value: Value,
 }
 
@@ -32,20 +25,20 @@ pub(super) enum Value {
 /// A name in a table and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
-    pub(super) place: Position,
+    pub(super) place: Location,
     pub(super) name: String,
 }
 
-impl Value {
-    /// Returns the kind of the value, for an error message.
-    pub(super) fn kind(&self) -> String {
+/// Formats the kind of the value, for an error message.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nothing => "nothing".to_owned(),
-            Self::Flag(flag) => flag.to_string(),
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => format!("{text:?}"),
-            Self::List(_) => "a list".to_owned(),
-            Self::Table(_) => "a table".to_owned(),
+            Self::Nothing => f.write_str("nothing"),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Table(_) => f.write_str("a table"),
         }
     }
 }
@@ -54,18 +47,9 @@ impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let found = Spanned::<Value>::deserialize(from)?;
         Ok(Self {
-            place: Position::from(found.referenced),
+            place: found.referenced,
             value: found.value,
         })
-    }
-}
-
-impl From<serde_saphyr::Location> for Position {
-    fn from(location: serde_saphyr::Location) -> Self {
-        Self {
-            line: location.line(),
-            column: location.column(),
-        }
     }
 }
 
@@ -128,7 +112,7 @@ impl<'de> Visitor<'de> for Values {
         let mut table = Vec::new();
         while let Some(key) = from.next_key::<Spanned<String>>()? {
             let key = Key {
-                place: Position::from(key.referenced),
+                place: key.referenced,
                 name: key.value,
             };
             table.push((key, from.next_value()?));

@@ -1,11 +1,12 @@
 //! The application as a process: started, found again and stopped; only an action starts it.
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::site::{Site, say};
+use crate::site::{Site, report};
 
 /// Returns a configuration of an application that records its beginning and its stop; `trap` handles the stop.
 fn application(trap: &str, rest: &str) -> String {
@@ -42,9 +43,8 @@ fn lives(pid: i32) -> bool {
 }
 
 fn is_seen(site: &Site, state: &str) {
-    site.until(format!("{state} is observed"), |site| {
-        site.seen()["state"] == *state
-    });
+    let seen = |site: &Site| site.seen()["state"] == *state;
+    site.until(format!("{state} is observed"), seen);
 }
 
 fn kill(pid: i32) {
@@ -59,11 +59,7 @@ fn one_action_starts_it_and_another_stops_it_gracefully() {
     assert_eq!(action["phase"], "Succeeded", "{action}");
     is_seen(&site, "Running");
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
-    assert_eq!(
-        begun(&site).len(),
-        1,
-        "the running application was started again"
-    );
+    assert_eq!(begun(&site).len(), 1, "it was started again");
     let first = main_process(&site);
 
     assert_eq!(site.done("Restarting")["phase"], "Succeeded");
@@ -110,10 +106,8 @@ fn it_is_not_restarted_when_it_ends_by_itself() {
         site.seen()["observedAt"] != before
     });
     assert_eq!(begun(&site).len(), 1);
-    assert!(
-        site.read("log")
-            .contains("the application was ended by signal 9 (KILL)")
-    );
+    let log = site.read("log");
+    assert!(log.contains("the application was ended by signal 9 (KILL)"));
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
     assert_eq!(begun(&site).len(), 2);
 }
@@ -140,25 +134,16 @@ fn a_process_that_reuses_the_id_of_the_noted_application_is_not_touched() {
     site.kill();
     kill(main_process(&site));
     site.until("it has ended", |site| !lives(main_process(site)));
-    let mut stranger = std::process::Command::new("sleep")
-        .arg("1000")
-        .spawn()
-        .expect("it runs");
+    let mut stranger = Stranger::new();
     // As if its id had been reused by a stranger.
-    let note = site.read("data/notes/application.json");
+    let name = "data/notes/application.json";
     let old = main_process(&site).to_string();
-    site.write(
-        "data/notes/application.json",
-        &note.replace(&old, &stranger.id().to_string()),
-    );
+    let note = site.read(name).replace(&old, &stranger.0.id().to_string());
+    site.write(name, &note);
     site.start();
     is_seen(&site, "Down");
-    let stopped = site.done("Stopping");
-    let spared = stranger.try_wait().expect("a child").is_none();
-    stranger.kill().expect("a child");
-    stranger.wait().expect("a child");
-    assert!(spared, "an unrelated process was ended");
-    assert_eq!(stopped["phase"], "Succeeded");
+    assert_eq!(site.done("Stopping")["phase"], "Succeeded");
+    assert!(stranger.lives(), "an unrelated process was ended");
 }
 
 #[test]
@@ -192,9 +177,8 @@ fn work_that_is_cancelled_in_a_later_step_stops_the_application_that_it_started(
     let later = "  Later: { steps: [{ application: start }, { command: [sh, -c, 'touch {dir}/later; sleep 600'] }] }\n";
     let mut site = Site::running(&(application(KIND, "") + later));
     let id = site.put("Later");
-    site.until("the second step has begun", |site| {
-        site.path("later").exists()
-    });
+    let second_step = |site: &Site| site.path("later").exists();
+    site.until("the second step has begun", second_step);
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     assert!(!lives(main_process(&site)));
@@ -204,9 +188,8 @@ fn work_that_is_cancelled_in_a_later_step_stops_the_application_that_it_started(
     site.done("Starting");
     std::fs::remove_file(site.path("later")).expect("it is there");
     let id = site.put("Later");
-    site.until("the second step has begun", |site| {
-        site.path("later").exists()
-    });
+    let second_step = |site: &Site| site.path("later").exists();
+    site.until("the second step has begun", second_step);
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     assert!(lives(main_process(&site)));
@@ -255,7 +238,7 @@ struct Stranger(std::process::Child);
 impl Stranger {
     fn new() -> Self {
         let mut sleep = std::process::Command::new("sleep");
-        let sleep = sleep.arg("1000").stdout(std::process::Stdio::null());
+        sleep.arg("1000").stdout(std::process::Stdio::null());
         Self(sleep.spawn().expect("it runs"))
     }
 
@@ -286,12 +269,10 @@ fn an_application_started_by_another_program_is_found_by_its_pid_file() {
     assert!(site.read("asked").lines().all(|line| line == pid));
 
     // The clock was set back since. The application is still found, and not started twice.
-    let file = std::fs::File::options()
-        .write(true)
-        .open(site.path("pid"))
-        .expect("a file");
-    file.set_modified(SystemTime::now() - Duration::from_hours(1))
-        .expect("its own");
+    let mut options = std::fs::File::options();
+    let file = options.write(true).open(site.path("pid")).expect("a file");
+    let earlier = SystemTime::now() - Duration::from_hours(1);
+    file.set_modified(earlier).expect("its own");
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
     is_seen(&site, "Running");
     // A process with another name.
@@ -305,21 +286,16 @@ fn an_application_started_by_another_program_is_found_by_its_pid_file() {
     own.0.kill().expect("a child");
     let status = own.0.wait().expect("a child");
     assert!(spared, "an unrelated process was ended");
-    assert_eq!(
-        (&stopped["phase"], &last["phase"]),
-        (&json!("Succeeded"), &json!("Succeeded"))
-    );
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(15)
-    );
+    assert_eq!(stopped["phase"], "Succeeded");
+    assert_eq!(last["phase"], "Succeeded");
+    assert_eq!(status.signal(), Some(15));
     assert_eq!(site.done("Starting")["reason"], "NoCommand");
 }
 
 #[test]
 fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
     if !rustix::process::geteuid().is_root() {
-        say("not root: not tested with a pid file that names a process of another user");
+        report("not root: not tested with a pid file that names a process of another user");
         return;
     }
     let mut site = Site::running(
@@ -330,13 +306,10 @@ fn a_pid_file_aims_no_signal_at_another_users_process_nor_at_the_agent() {
     let mut roots = Stranger::new();
     site.write("pid", &format!("{}\n", roots.0.id()));
     let action = site.done("Stopping");
-    let spared = roots.lives();
-    assert!(spared, "a process of root was ended");
+    assert!(roots.lives(), "a process of root was ended");
     assert_eq!(action["reason"], "NotKnown", "{action}");
     site.until("the owner of the process is reported", |site| {
-        let seen = site.seen();
-        let why = seen["why"].as_str();
-        why.is_some_and(|why| why.contains("is of user 0"))
+        site.seen()["why"].to_string().contains("is of user 0")
     });
     for pid in [site.pid(), 1] {
         site.write("pid", &format!("{pid}\n"));
@@ -354,11 +327,11 @@ fn as_process_1_where_namespaces_are_allowed_the_agent_stops_the_application_and
         .arg("true")
         .output();
     if !allowed.is_ok_and(|it| it.status.success()) {
-        say("no namespaces here: not tested as process 1");
+        report("no namespaces here: not tested as process 1");
         return;
     }
     let mut site = Site::new(&application(&format!("{KIND} "), ""));
-    site.start_below("unshare", &alone);
+    site.start_below("unshare", &alone, 200);
     assert_eq!(site.done("Starting")["phase"], "Succeeded");
     site.signal_below(Signal::TERM);
     assert_eq!(site.ended().code(), Some(0));

@@ -1,10 +1,12 @@
 //! Commands, well-behaved and misbehaving.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::site::{Site, peak, say};
+use crate::site::{Site, peak, report};
 
 /// Returns a configuration with one shell script for each state, and further fields for each.
 fn scripts(states: &[(&str, &str, &str)]) -> String {
@@ -36,65 +38,52 @@ fn a_command_gets_its_input_and_reports_its_result() {
     assert_eq!(action["event"], "Reviewing");
     assert_eq!(action["message"], "3 files");
     let output = site.output(&id);
-    assert!(
-        output.contains("u1.1 Servicing 1 false shop/orders red\n"),
-        "{output}"
-    );
-    assert!(output.contains("{\"spec\":{\"size\":3}}"), "{output}");
-    assert!(output.contains("/usr\n"), "{output}");
-    let left = std::fs::read_dir(site.path("data/scratch"))
-        .expect("it is there")
-        .count();
-    assert_eq!(left, 0, "the files of the action are left");
+    let environment = "u1.1 Servicing 1 false shop/orders red\n";
+    for part in [environment, "{\"spec\":{\"size\":3}}", "/usr\n"] {
+        assert!(output.contains(part), "{output}");
+    }
+    let left = std::fs::read_dir(site.path("data/scratch")).expect("it is there");
+    assert_eq!(left.count(), 0, "the files of the action are left");
 }
 
 #[test]
 fn a_failure_has_a_cause_and_tells_whether_a_retry_helps() {
+    let full =
+        "printf 'reason: DiskFull\\nmessage: no room\\npermanent: true\\n' > $OKT_RESULT; exit 1";
+    let flood = "head -c 10000000 /dev/zero | tr '\\0' x > $OKT_RESULT";
     let states = [
         ("Plain", "exit 3", ""),
         ("Permanent", "exit 4", ", permanent: [4]"),
-        (
-            "Told",
-            "printf 'reason: DiskFull\\nmessage: no room\\npermanent: true\\n' > $OKT_RESULT; exit 1",
-            "",
-        ),
+        ("Told", full, ""),
         ("Killed", "kill -9 $$", ""),
         ("Wrong", "echo 'evnt: Running' > $OKT_RESULT", ""),
-        (
-            "Flood",
-            "head -c 10000000 /dev/zero | tr '\\0' x > $OKT_RESULT",
-            "",
-        ),
+        ("Flood", flood, ""),
     ];
     let mut site = Site::running(&scripts(&states));
-    let mut told = |state| {
+    for (state, begin) in [
+        ("Plain", "CommandFailed false: sh exited with 3"),
+        ("Permanent", "CommandFailed true: sh exited with 4"),
+        ("Told", "DiskFull true: no room"),
+        (
+            "Killed",
+            "CommandFailed false: sh was ended by signal 9 (KILL)",
+        ),
+        (
+            "Wrong",
+            "BadResult false: line 1 of OKT_RESULT: unknown key",
+        ),
+        (
+            "Flood",
+            "BadResult false: line 1 of OKT_RESULT is not `key: text`",
+        ),
+    ] {
         let action = site.done(state);
         assert_eq!(action["phase"], "Failed", "{action}");
+        let text = |key: &str| action[key].as_str().unwrap_or_default();
         let permanent = action["permanent"].as_bool().unwrap_or_default();
-        format!("{} {permanent}: {}", action["reason"], action["message"])
-    };
-    assert_eq!(
-        told("Plain"),
-        r#""CommandFailed" false: "sh exited with 3""#
-    );
-    assert_eq!(
-        told("Permanent"),
-        r#""CommandFailed" true: "sh exited with 4""#
-    );
-    assert_eq!(told("Told"), r#""DiskFull" true: "no room""#);
-    assert_eq!(
-        told("Killed"),
-        r#""CommandFailed" false: "sh was ended by signal 9 (KILL)""#
-    );
-    let wrong = told("Wrong");
-    assert!(
-        wrong.starts_with(r#""BadResult" false: "line 1 of OKT_RESULT: unknown key"#),
-        "{wrong}"
-    );
-    assert_eq!(
-        told("Flood"),
-        r#""BadResult" false: "line 1 of OKT_RESULT is not `key: text`""#
-    );
+        let failure = format!("{} {permanent}: {}", text("reason"), text("message"));
+        assert!(failure.starts_with(begin), "{failure}");
+    }
 }
 
 #[test]
@@ -114,11 +103,9 @@ fn a_program_that_was_removed_is_reported() {
         "probe: { command: [echo, Running] }\nstates: { Go: { command: [\"{dir}/tool\"] } }\n",
     );
     site.write("tool", "#!/bin/sh\n");
-    let tool = site.path("tool");
-    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .expect("its own");
+    site.set_mode("tool", 0o755);
     site.start();
-    std::fs::remove_file(&tool).expect("it is there");
+    std::fs::remove_file(site.path("tool")).expect("it is there");
     let action = site.done("Go");
     assert_eq!(action["reason"], "CannotRun", "{action}");
     let message = action["message"].as_str().expect("a text");
@@ -193,11 +180,8 @@ fn what_a_command_leaves_in_its_group_ends_with_it_though_it_holds_the_output_op
 
 #[test]
 fn what_leaves_the_group_lives_on_and_holds_nothing_up() {
-    let mut site = Site::running(&scripts(&[(
-        "Daemon",
-        "setsid sh -c 'echo > {dir}/away; exec sleep 1000' & while [ ! -e {dir}/away ]; do sleep 0.02; done; echo up",
-        "",
-    )]));
+    let script = "setsid sh -c 'echo > {dir}/away; exec sleep 1000' & while [ ! -e {dir}/away ]; do sleep 0.02; done; echo up";
+    let mut site = Site::running(&scripts(&[("Daemon", script, "")]));
     let begun = Instant::now();
     let id = site.put("Daemon");
     let action = site.wait(&id);
@@ -215,19 +199,17 @@ fn orphans_do_not_stay_as_zombies() {
     let script = "for n in 1 2 3 4 5; do (setsid sh -c 'sleep 0.2' &) ; done";
     let mut site = Site::running(&scripts(&[("Orphans", script, "")]));
     assert_eq!(site.done("Orphans")["phase"], "Succeeded");
-    let children = |site: &Site| {
-        let agent = site.pid().to_string();
-        let stats = std::fs::read_dir("/proc").expect("Linux").flatten();
-        let stats =
-            stats.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-        let of_it = stats.filter(|stat| {
-            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-            rest.split_whitespace().nth(1) == Some(&agent) && rest.trim_start().starts_with('Z')
-        });
-        of_it.count()
+    let zombies = |site: &Site| {
+        let zombie = format!(") Z {} ", site.pid());
+        let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let stats = processes.map(|it| std::fs::read_to_string(it.path().join("stat")));
+        stats
+            .flatten()
+            .filter(|stat| stat.contains(&zombie))
+            .count()
     };
     site.until("the orphans have ended", |site| site.below(None).is_empty());
-    site.until("no zombie is left", |site| children(site) == 0);
+    site.until("no zombie is left", |site| zombies(site) == 0);
 }
 
 #[test]
@@ -248,9 +230,7 @@ fn gigabytes_of_output_cost_no_memory() {
         std::thread::sleep(Duration::from_millis(20));
     };
     let (after, took) = (peak(site.pid()), begun.elapsed());
-    println!(
-        "3.1 GiB printed in {took:.1?}: the agent had {before} KiB before and {after} KiB at most"
-    );
+    println!("3.1 GiB printed in {took:.1?}: {before} KiB before, {after} KiB at most");
     assert_eq!(action["phase"], "Succeeded", "{action}");
     assert_eq!(
         action["outputBytes"],
@@ -269,50 +249,34 @@ fn root_runs_a_command_as_the_configured_user_and_other_users_are_refused() {
     let mut site = Site::new(&text);
     if rustix::process::geteuid().is_root() {
         // Other users must be able to reach the agent's directory.
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(site.path(""), open).expect("its own");
+        site.set_mode("", 0o755);
         site.start();
         let id = site.put("Who");
-        let action = site.wait(&id);
-        assert_eq!(action["event"], "Done", "{action} {}", site.output(&id));
-        assert!(
-            site.output(&id).starts_with("nobody\nnogroup\n{}"),
-            "{}",
-            site.output(&id)
-        );
+        let (action, output) = (site.wait(&id), site.output(&id));
+        assert_eq!(action["event"], "Done", "{action} {output}");
+        assert!(output.starts_with("nobody\nnogroup\n{}"), "{output}");
     } else {
-        let output = site
-            .command(&["check", "okt.yaml"])
-            .output()
-            .expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            said.contains("only root can run something as another user"),
-            "{said}"
-        );
+        let err = site.run(&["check", "okt.yaml"]).err;
+        let why = "only root can run something as another user";
+        assert!(err.contains(why), "{err}");
     }
 }
 
 #[test]
 fn a_command_has_nothing_of_the_agents_environment_but_a_few_harmless_variables() {
-    let mut site = Site::new(&scripts(&[(
-        "Who",
-        "env",
-        ", environment: { COLOUR: red }",
-    )]));
-    site.start_with(&[
+    let rest = ", environment: { COLOUR: red }";
+    let mut site = Site::new(&scripts(&[("Who", "env", rest)]));
+    let own = [
         ("AGENT_TOKEN", "secret"),
         ("LANG", "C.UTF-8"),
         ("TZ", "UTC"),
-    ]);
+    ];
+    site.start_with(&own);
     let id = site.put("Who");
     site.wait(&id);
     let output = site.output(&id);
-    let names: Vec<&str> = output
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name)
-        .collect();
+    let variables = output.lines().filter_map(|line| line.split_once('='));
+    let names: Vec<&str> = variables.map(|(name, _)| name).collect();
     assert!(!output.contains("secret"), "{output}");
     for name in ["COLOUR", "LANG", "LC_SITE", "OKT_RUN", "PATH", "TZ"] {
         assert!(names.contains(&name), "{name} is missing: {output}");
@@ -332,42 +296,31 @@ fn a_command_has_nothing_of_the_agents_environment_but_a_few_harmless_variables(
 #[test]
 fn root_never_loads_what_the_environment_of_a_command_names() {
     if !rustix::process::geteuid().is_root() {
-        say("not root: not tested that root loads nothing for a command");
+        report("not root: not tested that root loads nothing for a command");
         return;
     }
     // The loader of a process logs what it loads, as the user of the process.
     let rest =
         ", user: nobody, environment: { LD_DEBUG: libs, LD_DEBUG_OUTPUT: \"{dir}/loads/of\" }";
     let mut site = Site::new(&scripts(&[("Who", "id -u", rest)]));
-    let open = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
-    std::fs::set_permissions(site.path(""), open(0o755)).expect("its own");
+    site.set_mode("", 0o755);
     std::fs::create_dir(site.path("loads")).expect("a directory");
-    std::fs::set_permissions(site.path("loads"), open(0o777)).expect("its own");
+    site.set_mode("loads", 0o777);
     site.start();
     let id = site.put("Who");
-    let action = site.wait(&id);
-    assert_eq!(
-        action["phase"],
-        "Succeeded",
-        "{action} {}",
-        site.output(&id)
-    );
-    let loads = std::fs::read_dir(site.path("loads"))
-        .expect("it is there")
-        .flatten();
-    let mut owners: Vec<u32> = loads
-        .map(|file| std::os::unix::fs::MetadataExt::uid(&file.metadata().expect("it is there")))
-        .collect();
-    owners.sort_unstable();
-    owners.dedup();
+    let (action, output) = (site.wait(&id), site.output(&id));
+    assert_eq!(action["phase"], "Succeeded", "{action} {output}");
+    let loads = std::fs::read_dir(site.path("loads")).expect("it is there");
+    let owner = |file: std::fs::DirEntry| file.metadata().expect("it is there").uid();
+    let owners: BTreeSet<u32> = loads.flatten().map(owner).collect();
     if owners.is_empty() {
-        say(
+        report(
             "the loader of this machine writes nothing down: not tested that root loads nothing for a command",
         );
         return;
     }
-    let uid = site.output(&id).trim().to_owned();
-    assert_eq!(owners.iter().map(u32::to_string).collect::<Vec<_>>(), [uid]);
+    let uid: u32 = output.trim().parse().expect("a number");
+    assert_eq!(owners, BTreeSet::from([uid]));
 }
 
 #[test]
@@ -376,48 +329,29 @@ fn a_link_in_the_agents_directory_makes_it_change_no_other_file() {
     std::fs::create_dir(site.path("data")).expect("a directory");
     site.write("precious", "kept");
     std::os::unix::fs::symlink(site.path("precious"), site.path("data/lock")).expect("a link");
-    let run = site
-        .command(&["run", "okt.yaml"])
-        .output()
-        .expect("it ends");
-    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(site.run(&["run", "okt.yaml"]).code, Some(1));
     assert_eq!(site.read("precious"), "kept");
 }
 
 #[test]
 fn a_scratch_directory_that_others_could_have_put_there_is_refused() {
-    let mut site = Site::new(
-        &("scratch: \"{dir}/shared/scratch\"\n".to_owned() + &scripts(&[("Go", "true", "")])),
-    );
+    let scratch = "scratch: \"{dir}/shared/scratch\"\n".to_owned();
+    let mut site = Site::new(&(scratch + &scripts(&[("Go", "true", "")])));
+    let refused = |site: &Site, why: &str| {
+        let run = site.run(&["run", "okt.yaml"]);
+        assert_eq!(run.code, Some(1));
+        let why = format!("shared/scratch: {why}");
+        assert!(run.err.contains(&why), "{}", run.err);
+    };
     std::fs::create_dir_all(site.path("shared/theirs")).expect("a directory");
-    std::os::unix::fs::symlink(site.path("shared/theirs"), site.path("shared/scratch"))
-        .expect("a link");
-    let refused = |site: &Site| {
-        let run = site
-            .command(&["run", "okt.yaml"])
-            .output()
-            .expect("it ends");
-        assert_eq!(run.status.code(), Some(1));
-        String::from_utf8_lossy(&run.stderr).into_owned()
-    };
-    let said = refused(&site);
-    assert!(
-        said.contains("shared/scratch: it is no directory, or a symbolic link"),
-        "{said}"
-    );
-    std::fs::remove_file(site.path("shared/scratch")).expect("it is there");
-    std::fs::create_dir(site.path("shared/scratch")).expect("a directory");
-    let open = |mode| {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        std::fs::set_permissions(site.path("shared/scratch"), mode).expect("its own");
-    };
-    open(0o777);
-    let said = refused(&site);
-    assert!(
-        said.contains("shared/scratch: everybody can write to it"),
-        "{said}"
-    );
-    open(0o755);
+    let link = site.path("shared/scratch");
+    std::os::unix::fs::symlink(site.path("shared/theirs"), &link).expect("a link");
+    refused(&site, "it is no directory, or a symbolic link");
+    std::fs::remove_file(&link).expect("it is there");
+    std::fs::create_dir(&link).expect("a directory");
+    site.set_mode("shared/scratch", 0o777);
+    refused(&site, "everybody can write to it");
+    site.set_mode("shared/scratch", 0o755);
     site.start();
     assert_eq!(site.done("Go")["phase"], "Succeeded");
 }
@@ -439,11 +373,7 @@ fn the_last_output_of_a_command_is_kept() {
     for _ in 0..40 {
         let id = site.put("Short");
         site.wait(&id);
-        assert_eq!(
-            site.output(&id).len(),
-            "firstlast".len(),
-            "{}",
-            site.output(&id)
-        );
+        let output = site.output(&id);
+        assert_eq!(output.len(), "firstlast".len(), "{output}");
     }
 }

@@ -17,6 +17,11 @@ const BODY: usize = 256 * 1024;
 /// The number of concurrent bodies, which is more than the agent's limit of connections.
 const CROWD: usize = 400;
 
+const WORK: &str = "
+probe: { command: [echo, Running] }
+states: { Servicing: { command: [sleep, \"600\"] } }
+";
+
 /// Returns the body that needs most memory: as many values as allowed, each in its own object.
 fn dense(state: &str, transition: u64) -> String {
     let nested: Vec<_> = (0..2450).map(|_| r#"{"":1}"#).collect();
@@ -68,13 +73,9 @@ fn request(id: usize, body: &str) -> Vec<u8> {
 
 #[test]
 fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_memory() {
-    let mut site = Site::running(
-        "probe: { command: [echo, Running] }\nstates: { Servicing: { command: [sleep, \"600\"] } }\n",
-    );
-    let large = request(
-        0,
-        &format!("{}{}", dense("Servicing", 9), " ".repeat(BODY)).as_str()[..BODY],
-    );
+    let mut site = Site::running(WORK);
+    let padded = dense("Servicing", 9) + &" ".repeat(BODY);
+    let large = request(0, &padded[..BODY]);
     let mut crowd: Vec<Slow> = Vec::new();
     let begun = Instant::now();
     let mut asked = 0;
@@ -92,11 +93,8 @@ fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_me
         let since = Instant::now();
         let answer = site.ask("GET", "/lifecycle/v1/status", "");
         assert_eq!(answer.expect("an answer").0, 200);
-        assert!(
-            since.elapsed() < Duration::from_secs(30),
-            "{:?}",
-            since.elapsed()
-        );
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(30), "{took:?}");
         asked += 1;
         // Small requests get past the large ones too.
         if asked == 25 {
@@ -114,21 +112,18 @@ fn hundreds_of_large_bodies_that_come_slowly_neither_stop_the_status_nor_take_me
 
 #[test]
 fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
-    let mut site = Site::running(
-        "probe: { command: [echo, Running] }\nstates: { Servicing: { command: [sleep, \"600\"] } }\n",
-    );
+    let mut site = Site::running(WORK);
     let id = site.put("Servicing");
     // The agent decodes each of these, and refuses it.
-    let text = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
-    let text = text.replace("host: a", "host: a\r\nconnection: close");
+    let kept = String::from_utf8(request(1, &dense("Servicing", 9))).expect("it is text");
+    let text = kept.replace("host: a", "host: a\r\nconnection: close");
     let mut answered = 0;
     for _ in 0..2 {
         let mut crowd = Vec::new();
         for _ in 0..200 {
             let stream = UnixStream::connect(site.path("socket")).expect("it listens");
-            stream
-                .set_read_timeout(Some(Duration::from_mins(10)))
-                .expect("a socket");
+            let limit = Some(Duration::from_mins(10));
+            stream.set_read_timeout(limit).expect("a socket");
             let mut writing = stream.try_clone().expect("a socket");
             let text = text.clone();
             let sending = std::thread::spawn(move || writing.write_all(text.as_bytes()));
@@ -138,12 +133,9 @@ fn hundreds_of_dense_bodies_at_once_take_no_memory_either() {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).expect("an answer");
             let _ = sending.join();
-            assert!(
-                ["Busy", "Overloaded", "TooSlow"]
-                    .iter()
-                    .any(|code| answer.contains(&format!(r#""code":"{code}""#))),
-                "{answer}"
-            );
+            let mut codes = ["Busy", "Overloaded", "TooSlow"].iter();
+            let is_refused = codes.any(|code| answer.contains(&format!(r#""code":"{code}""#)));
+            assert!(is_refused, "{answer}");
             answered += 1;
         }
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::site::{Site, say};
+use crate::site::{Site, report};
 
 /// The kind of full disk.
 enum Disk {
@@ -32,22 +32,15 @@ const IGNORE: &str = "trap '' XFSZ; exec \"$@\"";
 impl Disk {
     fn start(&self, site: &mut Site) {
         match self {
-            Self::Files => site.start_below("sh", &["-c", IGNORE, "sh"]),
+            Self::Files => site.start_below("sh", &["-c", IGNORE, "sh"], 200),
             Self::System => {
                 let data = site.path("data").display().to_string();
                 let mount = format!(
                     "mkdir -p {data} && mount -t tmpfs -o size=256k none {data} && exec \"$@\""
                 );
-                let own = [
-                    "--user",
-                    "--map-root-user",
-                    "--mount",
-                    "sh",
-                    "-c",
-                    &mount,
-                    "sh",
-                ];
-                site.start_below("unshare", &own);
+                let unshared = ["--user", "--map-root-user", "--mount", "sh", "-c"];
+                let own = [&unshared[..], &[&mount, "sh"]].concat();
+                site.start_below("unshare", &own, 200);
             }
         }
     }
@@ -111,11 +104,8 @@ fn begins_nothing(disk: &Disk) -> Site {
     disk.start(&mut site);
     disk.fill(&site);
     let (status, refused) = put(&site, 1);
-    assert_eq!(
-        (status, &refused["code"]),
-        (503, &json!("CannotRecord")),
-        "{refused}"
-    );
+    assert_eq!(status, 503, "{refused}");
+    assert_eq!(refused["code"], "CannotRecord");
     assert_eq!(refused["retry"], true);
     assert!(!is_ready(&site), "nothing can be recorded");
     let before = site.seen()["observedAt"].clone();
@@ -139,18 +129,13 @@ fn files_that_cannot_grow_begin_nothing_and_no_end_is_forgotten() {
     disk.fill(&site);
     site.write("go", "");
     site.until("it has ended", |site| {
-        let progress = site.action("u1.1")["progress"]["message"].clone();
-        progress
-            .as_str()
-            .is_some_and(|text| text.contains("cannot be recorded"))
+        let message = site.action("u1.1")["progress"]["message"].to_string();
+        message.contains("cannot be recorded")
     });
     assert_eq!(site.action("u1.1")["phase"], "Running");
     let (status, refused) = put(&site, 2);
-    assert_eq!(
-        (status, &refused["running"]),
-        (409, &json!("u1.1")),
-        "{refused}"
-    );
+    assert_eq!(status, 409, "{refused}");
+    assert_eq!(refused["running"], "u1.1");
     assert!(!is_ready(&site));
 
     // The end is on disk as soon as there is room, and the next agent knows it.
@@ -167,19 +152,10 @@ fn files_that_cannot_grow_begin_nothing_and_no_end_is_forgotten() {
 /// Needs its own namespace. On a machine that does not allow it, the test reports that.
 #[test]
 fn a_full_file_system_where_namespaces_are_allowed_begins_nothing() {
-    let own = [
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "mount",
-        "-t",
-        "tmpfs",
-        "none",
-        "/mnt",
-    ];
+    let own = "--user --map-root-user --mount mount -t tmpfs none /mnt".split(' ');
     let allowed = std::process::Command::new("unshare").args(own).output();
     if !allowed.is_ok_and(|it| it.status.success()) {
-        say("no namespaces here: tested with files that cannot grow only");
+        report("no namespaces here: tested with files that cannot grow only");
         return;
     }
     let site = begins_nothing(&Disk::System);
@@ -193,7 +169,8 @@ fn an_agent_that_starts_on_a_full_disk_is_not_ready_and_continues_when_there_is_
     assert_eq!(put(&site, 1).0, 201);
     site.until("it has begun", |site| site.path("began.u1.1").exists());
     site.kill();
-    site.start_full("sh", &["-c", &format!("ulimit -S -f 0; {IGNORE}"), "sh"]);
+    let full = format!("ulimit -S -f 0; {IGNORE}");
+    site.start_below("sh", &["-c", &full, "sh"], 503);
     assert!(!is_ready(&site));
     // The action was interrupted, but that is not recorded yet.
     let (status, refused) = put(&site, 2);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::site::Site;
+use crate::site::{Run, Site};
 
 /// Returns states whose work records its beginning and its end, and whether another work ran at the same time.
 ///
@@ -31,8 +31,8 @@ fn count(notes: &str, line: &str) -> usize {
 
 #[test]
 fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
-    let script = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
-    let script = json!(script);
+    let text = "trap '' TERM; echo $$ >> {dir}/pids; sleep 1000 & while :; do sleep 0.05; done";
+    let script = json!(text);
     let mut site = Site::running(&format!(
         "probe: {{ command: [echo, Running] }}\nstates:\n  \
          Once: {{ command: [sh, -c, {script}], grace: 100ms }}\n  \
@@ -42,10 +42,7 @@ fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
     let id = site.put("Once");
     site.until("it runs", |site| site.read("pids").lines().count() == 1);
     site.kill();
-    assert!(
-        !site.of(&id).is_empty(),
-        "the command should outlive the agent"
-    );
+    assert!(!site.of(&id).is_empty(), "the command outlives the agent");
     site.start();
     assert_eq!(site.wait(&id)["phase"], "Unknown");
     assert!(site.of(&id).is_empty(), "something of it runs still");
@@ -58,16 +55,11 @@ fn a_killed_agent_leaves_processes_that_the_next_one_ends_without_guessing() {
     site.until("it runs again", |site| {
         site.read("pids").lines().count() == 3
     });
-    assert!(
-        site.of(&id).iter().all(|pid| !old.contains(pid)),
-        "an old process still runs"
-    );
+    let survived = site.of(&id).iter().any(|pid| old.contains(pid));
+    assert!(!survived, "an old process still runs");
     let action = site.action(&id);
-    assert_eq!(
-        (&action["phase"], &action["resumed"]),
-        (&json!("Running"), &json!(true)),
-        "{action}"
-    );
+    assert_eq!(action["phase"], "Running");
+    assert_eq!(action["resumed"], true);
     site.cancel(&id);
     assert_eq!(site.wait(&id)["phase"], "Cancelled");
     assert!(site.of(&id).is_empty());
@@ -100,10 +92,8 @@ fn an_agent_killed_at_any_moment_neither_overlaps_nor_repeats_its_work() {
         site.start();
         let action = site.wait(&id);
         let notes = site.read("notes");
-        let (begun, ended) = (
-            count(&notes, &format!("begin {id} ")),
-            count(&notes, &format!("end {id}")),
-        );
+        let begun = count(&notes, &format!("begin {id} "));
+        let ended = count(&notes, &format!("end {id}"));
         assert!(site.of(&id).is_empty(), "{id} still runs");
         match (state, action["phase"].as_str()) {
             ("Once", Some("Succeeded")) => assert_eq!((begun, ended), (1, 1), "{id}\n{notes}"),
@@ -116,20 +106,15 @@ fn an_agent_killed_at_any_moment_neither_overlaps_nor_repeats_its_work() {
             }
             _ => panic!("{id}: {action}"),
         }
-        assert_eq!(
-            count(&notes, "overlap"),
-            0,
-            "{id} overlapped itself\n{notes}"
-        );
+        let overlaps = count(&notes, "overlap");
+        assert_eq!(overlaps, 0, "{id} overlapped itself\n{notes}");
         let body = json!({ "attempt": action["attempt"] }).to_string();
         let path = format!("/lifecycle/v1/actions/{id}/acknowledgement");
         assert_eq!(site.ask("PUT", &path, &body).expect("an answer").0, 200);
     }
     println!("24 kills: {unknown} of 12 actions that are not repeatable are unknown");
-    assert!(
-        (1..12).contains(&unknown),
-        "the moments miss the work: {unknown}"
-    );
+    let is_hit = (1..12).contains(&unknown);
+    assert!(is_hit, "the moments miss the work: {unknown}");
 }
 
 #[test]
@@ -171,13 +156,9 @@ fn a_second_signal_ends_the_agent_at_once_and_the_next_agent_cleans_up() {
 #[test]
 fn two_agents_do_not_share_a_directory() {
     let mut site = Site::running("probe: { command: [echo, Running] }\n");
-    let output = site
-        .command(&["run", "okt.yaml"])
-        .output()
-        .expect("it runs");
-    assert_eq!(output.status.code(), Some(3));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("another agent uses"), "{said}");
+    let Run { code, err, .. } = site.run(&["run", "okt.yaml"]);
+    assert_eq!(code, Some(3));
+    assert!(err.contains("another agent uses"), "{err}");
     site.kill();
     // The lock of a killed agent does not block the next one.
     site.start();
@@ -187,28 +168,15 @@ fn two_agents_do_not_share_a_directory() {
 fn a_wrong_file_exits_with_2_and_a_right_one_is_confirmed() {
     let site = Site::new("probe: { command: [echo, Running], evry: 1s }\n");
     for command in ["check", "run"] {
-        let output = site
-            .command(&[command, "okt.yaml"])
-            .output()
-            .expect("it runs");
-        assert_eq!(output.status.code(), Some(2), "{command}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            said,
-            "okt.yaml:3:36: probe.evry: unknown key, did you mean `every`?\n"
-        );
+        let Run { code, err, .. } = site.run(&[command, "okt.yaml"]);
+        assert_eq!(code, Some(2), "{command}");
+        let mistake = "okt.yaml:3:36: probe.evry: unknown key, did you mean `every`?\n";
+        assert_eq!(err, mistake);
     }
     let right = Site::new("probe: { command: [echo, Running] }\n");
-    let output = right
-        .command(&["check", "okt.yaml"])
-        .output()
-        .expect("it runs");
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout),
-        "okt.yaml: nothing is wrong\n"
-    );
-    let version = right.command(&["--version"]).output().expect("it runs");
+    let Run { code, out, .. } = right.run(&["check", "okt.yaml"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(out, "okt.yaml: nothing is wrong\n");
     let expected = format!("okt-sidecar {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(String::from_utf8_lossy(&version.stdout), expected);
+    assert_eq!(right.run(&["--version"]).out, expected);
 }

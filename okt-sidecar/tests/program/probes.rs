@@ -25,48 +25,47 @@ fn server(answers: &'static [(&str, &str)]) -> (u16, Arc<Mutex<Vec<String>>>) {
                 let length = stream.read(&mut piece).unwrap_or(0);
                 request.extend_from_slice(&piece[..length]);
                 let text = String::from_utf8_lossy(&request).into_owned();
-                let wanted =
-                    text.to_lowercase()
-                        .split_once("content-length: ")
-                        .map_or(0, |(_, rest)| {
-                            rest.split("\r\n")
-                                .next()
-                                .and_then(|it| it.parse().ok())
-                                .unwrap_or(0)
-                        });
-                let body = text.split_once("\r\n\r\n").map(|(_, body)| body.len());
-                if length == 0 || body.is_some_and(|body| body >= wanted) {
+                if length == 0 || is_whole(&text) {
                     break text;
                 }
             };
             let path = whole.split(' ').nth(1).unwrap_or_default();
-            let answer = answers
-                .iter()
-                .find(|(it, _)| *it == path)
-                .map_or("404 Not Found\r\n\r\n", |it| it.1);
+            let known = answers.iter().find(|(it, _)| *it == path);
+            let text = known.map_or("404 Not Found\r\n\r\n", |it| it.1);
+            let answer = text.replacen("\r\n", "\r\nconnection: close\r\n", 1);
             if !whole.is_empty() {
                 log.lock().push(whole.clone());
             }
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {}",
-                answer.replacen("\r\n", "\r\nconnection: close\r\n", 1)
-            );
+            let _ = write!(stream, "HTTP/1.1 {answer}");
         }
     });
     (port, asked)
 }
 
+/// Returns whether a request has arrived, with its body.
+fn is_whole(request: &str) -> bool {
+    let Some((head, body)) = request.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let head = head.to_lowercase();
+    let mut lengths = head
+        .lines()
+        .map(|line| line.strip_prefix("content-length: "));
+    let length = lengths.find_map(|length| length?.parse().ok());
+    body.len() >= length.unwrap_or(0)
+}
+
 fn sees(site: &Site, wanted: &serde_json::Value) {
-    site.until(
-        format!("{wanted} is observed, not {}", site.seen()),
-        |site| {
-            let seen = site.seen();
-            wanted
-                .as_object()
-                .is_some_and(|it| it.iter().all(|(key, value)| seen[key] == *value))
-        },
-    );
+    let what = format!("{wanted} is observed, not {}", site.seen());
+    let wanted = wanted.as_object().expect("fields of an observation");
+    site.until(what, |site| {
+        let seen = site.seen();
+        wanted.iter().all(|(key, value)| seen[key] == *value)
+    });
+}
+
+fn unreachable(why: &str) -> serde_json::Value {
+    json!({ "seen": "unreachable", "why": why })
 }
 
 #[test]
@@ -82,27 +81,21 @@ fn a_probe_reports_the_state_and_events_and_any_other_answer_is_unreachable() {
         ("echo absent", json!({ "seen": "absent" })),
         (
             "echo password=secret >&2; exit 3",
-            json!({ "seen": "unreachable", "why": "the probe exited with 3" }),
+            unreachable("the probe exited with 3"),
         ),
-        (
-            "echo unreachable no route",
-            json!({ "seen": "unreachable", "why": "no route" }),
-        ),
+        ("echo unreachable no route", unreachable("no route")),
         (
             "echo FATAL: no",
-            json!({ "seen": "unreachable", "why": "the answer of the probe begins with no state" }),
+            unreachable("the answer of the probe begins with no state"),
         ),
-        (
-            "true",
-            json!({ "seen": "unreachable", "why": "the answer of the probe is empty" }),
-        ),
+        ("true", unreachable("the answer of the probe is empty")),
         (
             "trap '' TERM; sleep 100 & wait",
-            json!({ "seen": "unreachable", "why": "the probe took longer than 400ms" }),
+            unreachable("the probe took longer than 400ms"),
         ),
         (
             "yes Running",
-            json!({ "seen": "unreachable", "why": "the probe took longer than 400ms" }),
+            unreachable("the probe took longer than 400ms"),
         ),
     ] {
         site.write("answer", script);
@@ -122,10 +115,7 @@ fn exit_codes_can_be_mapped_to_answers() {
         ("0", json!({ "state": "Running" })),
         ("1", json!({ "state": "Starting" })),
         ("2", json!({ "seen": "absent" })),
-        (
-            "7",
-            json!({ "seen": "unreachable", "why": "the probe exited with 7" }),
-        ),
+        ("7", unreachable("the probe exited with 7")),
     ] {
         site.write("code", code);
         sees(&site, &seen);
@@ -165,32 +155,20 @@ fn an_application_is_probed_and_driven_by_requests() {
 
     let id = site.put_with("Do", &json!({ "size": 3 }));
     let action = site.wait(&id);
-    assert_eq!(
-        (&action["event"], &action["message"]),
-        (&json!("Reviewing"), &json!("later")),
-        "{action}"
-    );
+    assert_eq!(action["event"], "Reviewing");
+    assert_eq!(action["message"], "later");
     assert_eq!(site.output(&id), "queued\n");
     let requests = asked.lock().clone();
-    let request = requests
-        .iter()
-        .find(|it| it.starts_with("POST /do"))
-        .expect("it was asked");
+    let mut posts = requests.iter().filter(|it| it.starts_with("POST /do"));
+    let request = posts.next().expect("it was asked");
     assert!(request.contains("okt-action-id: u1.1\r\n"), "{request}");
     assert!(request.contains("\"input\":{\"size\":3}"), "{request}");
 
     let action = site.done("Wrong");
-    assert_eq!(
-        (&action["permanent"], &action["message"]),
-        (&json!(true), &json!("port 70000 is no port")),
-        "{action}"
-    );
-    let action = site.done("Elsewhere");
-    assert_eq!(
-        action["message"],
-        format!("GET http://127.0.0.1:{port}/elsewhere answered 302"),
-        "{action}"
-    );
+    assert_eq!(action["permanent"], true);
+    assert_eq!(action["message"], "port 70000 is no port");
+    let answered = format!("GET http://127.0.0.1:{port}/elsewhere answered 302");
+    assert_eq!(site.done("Elsewhere")["message"], answered);
     let action = site.done("Gone");
     assert_eq!(action["reason"], "NoAnswer", "{action}");
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,15 +15,35 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The time limit for steps that should take a moment; it is long because the machine may be busy.
-const PATIENCE: Duration = Duration::from_mins(10);
+const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// The variable that marks the agent and all its processes: one of the few that commands inherit.
 const MARK: &str = "LC_SITE";
 
 /// Reports to the person who runs the tests what was not tested, also if the test passes.
-pub(crate) fn say(what: &str) {
+pub(crate) fn report(what: &str) {
     // Ignore a closed standard error.
     let _ = writeln!(std::io::stderr(), "{what}");
+}
+
+/// What the program printed until it ended, and its exit code.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: output.status.code(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
 }
 
 pub(crate) struct Site {
@@ -42,10 +63,8 @@ impl Site {
             transition: 0,
         };
         let head = "listen: unix:{dir}/socket\ndata: {dir}/data\n";
-        site.write(
-            "okt.yaml",
-            &format!("{head}{rest}").replace("{dir}", &site.text()),
-        );
+        let text = format!("{head}{rest}").replace("{dir}", &site.text());
+        site.write("okt.yaml", &text);
         site
     }
 
@@ -74,12 +93,26 @@ impl Site {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_okt-sidecar"));
+        let mut command = self.around(Command::new(env!("CARGO_BIN_EXE_okt-sidecar")));
+        command.args(arguments);
         command
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env(MARK, self.text());
+    }
+
+    fn around(&self, mut command: Command) -> Command {
+        command.current_dir(self.directory.path());
+        command.env(MARK, self.text());
         command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.command(arguments))
+    }
+
+    /// Sets the permissions of a file of the directory.
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(self.path(name), permissions).expect("its own");
     }
 
     pub(crate) fn start(&mut self) {
@@ -93,26 +126,14 @@ impl Site {
         self.start_as(command, 200);
     }
 
-    /// Starts the agent as the child of another program, or in its place.
-    pub(crate) fn start_below(&mut self, program: &str, arguments: &[&str]) {
-        self.start_by(program, arguments, 200);
-    }
-
-    /// Starts an agent that cannot become ready.
-    pub(crate) fn start_full(&mut self, program: &str, arguments: &[&str]) {
-        self.start_by(program, arguments, 503);
-    }
-
-    fn start_by(&mut self, program: &str, arguments: &[&str], ready: u16) {
+    /// Starts the agent as the child of another program, or in its place, until `/readyz` answers this status.
+    pub(crate) fn start_below(&mut self, program: &str, arguments: &[&str], ready: u16) {
         let own = self.command(&["run", "okt.yaml"]);
-        let mut command = Command::new(program);
+        let mut command = self.around(Command::new(program));
         command
             .args(arguments)
             .arg(own.get_program())
             .args(own.get_args());
-        command
-            .current_dir(self.directory.path())
-            .env(MARK, self.text());
         self.start_as(command, ready);
     }
 
@@ -129,7 +150,7 @@ impl Site {
         let begun = Instant::now();
         while self.ask("GET", "/readyz", "").map(|it| it.0).ok() != Some(ready) {
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < STEP_LIMIT,
                 "the agent does not answer:\n{}",
                 self.read("log")
             );
@@ -152,8 +173,8 @@ impl Site {
 
     /// Signals the agent that another program has started.
     pub(crate) fn signal_below(&self, signal: Signal) {
-        let children = format!("/proc/{0}/task/{0}/children", self.pid());
-        let children = fs::read_to_string(children).expect("it runs");
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(path).expect("it runs");
         let child = children
             .split_whitespace()
             .next()
@@ -176,7 +197,7 @@ impl Site {
             if let Some(status) = agent.try_wait().expect("a child") {
                 return status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > STEP_LIMIT {
                 agent.kill().expect("a child");
                 agent.wait().expect("a child");
                 panic!("the agent does not end:\n{}", self.read("log"));
@@ -190,8 +211,8 @@ impl Site {
         let begun = Instant::now();
         while !holds(self) {
             assert!(
-                begun.elapsed() < PATIENCE,
-                "not within {PATIENCE:?}: {what}\n{}",
+                begun.elapsed() < STEP_LIMIT,
+                "not within {STEP_LIMIT:?}: {what}\n{}",
                 self.read("log")
             );
             sleep(Duration::from_millis(5));
@@ -206,7 +227,7 @@ impl Site {
         body: &str,
     ) -> std::io::Result<(u16, String)> {
         let mut stream = UnixStream::connect(self.path("socket"))?;
-        stream.set_read_timeout(Some(PATIENCE + PATIENCE))?;
+        stream.set_read_timeout(Some(STEP_LIMIT + STEP_LIMIT))?;
         let length = body.len();
         write!(
             stream,
@@ -217,10 +238,7 @@ impl Site {
         stream.read_to_end(&mut answer)?;
         let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
         Ok((status.unwrap_or(0), body.to_owned()))
     }
 
@@ -249,19 +267,17 @@ impl Site {
     }
 
     pub(crate) fn action(&self, id: &str) -> Value {
-        self.json("GET", &format!("/lifecycle/v1/actions/{id}"), "")
-            .1
+        let path = format!("/lifecycle/v1/actions/{id}");
+        self.json("GET", &path, "").1
     }
 
     /// Waits for the end of an action.
     pub(crate) fn wait(&self, id: &str) -> Value {
         let mut last = Value::Null;
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            last = self
-                .json("GET", &format!("/lifecycle/v1/actions/{id}?wait=5"), "")
-                .1;
-            if !["Pending", "Running"].contains(&last["phase"].as_str().unwrap_or_default()) {
+        while begun.elapsed() < STEP_LIMIT {
+            last = self.action(&format!("{id}?wait=5"));
+            if last["phase"] != "Pending" && last["phase"] != "Running" {
                 return last;
             }
         }
@@ -275,15 +291,13 @@ impl Site {
     }
 
     pub(crate) fn cancel(&self, id: &str) -> u16 {
-        self.ask("DELETE", &format!("/lifecycle/v1/actions/{id}"), "")
-            .expect("an answer")
-            .0
+        let path = format!("/lifecycle/v1/actions/{id}");
+        self.ask("DELETE", &path, "").expect("an answer").0
     }
 
     pub(crate) fn output(&self, id: &str) -> String {
-        self.ask("GET", &format!("/lifecycle/v1/actions/{id}/output"), "")
-            .expect("an answer")
-            .1
+        let path = format!("/lifecycle/v1/actions/{id}/output");
+        self.ask("GET", &path, "").expect("an answer").1
     }
 
     /// Returns the last observation of the application.

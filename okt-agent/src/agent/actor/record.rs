@@ -26,14 +26,14 @@ impl<W: Work> Actor<W> {
             return;
         }
         let memory = self.memory.clone();
-        let written = (self.on_disk(move |journal| {
+        let rewrite = move |journal: &mut Journal| {
             if journal.is_suspect() {
                 journal.rewrite(&memory)
             } else {
                 Ok(())
             }
-        }))
-        .await;
+        };
+        let written = self.on_disk(rewrite).await;
         self.note_trouble(written.as_ref().err());
     }
 
@@ -103,7 +103,8 @@ impl<W: Work> Actor<W> {
             }
             Some(why) => {
                 tracing::warn!(why, "not ready");
-                let wait = (self.heal).map_or(HEAL_FIRST, |heal| (heal.wait * 2).min(HEAL_LIMIT));
+                let longer = |heal: Heal| (heal.wait * 2).min(HEAL_LIMIT);
+                let wait = self.heal.map_or(HEAL_FIRST, longer);
                 let at = Instant::now() + wait;
                 self.heal = Some(Heal { at, wait });
             }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::attempt::Course;
-use super::super::command::ActorRequest;
+use super::super::command::{ActorRequest, Answered, Command};
 use super::super::memory::{MemoryChange, Note, Remembered, fingerprint};
-use super::super::rules::{self, RuleInput};
+use super::super::rules::{self, RuleInput, RuleVerdict};
 use super::Actor;
 use crate::wire::{
     Acknowledgement, ActionId, ActionReport, ActionRequest, Code, Fence, Phase, Problem,
@@ -16,41 +16,16 @@ use crate::wire::{
 use crate::work::{NOTES_LIMIT, NotRemembered, Work};
 
 impl<W: Work> Actor<W> {
-    /// Carries out a request.
-    pub(super) async fn handle_command(&mut self, command: ActorRequest) {
-        let blind = self.board.borrow().blind();
-        match command {
-            ActorRequest::Ask {
-                id,
-                request,
-                traceparent,
-                place,
-                reply,
-            } => {
+    /// Handles a request.
+    pub(super) async fn handle_request(&mut self, request: ActorRequest) {
+        match request {
+            ActorRequest::Command { command, reply } => {
+                let blind = self.board.borrow().blind();
                 let answer = match blind {
                     Some(problem) => Err(problem),
-                    None => self.ask(id, *request, traceparent).await,
+                    None => self.handle_command(command).await,
                 };
-                drop(place);
                 // The client may have given up; it then retries.
-                let _ = reply.send(answer);
-            }
-            ActorRequest::Cancel { id, epoch, reply } => {
-                let answer = match blind {
-                    Some(problem) => Err(problem),
-                    None => self.cancel(&id, epoch).await,
-                };
-                let _ = reply.send(answer);
-            }
-            ActorRequest::Acknowledge {
-                id,
-                acknowledgement,
-                reply,
-            } => {
-                let answer = match blind {
-                    Some(problem) => Err(problem),
-                    None => self.acknowledge(&id, acknowledgement).await,
-                };
                 let _ = reply.send(answer);
             }
             ActorRequest::Remember {
@@ -65,17 +40,37 @@ impl<W: Work> Actor<W> {
         }
     }
 
+    async fn handle_command(&mut self, command: Command) -> Answered {
+        match command {
+            Command::Ask {
+                id,
+                request,
+                traceparent,
+                permit,
+            } => {
+                let answer = self.ask(id, *request, traceparent).await;
+                drop(permit);
+                answer
+            }
+            Command::Cancel { id, epoch } => self.cancel(&id, epoch).await,
+            Command::Acknowledge {
+                id,
+                acknowledgement,
+            } => self.acknowledge(&id, acknowledgement).await,
+        }
+    }
+
     async fn ask(
         &mut self,
         id: ActionId,
         request: ActionRequest,
         traceparent: Option<String>,
-    ) -> Result<(bool, ActionReport), Problem> {
+    ) -> Answered {
         let (stopping, seen) = {
             let board = self.board.borrow();
             (board.stopping, board.sighting.seen.clone())
         };
-        let standing = RuleInput {
+        let input = RuleInput {
             memory: &self.memory,
             offers: &self.offers,
             object: self.settings.object.as_ref(),
@@ -83,14 +78,13 @@ impl<W: Work> Actor<W> {
             stopping,
             seen: &seen,
         };
-        match rules::asked(standing, &id, &request) {
-            rules::RuleVerdict::Refuse(problem) => Err(problem),
-            rules::RuleVerdict::Tell => {
+        match rules::asked(input, &id, &request)? {
+            RuleVerdict::Report => {
                 let change = self.raise(request.fence.epoch);
                 self.record_if(change).await?;
-                self.tell(&id, false)
+                self.report(&id, false)
             }
-            rules::RuleVerdict::Withdrawn => {
+            RuleVerdict::Withdrawn => {
                 let mut action = begun(id.clone(), request, 1);
                 action.report.phase = Phase::Cancelled;
                 action.report.reason = Some("Withdrawn".to_owned());
@@ -99,9 +93,9 @@ impl<W: Work> Actor<W> {
                 action.input.clear();
                 let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
-                self.tell(&id, false)
+                self.report(&id, false)
             }
-            rules::RuleVerdict::Begin { attempt } => {
+            RuleVerdict::Begin { attempt } => {
                 let action = begun(id.clone(), request, attempt);
                 let change = self.memory.taken(action, Timestamp::now());
                 self.record(change).await.map_err(cannot_record)?;
@@ -111,18 +105,17 @@ impl<W: Work> Actor<W> {
                     tracing::info!(%id, state, attempt, traceparent, "begins");
                     self.begin(&action, Course::Perform, traceparent);
                 }
-                self.tell(&id, true)
+                self.report(&id, true)
             }
         }
     }
 
-    async fn cancel(&mut self, id: &ActionId, epoch: u64) -> Result<(bool, ActionReport), Problem> {
-        match rules::cancelled(&self.memory, id, epoch) {
-            rules::Cancelled::Refuse(problem) => Err(problem),
-            rules::Cancelled::Tell => {
+    async fn cancel(&mut self, id: &ActionId, epoch: u64) -> Answered {
+        match rules::cancelled(&self.memory, id, epoch)? {
+            rules::Cancelled::Report => {
                 let change = self.raise(epoch);
                 self.record_if(change).await?;
-                self.tell(id, false)
+                self.report(id, false)
             }
             rules::Cancelled::Remember => {
                 if !self.memory.is_withdrawn(id) {
@@ -130,12 +123,8 @@ impl<W: Work> Actor<W> {
                         withdrawn: vec![id.clone()],
                         ..MemoryChange::default()
                     };
-                    if let Err(why) = self.record(change.clone()).await {
-                        // Nothing begins while this cannot be recorded, but a crash of the agent loses it.
-                        tracing::warn!(%id, why, "cancelled without a record");
-                        self.memory.apply(change);
-                        self.publish(|_| {});
-                    }
+                    // Nothing begins while this cannot be recorded.
+                    self.record_or_apply(id, change).await;
                 }
                 Err(rules::no_such_action(id))
             }
@@ -148,30 +137,29 @@ impl<W: Work> Actor<W> {
                     action.report.cancelling = true;
                     change.action = Some(action);
                 }
-                if let Err(why) = self.record(change.clone()).await {
-                    // The running work may be what has filled the disk, so cancel it anyway. A crash of the agent loses
-                    // the cancellation, and the client retries.
-                    tracing::warn!(%id, why, "cancelled without a record");
-                    self.memory.apply(change);
-                    self.publish(|_| {});
-                }
+                // The running work may be what has filled the disk, so cancel it anyway.
+                self.record_or_apply(id, change).await;
                 if let Some(under_way) = &self.under_way {
                     under_way.cancellation.cancel();
                 }
-                self.tell(id, true)
+                self.report(id, true)
             }
         }
     }
 
-    async fn acknowledge(
-        &mut self,
-        id: &ActionId,
-        acknowledgement: Acknowledgement,
-    ) -> Result<(bool, ActionReport), Problem> {
+    /// Records a change. If that fails, the change still counts until the agent crashes; the client then retries.
+    async fn record_or_apply(&mut self, id: &ActionId, change: MemoryChange) {
+        if let Err(why) = self.record(change.clone()).await {
+            tracing::warn!(%id, why, "cancelled without a record");
+            self.memory.apply(change);
+            self.publish(|_| {});
+        }
+    }
+
+    async fn acknowledge(&mut self, id: &ActionId, acknowledgement: Acknowledgement) -> Answered {
         let mut change = self.raise(acknowledgement.epoch);
-        match rules::acknowledged(&self.memory, id, acknowledgement) {
-            rules::Acknowledged::Refuse(problem) => return Err(problem),
-            rules::Acknowledged::Tell => {}
+        match rules::acknowledged(&self.memory, id, acknowledgement)? {
+            rules::Acknowledged::Report => {}
             rules::Acknowledged::Take => {
                 change.action = self.memory.action(id).map(|action| {
                     let mut action = Remembered::clone(action);
@@ -181,7 +169,7 @@ impl<W: Work> Actor<W> {
             }
         }
         self.record_if(change).await?;
-        self.tell(id, false)
+        self.report(id, false)
     }
 
     async fn remember(
@@ -198,9 +186,10 @@ impl<W: Work> Actor<W> {
             }
             Some(_) | None => return refuse(key, "the attempt has ended".to_owned()),
         };
+        let size = |key: &str, value: &Value| key.len() + value.to_string().len();
         let others = notes.iter().filter(|(other, _)| **other != key);
-        let length: usize = (others.map(|(key, value)| key.len() + value.to_string().len())).sum();
-        if length + key.len() + value.to_string().len() > NOTES_LIMIT {
+        let length: usize = others.map(|(key, value)| size(key, value)).sum();
+        if length + size(&key, &value) > NOTES_LIMIT {
             return Err(NotRemembered::TooMuch(key));
         }
         let note = Note {
@@ -227,10 +216,9 @@ impl<W: Work> Actor<W> {
         }
     }
 
-    fn tell(&self, id: &ActionId, begun: bool) -> Result<(bool, ActionReport), Problem> {
-        let board = self.board.borrow();
-        let action = (board.memory.action(id)).ok_or_else(|| rules::no_such_action(id))?;
-        Ok((begun, board.report(action)))
+    fn report(&self, id: &ActionId, begun: bool) -> Answered {
+        let report = self.board.borrow().report(id)?;
+        Ok((begun, report))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The files of a journal: the lock, the journal, and the new file that replaces it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -53,16 +53,9 @@ impl Files {
         })
         .map_err(failed(directory))?;
         let lock_path = directory.join("lock");
-        let lock = (writable().create(true).truncate(false))
-            .open(&lock_path)
-            .map_err(failed(&lock_path))?;
-        match private::lock(&lock) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(JournalError::Locked(directory.to_owned()));
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(&lock_path)(source)),
-        }
+        let Some(lock) = private::lock(&lock_path).map_err(failed(&lock_path))? else {
+            return Err(JournalError::Locked(directory.to_owned()));
+        };
         let path = directory.join("journal");
         let content = match fs::read(&path) {
             Ok(content) => content,
@@ -113,7 +106,9 @@ impl Files {
         *journal = None;
         let new = directory.join("journal.new");
         gate(JournalStep::Create)?;
-        let mut file = writable().create(true).truncate(true).open(&new)?;
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(true).mode(0o600);
+        let mut file = options.open(&new)?;
         write(&mut file, content, gate)?;
         sync(&file, gate)?;
         gate(JournalStep::Rename)?;
@@ -123,12 +118,6 @@ impl Files {
         *journal = Some(file);
         Ok(())
     }
-}
-
-fn writable() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
 }
 
 fn write(file: &mut File, bytes: &[u8], gate: &mut Gate) -> io::Result<()> {

@@ -116,9 +116,9 @@ fn a_damaged_line_is_named_and_the_journal_is_not_used() {
         damaged[place] ^= 1;
         fs::write(&file, &damaged).unwrap();
         if place < whole.len() - 1 {
-            let told = damage(directory.path());
+            let text = damage(directory.path());
             let named = format!("{}:{line}: the line is damaged", file.display());
-            assert!(told.starts_with(&named), "{told}");
+            assert!(text.starts_with(&named), "{text}");
         }
         line += usize::from(whole[place] == b'\n');
     }

@@ -6,11 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::super::actor::requests::begun;
 use super::super::memory::{AgentMemory, MemoryChange, Remembered};
-use super::{Acknowledged, Cancelled, RuleInput, RuleVerdict, acknowledged, asked, cancelled};
+use super::{
+    Acknowledged, Cancelled, EPOCH_LIMIT, REMEMBERED_LIMIT, RuleInput, RuleVerdict, acknowledged,
+    asked, cancelled,
+};
 use crate::wire::{
     Acknowledgement, ActionId, ActionRequest, Code, Fence, ObjectRef, Owner, Phase, Problem, Seen,
 };
 use crate::work::Offer;
+
+/// The verdict on a request that begins a first attempt.
+const FIRST: Result<RuleVerdict, Problem> = Ok(RuleVerdict::Begin { attempt: 1 });
 
 fn id(text: &str) -> ActionId {
     text.parse().unwrap()
@@ -61,7 +67,7 @@ impl Agent {
     /// Returns an agent that has taken `a` in epoch 3, transition 5 and run 2, and whose action is in this phase.
     fn with(phase: Phase, acknowledged: bool) -> Self {
         let mut agent = Self::new();
-        agent.take("a", &request(3, 5, 2));
+        assert_eq!(agent.take("a", &request(3, 5, 2)), FIRST);
         agent.end("a", phase, acknowledged);
         agent
     }
@@ -81,8 +87,8 @@ impl Agent {
         }
     }
 
-    fn ask(&self, name: &str, request: &ActionRequest) -> RuleVerdict {
-        let standing = RuleInput {
+    fn ask(&self, name: &str, request: &ActionRequest) -> Result<RuleVerdict, Problem> {
+        let input = RuleInput {
             memory: &self.memory,
             offers: &self.offers,
             object: self.object.as_ref(),
@@ -90,13 +96,26 @@ impl Agent {
             stopping: self.stopping,
             seen: &self.seen,
         };
-        asked(standing, &id(name), request)
+        asked(input, &id(name), request)
+    }
+
+    /// Returns the code of a refusal.
+    #[track_caller]
+    fn refusal(&self, name: &str, request: &ActionRequest) -> Code {
+        self.ask(name, request).expect_err("it is refused").code
+    }
+
+    /// Takes a request, which begins a first attempt, and ends it.
+    #[track_caller]
+    fn done(&mut self, name: &str, request: &ActionRequest) {
+        assert_eq!(self.take(name, request), FIRST);
+        self.end(name, Phase::Succeeded, true);
     }
 
     /// Does what the actor does after the record is on disk.
-    fn take(&mut self, name: &str, request: &ActionRequest) -> RuleVerdict {
+    fn take(&mut self, name: &str, request: &ActionRequest) -> Result<RuleVerdict, Problem> {
         let asked = self.ask(name, request);
-        if let RuleVerdict::Begin { attempt } = asked {
+        if let Ok(RuleVerdict::Begin { attempt }) = asked {
             let action = begun(id(name), request.clone(), attempt);
             self.memory.apply(self.memory.taken(action, self.now));
         }
@@ -107,20 +126,7 @@ impl Agent {
         let mut action = Remembered::clone(self.memory.action(&id(name)).unwrap());
         action.report.phase = phase;
         action.report.acknowledged = acknowledged;
-        self.memory.apply(MemoryChange {
-            action: Some(action),
-            ..MemoryChange::default()
-        });
-    }
-}
-
-#[track_caller]
-fn refused(asked: RuleVerdict) -> Problem {
-    match asked {
-        RuleVerdict::Refuse(problem) => problem,
-        RuleVerdict::Tell | RuleVerdict::Begin { .. } | RuleVerdict::Withdrawn => {
-            panic!("{asked:?}")
-        }
+        self.memory.apply(MemoryChange::of(action));
     }
 }
 
@@ -131,7 +137,7 @@ fn rule_2_a_lower_epoch_is_fenced_whatever_it_asks() {
     foreign.owner = owner("newer", 999);
     for older in [request(2, 5, 2), request(0, 9, 9), foreign] {
         for name in ["a", "b"] {
-            assert_eq!(refused(agent.ask(name, &older)).code, Code::Fenced);
+            assert_eq!(agent.refusal(name, &older), Code::Fenced);
         }
     }
 }
@@ -147,13 +153,13 @@ fn rule_3_an_id_names_one_piece_of_work_regardless_of_the_epoch() {
     others[3].fence.run = 3;
     others[4].input = Map::from_iter([("spec".to_owned(), json!({}))]);
     for other in &others {
-        assert_eq!(refused(agent.ask("a", other)).code, Code::OtherWork);
+        assert_eq!(agent.refusal("a", other), Code::OtherWork);
     }
     let mut led_by_another = same;
     led_by_another.fence.epoch = 4;
     led_by_another.graph = Some("sha256:other".into());
     led_by_another.from = vec!["Nowhere".into()];
-    assert_eq!(agent.ask("a", &led_by_another), RuleVerdict::Tell);
+    assert_eq!(agent.ask("a", &led_by_another), Ok(RuleVerdict::Report));
 }
 
 #[test]
@@ -164,7 +170,7 @@ fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
             agent.stopping = true;
             assert_eq!(
                 agent.ask("a", &request(3, 5, 2)),
-                RuleVerdict::Tell,
+                Ok(RuleVerdict::Report),
                 "{phase:?}"
             );
         }
@@ -173,12 +179,12 @@ fn rule_4_running_successful_and_unacknowledged_actions_are_reported() {
         let agent = Agent::with(phase, false);
         assert_eq!(
             agent.ask("a", &request(3, 5, 2)),
-            RuleVerdict::Tell,
+            Ok(RuleVerdict::Report),
             "{phase:?}"
         );
         let agent = Agent::with(phase, true);
         let again = agent.ask("a", &request(3, 5, 2));
-        assert_eq!(again, RuleVerdict::Begin { attempt: 2 }, "{phase:?}");
+        assert_eq!(again, Ok(RuleVerdict::Begin { attempt: 2 }), "{phase:?}");
     }
 }
 
@@ -187,14 +193,13 @@ fn rule_5_a_newer_object_takes_over_and_an_older_one_never_again() {
     let mut agent = Agent::with(Phase::Succeeded, true);
     let mut foreign = request(3, 9, 9);
     foreign.owner = owner("old", 99);
-    assert_eq!(refused(agent.ask("b", &foreign)).code, Code::ForeignOwner);
+    assert_eq!(agent.refusal("b", &foreign), Code::ForeignOwner);
     let mut newer = request(3, 1, 1);
     newer.owner = owner("newer", 101);
-    assert_eq!(agent.take("b", &newer), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &newer), FIRST);
     assert_eq!(agent.memory.fence, newer.fence);
     agent.end("b", Phase::Succeeded, true);
-    let before = refused(agent.ask("c", &request(3, 9, 9)));
-    assert_eq!(before.code, Code::ForeignOwner);
+    assert_eq!(agent.refusal("c", &request(3, 9, 9)), Code::ForeignOwner);
 }
 
 #[test]
@@ -210,17 +215,14 @@ fn rule_5_an_agent_belongs_to_one_namespace_and_name_whatever_else_is_created_la
                 namespace: namespace.to_owned(),
                 ..owner("later", 999)
             };
-            let problem = refused(agent.ask("b", &foreign));
+            let problem = agent.ask("b", &foreign).expect_err("it is refused");
             assert_eq!(problem.code, Code::ForeignOwner);
-            assert!(
-                problem.detail.contains("belongs to shop/orders"),
-                "{}",
-                problem.detail
-            );
+            let detail = problem.detail;
+            assert!(detail.contains("belongs to shop/orders"), "{detail}");
         }
         let mut newer = request(3, 1, 1);
         newer.owner = owner("newer", 101);
-        assert_eq!(agent.ask("b", &newer), RuleVerdict::Begin { attempt: 1 });
+        assert_eq!(agent.ask("b", &newer), FIRST);
     }
 }
 
@@ -231,17 +233,12 @@ fn rule_5_an_object_made_anew_in_the_same_second_takes_over_and_no_uid_comes_bac
         let mut twin = request(3, 1, 1);
         twin.owner = owner(uid, 100);
         let name = format!("b{number}");
-        assert_eq!(agent.take(&name, &twin), RuleVerdict::Begin { attempt: 1 });
-        agent.end(&name, Phase::Succeeded, true);
+        agent.done(&name, &twin);
     }
     for uid in ["new", "twin"] {
         let mut back = request(3, 9, 9);
         back.owner = owner(uid, 999);
-        assert_eq!(
-            refused(agent.ask("c", &back)).code,
-            Code::ForeignOwner,
-            "{uid}"
-        );
+        assert_eq!(agent.refusal("c", &back), Code::ForeignOwner, "{uid}");
     }
 }
 
@@ -251,44 +248,34 @@ fn rule_5_a_time_of_creation_that_has_not_come_yet_keeps_no_later_object_out() {
     agent.now = at(500);
     let mut absurd = request(0, 1, 1);
     absurd.owner.created_at = Timestamp::MAX;
-    assert_eq!(agent.take("a", &absurd), RuleVerdict::Begin { attempt: 1 });
-    agent.end("a", Phase::Succeeded, true);
+    agent.done("a", &absurd);
     agent.now = at(700);
     absurd.fence.transition = 2;
-    assert_eq!(agent.take("b", &absurd), RuleVerdict::Begin { attempt: 1 });
-    agent.end("b", Phase::Succeeded, true);
+    agent.done("b", &absurd);
     let recorded = agent.memory.owner.as_ref().map(|owner| owner.created_at);
     assert_eq!(recorded, Some(at(500)), "the time of its first request");
     let mut next = request(0, 1, 1);
     next.owner = owner("next", 600);
-    assert_eq!(agent.take("c", &next), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("c", &next), FIRST);
 }
 
 #[test]
 fn an_epoch_that_no_operator_can_have_is_an_error_and_locks_no_operator_out() {
     let mut agent = Agent::with(Phase::Succeeded, true);
-    let mut far = request(super::EPOCH_LIMIT, 6, 1);
-    assert_eq!(agent.ask("b", &far), RuleVerdict::Begin { attempt: 1 });
-    for epoch in [super::EPOCH_LIMIT + 1, u64::MAX] {
+    let mut far = request(EPOCH_LIMIT, 6, 1);
+    assert_eq!(agent.ask("b", &far), FIRST);
+    for epoch in [EPOCH_LIMIT + 1, u64::MAX] {
         far.fence.epoch = epoch;
-        assert_eq!(refused(agent.take("b", &far)).code, Code::BadRequest);
-        assert_eq!(refused(agent.take("a", &far)).code, Code::BadRequest);
-        let code = |problem: Problem| problem.code;
-        let Cancelled::Refuse(problem) = cancelled(&agent.memory, &id("a"), epoch) else {
-            panic!("the epoch was taken");
-        };
-        assert_eq!(code(problem), Code::BadRequest);
+        assert_eq!(agent.refusal("b", &far), Code::BadRequest);
+        assert_eq!(agent.refusal("a", &far), Code::BadRequest);
+        let cancelled = cancelled(&agent.memory, &id("a"), epoch).map(drop);
         let acknowledgement = Acknowledgement { attempt: 1, epoch };
-        let Acknowledged::Refuse(problem) = acknowledged(&agent.memory, &id("a"), acknowledgement)
-        else {
-            panic!("the epoch was taken");
-        };
-        assert_eq!(code(problem), Code::BadRequest);
+        let acknowledged = acknowledged(&agent.memory, &id("a"), acknowledgement).map(drop);
+        for refused in [cancelled, acknowledged] {
+            assert_eq!(refused.expect_err("it is refused").code, Code::BadRequest);
+        }
     }
-    assert_eq!(
-        agent.take("b", &request(3, 6, 1)),
-        RuleVerdict::Begin { attempt: 1 }
-    );
+    assert_eq!(agent.take("b", &request(3, 6, 1)), FIRST);
 }
 
 #[test]
@@ -303,9 +290,8 @@ fn a_freed_agent_takes_any_owner_and_still_does_nothing_twice() {
         name: "wishes".to_owned(),
         ..owner("other", 1)
     };
-    assert_eq!(agent.take("b", &other), RuleVerdict::Begin { attempt: 1 });
-    agent.end("b", Phase::Succeeded, true);
-    assert_eq!(agent.take("a", &request(3, 5, 2)), RuleVerdict::Tell);
+    agent.done("b", &other);
+    assert_eq!(agent.take("a", &request(3, 5, 2)), Ok(RuleVerdict::Report));
 }
 
 #[test]
@@ -314,41 +300,30 @@ fn rule_6_lower_numbers_that_were_recorded_later_are_new_work() {
     // The cluster's data was restored, so transitions repeat.
     let mut restored = request(3, 2, 1);
     restored.fence.recorded_at = at(2000);
-    assert_eq!(
-        agent.take("b", &restored),
-        RuleVerdict::Begin { attempt: 1 }
-    );
-    agent.end("b", Phase::Succeeded, true);
+    agent.done("b", &restored);
     assert_eq!(
         agent.memory.fence, restored.fence,
         "the last request counts"
     );
     let mut stale = request(3, 1, 1);
-    assert_eq!(refused(agent.ask("c", &stale)).code, Code::Fenced);
+    assert_eq!(agent.refusal("c", &stale), Code::Fenced);
     stale.fence.recorded_at = at(2000);
-    assert_eq!(
-        refused(agent.ask("c", &stale)).code,
-        Code::Fenced,
-        "not later"
-    );
+    assert_eq!(agent.refusal("c", &stale), Code::Fenced, "not later");
     // The operator's clock went back, but the object moves on.
     let moves_on = request(3, 3, 1);
-    assert_eq!(
-        agent.take("c", &moves_on),
-        RuleVerdict::Begin { attempt: 1 }
-    );
+    assert_eq!(agent.take("c", &moves_on), FIRST);
 }
 
 #[test]
 fn rule_6_a_lower_transition_or_run_is_fenced() {
     let agent = Agent::with(Phase::Succeeded, true);
     for (transition, run) in [(4, 9), (5, 1), (0, 0)] {
-        let old = refused(agent.ask("b", &request(9, transition, run)));
-        assert_eq!(old.code, Code::Fenced);
+        let old = request(9, transition, run);
+        assert_eq!(agent.refusal("b", &old), Code::Fenced);
     }
     for (transition, run) in [(5, 2), (5, 3), (6, 1)] {
         let begins = agent.ask("b", &request(3, transition, run));
-        assert_eq!(begins, RuleVerdict::Begin { attempt: 1 });
+        assert_eq!(begins, FIRST);
     }
 }
 
@@ -360,13 +335,13 @@ fn rules_7_to_11_apply_in_their_order() {
     request.state = "Dancing".into();
     request.graph = Some("sha256:other".into());
     request.from = vec!["Running".into()];
-    assert_eq!(refused(agent.ask("b", &request)).code, Code::NoSuchWork);
+    assert_eq!(agent.refusal("b", &request), Code::NoSuchWork);
     request.state = "Stopping".into();
-    assert_eq!(refused(agent.ask("b", &request)).code, Code::OtherGraph);
+    assert_eq!(agent.refusal("b", &request), Code::OtherGraph);
     request.graph = Some("sha256:own".into());
-    assert_eq!(refused(agent.ask("b", &request)).code, Code::Stopping);
+    assert_eq!(agent.refusal("b", &request), Code::Stopping);
     agent.stopping = false;
-    let busy = refused(agent.ask("b", &request));
+    let busy = agent.ask("b", &request).expect_err("it is refused");
     assert_eq!((busy.code, busy.running), (Code::Busy, Some(id("a"))));
     agent.end("a", Phase::Failed, false);
     for elsewhere in [
@@ -380,71 +355,64 @@ fn rules_7_to_11_apply_in_their_order() {
         },
     ] {
         agent.seen = elsewhere;
-        assert_eq!(refused(agent.ask("b", &request)).code, Code::WrongState);
+        assert_eq!(agent.refusal("b", &request), Code::WrongState);
     }
     agent.seen = Seen::In {
         state: "Running".into(),
     };
-    assert_eq!(agent.ask("b", &request), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(agent.ask("b", &request), FIRST);
 }
 
 #[test]
 fn rule_12_the_number_of_unacknowledged_actions_is_limited() {
     let mut agent = Agent::new();
-    for number in 0..super::REMEMBERED_LIMIT as u64 {
+    for number in 0..REMEMBERED_LIMIT as u64 {
         let name = format!("a.{number}");
         let begins = agent.take(&name, &request(1, number, 1));
-        assert_eq!(begins, RuleVerdict::Begin { attempt: 1 });
+        assert_eq!(begins, FIRST);
         agent.end(&name, Phase::Succeeded, false);
     }
     let next = request(1, 99_999, 1);
-    assert_eq!(refused(agent.ask("b", &next)).code, Code::CannotRecord);
-    for number in 0..super::REMEMBERED_LIMIT {
+    assert_eq!(agent.refusal("b", &next), Code::CannotRecord);
+    for number in 0..REMEMBERED_LIMIT {
         agent.end(&format!("a.{number}"), Phase::Succeeded, true);
     }
-    assert_eq!(agent.take("b", &next), RuleVerdict::Begin { attempt: 1 });
+    assert_eq!(agent.take("b", &next), FIRST);
     assert!(
         agent.memory.actions().len() < 64,
         "the old ones are forgotten"
     );
-    let forgotten = refused(agent.ask("a.0", &request(1, 0, 1)));
-    assert_eq!(forgotten.code, Code::Fenced);
+    assert_eq!(agent.refusal("a.0", &request(1, 0, 1)), Code::Fenced);
 }
 
 #[test]
 fn cancelling_and_acknowledging_need_the_current_epoch_and_a_known_action() {
     let memory = Agent::with(Phase::Running, false).memory;
-    let cancel = |name: &str, epoch| cancelled(&memory, &id(name), epoch);
-    assert!(matches!(cancel("a", 2), Cancelled::Refuse(problem) if problem.code == Code::Fenced));
-    assert_eq!(cancel("b", 3), Cancelled::Remember);
-    assert_eq!(cancel("a", 3), Cancelled::End);
-
-    let code = |memory: &AgentMemory, name: &str, attempt, epoch| match acknowledged(
-        memory,
-        &id(name),
-        Acknowledgement { attempt, epoch },
-    ) {
-        Acknowledged::Refuse(problem) => Some(problem.code),
-        Acknowledged::Tell | Acknowledged::Take => None,
+    let cancel = |memory: &AgentMemory, name: &str, epoch| {
+        cancelled(memory, &id(name), epoch).map_err(|problem| problem.code)
     };
-    assert_eq!(code(&memory, "a", 1, 2), Some(Code::Fenced));
-    assert_eq!(code(&memory, "b", 1, 3), Some(Code::NoSuchAction));
-    assert_eq!(code(&memory, "a", 2, 3), Some(Code::OtherAttempt));
-    assert_eq!(code(&memory, "a", 1, 3), Some(Code::NotEnded));
+    assert_eq!(cancel(&memory, "a", 2), Err(Code::Fenced));
+    assert_eq!(cancel(&memory, "b", 3), Ok(Cancelled::Remember));
+    assert_eq!(cancel(&memory, "a", 3), Ok(Cancelled::End));
+
+    let acknowledge = |memory: &AgentMemory, name: &str, attempt, epoch| {
+        let acknowledgement = Acknowledgement { attempt, epoch };
+        acknowledged(memory, &id(name), acknowledgement).map_err(|problem| problem.code)
+    };
+    for (name, attempt, epoch, code) in [
+        ("a", 1, 2, Code::Fenced),
+        ("b", 1, 3, Code::NoSuchAction),
+        ("a", 2, 3, Code::OtherAttempt),
+        ("a", 1, 3, Code::NotEnded),
+    ] {
+        assert_eq!(acknowledge(&memory, name, attempt, epoch), Err(code));
+    }
 
     let memory = Agent::with(Phase::Failed, false).memory;
-    assert_eq!(cancelled(&memory, &id("a"), 3), Cancelled::Tell);
-    assert_eq!(code(&memory, "a", 1, 3), None);
+    assert_eq!(cancel(&memory, "a", 3), Ok(Cancelled::Report));
+    assert_eq!(acknowledge(&memory, "a", 1, 3), Ok(Acknowledged::Take));
     let memory = Agent::with(Phase::Failed, true).memory;
-    let twice = acknowledged(
-        &memory,
-        &id("a"),
-        Acknowledgement {
-            attempt: 1,
-            epoch: 3,
-        },
-    );
-    assert_eq!(twice, Acknowledged::Tell);
+    assert_eq!(acknowledge(&memory, "a", 1, 3), Ok(Acknowledged::Report));
 }
 
 /// An event in the life of an agent.
@@ -493,7 +461,7 @@ proptest! {
             let before = agent.memory.clone();
             match event {
                 Event::Ask(name, request) => match agent.take(&name, &request) {
-                    RuleVerdict::Begin { attempt } => {
+                    Ok(RuleVerdict::Begin { attempt }) => {
                         prop_assert!(before.under_way().is_none(), "two at once");
                         prop_assert!(!succeeded.contains(&name), "{name} again");
                         prop_assert!(request.fence.epoch >= before.fence.epoch);
@@ -512,12 +480,12 @@ proptest! {
                             prop_assert_eq!(attempt, 1);
                         }
                     }
-                    RuleVerdict::Tell | RuleVerdict::Refuse(_) | RuleVerdict::Withdrawn => {
+                    Ok(RuleVerdict::Report | RuleVerdict::Withdrawn) | Err(_) => {
                         prop_assert_eq!(&before, &agent.memory);
                     }
                 },
                 Event::End(phase) => {
-                    let running = (before.under_way()).map(|action| action.report.id.to_string());
+                    let running = before.under_way().map(|action| action.report.id.to_string());
                     if let Some(name) = running {
                         agent.end(&name, phase, false);
                         if phase == Phase::Succeeded {
@@ -527,7 +495,7 @@ proptest! {
                 }
                 Event::Acknowledge(name, attempt, epoch) => {
                     let acknowledgement = Acknowledgement { attempt, epoch };
-                    if acknowledged(&before, &id(&name), acknowledgement) == Acknowledged::Take {
+                    if acknowledged(&before, &id(&name), acknowledgement) == Ok(Acknowledged::Take) {
                         let phase = before.action(&id(&name)).unwrap().report.phase;
                         prop_assert!(phase.is_final());
                         agent.end(&name, phase, true);
@@ -543,10 +511,9 @@ proptest! {
                     agent.memory = read;
                 }
             }
-            let under_way = (agent.memory.actions().iter())
-                .filter(|action| !action.report.phase.is_final())
-                .count();
-            prop_assert!(under_way <= 1);
+            let actions = agent.memory.actions().iter();
+            let under_way = actions.filter(|action| !action.report.phase.is_final());
+            prop_assert!(under_way.count() <= 1);
         }
     }
 }

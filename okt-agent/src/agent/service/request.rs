@@ -8,23 +8,20 @@ use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
-use crate::wire::{ActionId, ActionRequest, Code, Problem, TRACEPARENT};
+use crate::wire::{ActionId, ActionIdError, ActionRequest, Code, Problem, TRACEPARENT};
 
 /// Checks the length of all fields that are answered and recorded repeatedly, that is, all but the input.
 pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
+    let graph = request.graph.as_deref().unwrap_or_default();
     let mut texts = vec![
         ("state", request.state.as_str(), 1, 128),
         ("owner.uid", &request.owner.uid, 1, 128),
         ("owner.name", &request.owner.name, 1, 253),
         ("owner.namespace", &request.owner.namespace, 0, 253),
-        (
-            "graph",
-            request.graph.as_deref().unwrap_or_default(),
-            0,
-            256,
-        ),
+        ("graph", graph, 0, 256),
     ];
-    texts.extend((request.from.iter()).map(|state| ("from", state.as_str(), 1, 128)));
+    let states = request.from.iter();
+    texts.extend(states.map(|state| ("from", state.as_str(), 1, 128)));
     for (field, text, least, most) in texts {
         if !(least..=most).contains(&text.len()) {
             let detail = format!("{field} has to be {least} to {most} bytes long");
@@ -37,7 +34,7 @@ pub(super) fn bounded(request: &ActionRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the trace that a request belongs to (W3C Trace Context, version 00); none if it does not say so, or wrongly.
+/// Returns the trace that a request belongs to (W3C Trace Context, version 00); none without a valid header.
 pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(TRACEPARENT)?.to_str().ok()?;
     let parts: Vec<_> = text.split('-').collect();
@@ -45,10 +42,8 @@ pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
         return None;
     };
     let is_hex = |part: &str, length: usize| {
-        let digits = part
-            .bytes()
-            .all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
-        part.len() == length && digits
+        let is_digit = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+        part.len() == length && part.bytes().all(is_digit)
     };
     let is_right = version == "00" && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
     is_right.then(|| text.to_owned())
@@ -56,8 +51,8 @@ pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
 
 /// Returns whether the request names this machine as its host, and no other one.
 pub(super) fn is_for_this_machine(request: &Request) -> bool {
-    let named = request.headers().get_all(HOST).iter();
-    let mut named = named.map(|host| host.to_str().unwrap_or_default());
+    let hosts = request.headers().get_all(HOST).iter();
+    let mut named = hosts.map(|host| host.to_str().unwrap_or_default());
     let (Some(host), None) = (named.next(), named.next()) else {
         return false;
     };
@@ -70,10 +65,7 @@ fn is_this_machine(authority: &str) -> bool {
         return false;
     };
     let host = authority.host();
-    let ip = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
+    let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
     let is_this = host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback());
     is_this && !authority.as_str().contains('@')
 }
@@ -82,8 +74,8 @@ fn is_this_machine(authority: &str) -> bool {
 pub(super) fn action_id(id: Result<Path<String>, PathRejection>) -> Result<ActionId, Problem> {
     let bad = |error: String| Problem::new(Code::BadRequest, error);
     let Path(id) = id.map_err(|error| bad(error.body_text()))?;
-    id.parse::<ActionId>()
-        .map_err(|error| bad(error.to_string()))
+    id.parse()
+        .map_err(|error: ActionIdError| bad(error.to_string()))
 }
 
 /// Returns the refusal of an invalid query string.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::super::command::ActorRequest;
+use super::super::command::{ActorRequest, Command};
 use super::openapi::{check, document, operations};
 use super::puppet::{Answer, Life, answer, call, work};
 use crate::wire::BODY_LIMIT;
@@ -38,6 +38,8 @@ impl HttpBody for Endless {
         Poll::Pending
     }
 }
+
+type Change = fn(&mut Value);
 
 /// The answers so far.
 struct Given {
@@ -72,38 +74,24 @@ impl Given {
     /// Sends invalid bodies.
     async fn bodies(&mut self, router: &Router) {
         for template in [ACTION, ACKNOWLEDGEMENT] {
+            let json = "application/json";
+            let endless = Body::new(UnsyncBoxBody::new(Endless));
             let bodies = [
-                ("application/json", Body::from("{"), "BadRequest"),
-                (
-                    "application/json",
-                    Body::new(UnsyncBoxBody::new(Endless)),
-                    "TooSlow",
-                ),
-                (
-                    "application/json",
-                    Body::from(" ".repeat(BODY_LIMIT + 1)),
-                    "TooLarge",
-                ),
+                (json, Body::from("{"), "BadRequest"),
+                (json, endless, "TooSlow"),
+                (json, " ".repeat(BODY_LIMIT + 1).into(), "TooLarge"),
                 ("text/plain", Body::from("{}"), "UnsupportedMediaType"),
             ];
             for (kind, body, code) in bodies {
-                let request = Request::put(template.replace("{id}", "a"));
-                let request = request.header("content-type", kind).body(body).unwrap();
-                self.take(
-                    "PUT",
-                    template,
-                    &answer(router.clone(), request).await,
-                    code,
-                );
+                let put = Request::put(template.replace("{id}", "a"));
+                let request = put.header("content-type", kind).body(body).unwrap();
+                let answer = answer(router.clone(), request).await;
+                self.take("PUT", template, &answer, code);
             }
         }
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one life with every refusal in it, in its order"
-)]
 #[tokio::test(start_paused = true)]
 async fn every_operation_answers_each_code_that_the_document_names_for_it() {
     let mut given = Given {
@@ -115,43 +103,32 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
 
     // Refusals by the rules while an action runs, and after it.
     let input = json!({ "seconds": 60 });
-    let put = |epoch, transition, change: fn(&mut Value)| {
+    let put = |epoch, transition, change: Change| {
         let mut request = work("Once", epoch, transition, &input);
         change(&mut request);
         life.put("b", request)
     };
     assert_eq!(life.put("a", work("Once", 2, 2, &input)).await.status, 201);
-    let refused = [
-        (put(1, 2, |_| {}).await, "Fenced"),
-        (
-            put(2, 3, |it| it["owner"]["name"] = json!("other")).await,
-            "ForeignOwner",
-        ),
-        (
-            put(2, 3, |it| it["graph"] = json!("other")).await,
-            "OtherGraph",
-        ),
-        (
-            put(2, 3, |it| it["state"] = json!("Dancing")).await,
-            "NoSuchWork",
-        ),
-        (put(2, 3, |_| {}).await, "Busy"),
-        (life.put("a", work("Once", 2, 3, &input)).await, "OtherWork"),
+    let changes: [(u64, Change, &str); 5] = [
+        (1, |_| {}, "Fenced"),
+        (2, |it| it["owner"]["name"] = json!("other"), "ForeignOwner"),
+        (2, |it| it["graph"] = json!("other"), "OtherGraph"),
+        (2, |it| it["state"] = json!("Dancing"), "NoSuchWork"),
+        (2, |_| {}, "Busy"),
     ];
-    for (answer, code) in refused {
-        given.take("PUT", ACTION, &answer, code);
+    for (epoch, change, code) in changes {
+        given.take("PUT", ACTION, &put(epoch, 3, change).await, code);
     }
-    for (query, id, code) in [
-        ("?wait=x", "a", "BadRequest"),
-        ("?wait=1", "a", "Overloaded"),
-        ("", "b", "NoSuchAction"),
+    let other = life.put("a", work("Once", 2, 3, &input)).await;
+    given.take("PUT", ACTION, &other, "OtherWork");
+    for (template, path, code) in [
+        (ACTION, "a?wait=x", "BadRequest"),
+        (ACTION, "a?wait=1", "Overloaded"),
+        (ACTION, "b", "NoSuchAction"),
+        (OUTPUT, "a/output?from=x", "BadRequest"),
+        (OUTPUT, "b/output", "NoSuchAction"),
     ] {
-        given.take(
-            "GET",
-            ACTION,
-            &life.get(&format!("{id}{query}")).await,
-            code,
-        );
+        given.take("GET", template, &life.get(path).await, code);
     }
     for (query, code) in [
         ("a?epoch=x", "BadRequest"),
@@ -162,36 +139,26 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
         let answer = life.call("DELETE", &path, Value::Null).await;
         given.take("DELETE", ACTION, &answer, code);
     }
-    for (query, code) in [
-        ("a/output?from=x", "BadRequest"),
-        ("b/output", "NoSuchAction"),
-    ] {
-        let path = format!("/lifecycle/v1/actions/{query}");
-        let answer = life.call("GET", &path, Value::Null).await;
-        given.take("GET", OUTPUT, &answer, code);
-    }
     for (id, attempt, epoch, code) in [
         ("a", 1, 2, "NotEnded"),
         ("a", 1, 1, "Fenced"),
         ("a", 2, 2, "OtherAttempt"),
         ("b", 1, 2, "NoSuchAction"),
     ] {
-        given.take(
-            "PUT",
-            ACKNOWLEDGEMENT,
-            &life.acknowledge(id, attempt, epoch).await,
-            code,
-        );
+        let answer = life.acknowledge(id, attempt, epoch).await;
+        given.take("PUT", ACKNOWLEDGEMENT, &answer, code);
     }
     sleep(Duration::from_mins(2)).await;
     let elsewhere = put(2, 3, |it| it["from"] = json!(["Nowhere"])).await;
     given.take("PUT", ACTION, &elsewhere, "WrongState");
 
     // The queue for the disk is full: none of these commands is answered before the next request.
-    let commands = life.started.service.commands.clone();
-    let cancel = || ActorRequest::Cancel {
-        id: "z".parse().unwrap(),
-        epoch: 0,
+    let requests = life.started.service.requests.clone();
+    let cancel = || ActorRequest::Command {
+        command: Command::Cancel {
+            id: "z".parse().unwrap(),
+            epoch: 0,
+        },
         reply: oneshot::channel().0,
     };
     for (method, template, body) in [
@@ -199,7 +166,7 @@ async fn every_operation_answers_each_code_that_the_document_names_for_it() {
         ("DELETE", ACTION, Value::Null),
         ("PUT", ACKNOWLEDGEMENT, json!({ "attempt": 1, "epoch": 2 })),
     ] {
-        while commands.try_send(cancel()).is_ok() {}
+        while requests.try_send(cancel()).is_ok() {}
         let answer = life
             .call(method, &template.replace("{id}", "b"), body)
             .await;

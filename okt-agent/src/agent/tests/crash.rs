@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::puppet::{Life, World, failing, work};
+use super::puppet::{Life, World, failing, once, work};
 
 /// More steps of writing than the life of one action has.
 const STEPS: usize = 28;
@@ -17,7 +17,7 @@ const STEPS: usize = 28;
     clippy::struct_excessive_bools,
     reason = "each is an answer that it has, or has not, had"
 )]
-struct Told {
+struct Answers {
     begun: bool,
     refused: bool,
     succeeded: bool,
@@ -26,30 +26,30 @@ struct Told {
 
 /// Runs an agent whose disk fails from this step on and which is killed after this many seconds, then starts another
 /// one.
-async fn killed(state: &str, step: usize, after: u64) -> (Life, Told) {
+async fn killed(state: &str, step: usize, after: u64) -> (Life, Answers) {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let gone = failing(move |number, _| number > step);
     let life = Life::start(World::new(), directory, gone).await;
-    let mut told = Told::default();
+    let mut answers = Answers::default();
     let lived = async {
         let request = work(state, 1, 1, &json!({ "seconds": 10, "remember": "pid 7" }));
-        let asked = life.put("a", request).await;
-        told.begun = asked.status == 201;
-        told.refused = asked.status == 503;
-        if told.refused {
+        let status = life.put("a", request).await.status;
+        answers.begun = status == 201;
+        answers.refused = status == 503;
+        if answers.refused {
             // This agent must not begin the action either. The next one may find the record if the disk failed after
             // the record was written and before it could be cut off.
             sleep(Duration::from_hours(1)).await;
         }
         let end = life.end("a").await;
-        told.succeeded = end.phase() == "Succeeded";
-        if told.succeeded {
-            told.acknowledged = life.acknowledge("a", 1, 1).await.status == 200;
+        answers.succeeded = end.phase() == "Succeeded";
+        if answers.succeeded {
+            answers.acknowledged = life.acknowledge("a", 1, 1).await.status == 200;
         }
         sleep(Duration::from_hours(1)).await;
     };
     let _ = timeout(Duration::from_secs(after), lived).await;
-    (life.crash().await, told)
+    (life.crash().await, answers)
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,28 +57,28 @@ async fn work_that_is_not_repeatable_begins_once_and_is_unknown_if_its_end_is_lo
     let mut phases = std::collections::BTreeSet::new();
     for step in 0..STEPS {
         for after in [0, 5, 60] {
-            let (life, told) = killed("Once", step, after).await;
-            let at = format!("step {step}, {after} s, {told:?}, {:?}", life.world.log);
+            let (life, answers) = killed("Once", step, after).await;
+            let at = format!("step {step}, {after} s, {answers:?}, {:?}", life.world.log);
             let end = life.end("a").await;
             let begun = life.world.count("begin a");
             assert!(begun <= 1, "{at}");
-            assert!(!(told.refused && begun > 0), "refused and begun: {at}");
+            assert!(!(answers.refused && begun > 0), "refused and begun: {at}");
             match end.phase() {
                 "Succeeded" => assert_eq!(life.world.count("done a"), 1, "{at}"),
-                "Unknown" => assert!(!told.succeeded, "an end was lost: {at}"),
+                "Unknown" => assert!(!answers.succeeded, "an end was lost: {at}"),
                 // The note for the cleanup could not be stored.
                 "Failed" => assert_eq!(life.world.count("remember a false"), 1, "{at}"),
                 _ => {
                     assert_eq!(end.code(), (404, "NoSuchAction"), "{at}");
-                    assert!(!told.begun && begun == 0, "a promise was lost: {at}");
+                    assert!(!answers.begun && begun == 0, "a promise was lost: {at}");
                 }
             }
-            if told.acknowledged {
+            if answers.acknowledged {
                 assert_eq!(end.json["acknowledged"], true, "{at}");
             }
             phases.insert(end.phase().to_owned());
             // The old action does not block later ones.
-            let next = life.put("b", work("Once", 1, 2, &json!({}))).await;
+            let next = life.put("b", once(2, &json!({}))).await;
             assert_eq!(next.status, 201, "{at}");
             assert_eq!(life.end("b").await.phase(), "Succeeded", "{at}");
         }
@@ -95,16 +95,16 @@ async fn repeatable_work_is_resumed_after_its_leftovers_are_cleaned_up() {
     let mut resumed = 0;
     for step in 0..STEPS {
         for after in [0, 5, 60] {
-            let (life, told) = killed("Twice", step, after).await;
+            let (life, answers) = killed("Twice", step, after).await;
             let end = life.end("a").await;
             let log = life.world.log.lock().clone();
-            let at = format!("step {step}, {after} s, {told:?}, {log:?}");
+            let at = format!("step {step}, {after} s, {answers:?}, {log:?}");
             match end.phase() {
                 "Succeeded" => assert_eq!(end.json["attempt"], 1, "{at}"),
                 "Failed" => assert!(life.world.count("remember a false") > 0, "{at}"),
-                _ => assert!(!told.begun && life.world.count("begin") == 0, "{at}"),
+                _ => assert!(!answers.begun && life.world.count("begin") == 0, "{at}"),
             }
-            if told.succeeded {
+            if answers.succeeded {
                 assert_eq!(life.world.count("begin a"), 1, "begun again: {at}");
             }
             if life.world.count("begin a 1 resumed") > 0 {
@@ -116,7 +116,7 @@ async fn repeatable_work_is_resumed_after_its_leftovers_are_cleaned_up() {
                     recovered.is_some() && recovered < place("begin a 1 resumed"),
                     "{at}"
                 );
-                let remembered = (log.iter()).position(|line| line == "remember a true");
+                let remembered = log.iter().position(|line| line == "remember a true");
                 if remembered < recovered && remembered.is_some() {
                     let noted = log
                         .iter()

@@ -7,14 +7,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::puppet::{Life, failing, work};
+use super::puppet::{Life, failing, once};
 
-#[tokio::test(start_paused = true)]
-async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_recorded() {
+/// Starts an agent whose disk is full while the flag is set.
+async fn with_disk() -> (Life, Arc<AtomicBool>) {
     let full = Arc::new(AtomicBool::new(false));
     let disk = Arc::clone(&full);
     let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
-    let request = work("Once", 1, 1, &json!({ "seconds": 5 }));
+    (life, full)
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_recorded() {
+    let (life, full) = with_disk().await;
+    let request = once(1, &json!({ "seconds": 5 }));
     assert_eq!(life.put("a", request).await.status, 201);
     full.store(true, Ordering::Relaxed);
     assert!(life.ready().await);
@@ -30,7 +36,7 @@ async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_rec
     );
     assert!(!life.ready().await);
     assert_eq!(
-        life.put("b", work("Once", 1, 2, &json!({}))).await.code(),
+        life.put("b", once(2, &json!({}))).await.code(),
         (409, "Busy")
     );
     // The action may have filled the disk, so it can still be cancelled.
@@ -41,7 +47,7 @@ async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_rec
     assert!(life.ready().await);
 
     full.store(true, Ordering::Relaxed);
-    let other = work("Once", 1, 2, &json!({}));
+    let other = once(2, &json!({}));
     let refused = life.put("b", other.clone()).await;
     assert_eq!(refused.code(), (503, "CannotRecord"));
     assert_eq!(refused.json["retry"], true);
@@ -64,10 +70,8 @@ async fn with_a_full_disk_nothing_begins_and_an_end_is_published_after_it_is_rec
 
 #[tokio::test(start_paused = true)]
 async fn an_unrecorded_end_is_kept_when_another_change_is_recorded() {
-    let full = Arc::new(AtomicBool::new(false));
-    let disk = Arc::clone(&full);
-    let life = Life::with(failing(move |_, _| disk.load(Ordering::Relaxed))).await;
-    let request = work("Once", 1, 1, &json!({ "seconds": 5 }));
+    let (life, full) = with_disk().await;
+    let request = once(1, &json!({ "seconds": 5 }));
     assert_eq!(life.put("a", request).await.status, 201);
     full.store(true, Ordering::Relaxed);
     sleep(Duration::from_mins(2)).await;
@@ -83,7 +87,7 @@ async fn an_unrecorded_end_is_kept_when_another_change_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_with_a_damaged_journal_answers_and_takes_no_action() {
     let life = Life::new().await;
-    life.put("a", work("Once", 1, 1, &json!({}))).await;
+    life.put("a", once(1, &json!({}))).await;
     life.end("a").await;
     let mut bytes = std::fs::read(life.journal()).unwrap();
     bytes[20] ^= 1;
@@ -100,13 +104,12 @@ async fn an_agent_with_a_damaged_journal_answers_and_takes_no_action() {
         "{detail}"
     );
     for answer in [
-        life.put("a", work("Once", 1, 1, &json!({}))).await,
+        life.put("a", once(1, &json!({}))).await,
         life.get("a").await,
         life.cancel("a", 1).await,
         life.acknowledge("a", 1, 1).await,
-        life.call("GET", "/lifecycle/v1/actions", Value::Null).await,
-        life.call("GET", "/lifecycle/v1/actions/a/output", Value::Null)
-            .await,
+        life.get("").await,
+        life.get("a/output").await,
     ] {
         assert_eq!(answer.code(), (503, "CannotRecord"));
     }

@@ -11,7 +11,7 @@ use tower::ServiceExt as _;
 
 use super::super::journal;
 use super::super::memory::{AgentMemory, MemoryChange};
-use super::puppet::{Life, work};
+use super::puppet::{Life, once, work};
 use crate::wire::{Code, Problem, TEXT_LIMIT};
 
 /// The limit for the answer to one request: a list of all remembered actions.
@@ -30,16 +30,29 @@ const PATHS: [&str; 10] = [
     "/metrics",
 ];
 
+const HEADERS: [&str; 5] = [
+    "content-type",
+    "content-length",
+    "host",
+    "authorization",
+    "accept",
+];
+
+const VALUES: [&str; 6] = [
+    "application/json",
+    "5",
+    "99999999999999999999",
+    "localhost",
+    "Bearer x",
+    "*/*",
+];
+
 fn request(dice: &mut Dice) -> Option<Request<Body>> {
     let ask = dice.below(2) == 0;
     let seed = if ask {
         let transition = 1 + dice.below(9) as u64;
-        work(
-            "Once",
-            dice.below(3) as u64,
-            transition,
-            &json!({ "print": "text" }),
-        )
+        let epoch = dice.below(3) as u64;
+        work("Once", epoch, transition, &json!({ "print": "text" }))
     } else {
         json!({ "attempt": 1 + dice.below(3), "epoch": dice.below(3) })
     };
@@ -65,21 +78,8 @@ fn request(dice: &mut Dice) -> Option<Request<Body>> {
         .ok()?;
     let headers = request.headers_mut();
     for _ in 0..dice.below(3) {
-        let name = dice.pick(&[
-            "content-type",
-            "content-length",
-            "host",
-            "authorization",
-            "accept",
-        ]);
-        let value = dice.pick(&[
-            "application/json",
-            "5",
-            "99999999999999999999",
-            "localhost",
-            "Bearer x",
-            "*/*",
-        ]);
+        let name = dice.pick(&HEADERS);
+        let value = dice.pick(&VALUES);
         if let Ok(value) = HeaderValue::from_bytes(&dice.bytes(value.as_bytes())) {
             headers.append(HeaderName::from_static(name), value);
         }
@@ -87,10 +87,15 @@ fn request(dice: &mut Dice) -> Option<Request<Body>> {
     Some(request)
 }
 
+/// Returns a runtime whose time is paused.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().start_paused(true).build().unwrap()
+}
+
 #[test]
 fn every_request_is_answered_in_the_documented_form() {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().start_paused(true).build().unwrap();
+    let runtime = runtime();
     let life = runtime.block_on(Life::new());
     check(1500, |dice| {
         let Some(request) = request(dice) else {
@@ -130,7 +135,7 @@ fn every_request_is_answered_in_the_documented_form() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_quotes_the_request_is_short() {
     let life = Life::new().await;
-    let mut elsewhere = work("Once", 1, 1, &json!({}));
+    let mut elsewhere = once(1, &json!({}));
     elsewhere["from"] = vec!["x".repeat(128); 1000].into();
     let long = "x".repeat(60_000);
     for answer in [
@@ -147,9 +152,7 @@ async fn a_refusal_that_quotes_the_request_is_short() {
 
 /// Returns the lines of an agent's journal, as JSON.
 fn lines() -> Vec<Value> {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let life = Life::new().await;
         for (id, transition) in [("a", 1), ("b", 2)] {
             let input = json!({ "remember": { "pid": 7 }, "seconds": 1 });

@@ -40,7 +40,7 @@ impl World {
         Arc::new(world)
     }
 
-    pub(super) fn say(&self, text: impl Into<String>) {
+    pub(super) fn note(&self, text: impl Into<String>) {
         self.log.lock().push(text.into());
     }
 
@@ -87,13 +87,13 @@ impl Work for Puppet {
         let id = task.id();
         let resumed = if task.resumed() { " resumed" } else { "" };
         self.0
-            .say(format!("begin {id} {}{resumed}", task.attempt()));
+            .note(format!("begin {id} {}{resumed}", task.attempt()));
         let input = task.input();
         let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
         let number = |key: &str| input.get(key).and_then(Value::as_u64).unwrap_or_default();
         if let Some(note) = input.get("remember") {
             let remembered = task.remember("note", note.clone()).await;
-            self.0.say(format!("remember {id} {}", remembered.is_ok()));
+            self.0.note(format!("remember {id} {}", remembered.is_ok()));
             if let Err(error) = remembered {
                 return Err(Fault::retry("NotRemembered", error.to_string()));
             }
@@ -110,13 +110,13 @@ impl Work for Puppet {
                 tokio::select! {
                     () = work => {}
                     () = task.cancelled() => {
-                        self.0.say(format!("cancelled {id}"));
-                        return Err(Fault::retry("Ended", "as it was told"));
+                        self.0.note(format!("cancelled {id}"));
+                        return Err(Fault::retry("Ended", "it was cancelled"));
                     }
                 }
             }
         }
-        self.0.say(format!("done {id}"));
+        self.0.note(format!("done {id}"));
         Ok(Done {
             event: Some("Next".to_owned()),
             message: "well".to_owned(),
@@ -125,14 +125,13 @@ impl Work for Puppet {
 
     async fn recover(&self, left: &Leftover) -> Result<(), Fault> {
         let note = left.notes.get("note");
-        self.0.say(format!("recover {} {note:?}", left.id));
-        let stuck = (self.0.stuck).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            left.checked_sub(1)
-        });
-        match stuck {
-            Ok(_) => Err(Fault::retry("Stuck", "a process does not end")),
-            Err(_) => Ok(()),
+        self.0.note(format!("recover {} {note:?}", left.id));
+        let stuck = self.0.stuck.load(Ordering::Relaxed);
+        if stuck == 0 {
+            return Ok(());
         }
+        self.0.stuck.store(stuck - 1, Ordering::Relaxed);
+        Err(Fault::retry("Stuck", "a process does not end"))
     }
 }
 
@@ -186,10 +185,7 @@ impl Life {
         }
         drop(lock);
         let agent = Agent::new(Puppet(Arc::clone(&world)), directory.path()).graph("sha256:own");
-        let started = match set(agent).start().await {
-            Ok(started) => started,
-            Err(error) => panic!("{error}"),
-        };
+        let started = set(agent).start().await.expect("the journal can be opened");
         Self {
             world,
             directory,
@@ -199,13 +195,13 @@ impl Life {
 
     /// Ends the agent as `kill -9` does, and starts another one.
     pub(super) async fn crash(self) -> Self {
-        let Self {
-            world,
-            directory,
-            started,
-        } = self;
-        drop(started);
-        Self::start(world, directory, |agent| agent).await
+        self.crash_into(|agent| agent).await
+    }
+
+    /// Ends the agent as `kill -9` does, and starts one with these settings.
+    pub(super) async fn crash_into(self, set: impl FnOnce(Agent<Puppet>) -> Agent<Puppet>) -> Self {
+        drop(self.started);
+        Self::start(self.world, self.directory, set).await
     }
 
     pub(super) fn journal(&self) -> std::path::PathBuf {
@@ -221,9 +217,11 @@ impl Life {
         self.call("PUT", &path, request).await
     }
 
+    /// Reads an action, or all actions with an empty id.
     pub(super) async fn get(&self, id: &str) -> Answer {
         let path = format!("/lifecycle/v1/actions/{id}");
-        self.call("GET", &path, Value::Null).await
+        self.call("GET", path.trim_end_matches('/'), Value::Null)
+            .await
     }
 
     /// Waits for the end of an action, with almost no time limit.
@@ -290,6 +288,11 @@ pub(super) fn work(state: &str, epoch: u64, transition: u64, input: &Value) -> V
         "fence": { "epoch": epoch, "transition": transition, "recordedAt": "2026-11-20T10:00:01Z" },
         "input": input,
     })
+}
+
+/// Returns a request for work that is not repeatable, by the operator of epoch 1.
+pub(super) fn once(transition: u64, input: &Value) -> Value {
+    work("Once", 1, transition, input)
 }
 
 /// Makes those steps of writes fail for which `fails` returns `true`.

@@ -1,12 +1,11 @@
 //! Graceful shutdown: no new work begins, running work may end, and no result is guessed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::puppet::{Life, call, work};
+use super::puppet::{Life, call, once, work};
 
 /// Stops an agent while this work runs. Returns the next agent, and how long the stop took, in seconds.
 async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
@@ -14,14 +13,9 @@ async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
     let request = work(state, 1, 1, &json!({ "seconds": seconds }));
     assert_eq!(life.put("a", request).await.status, 201);
     sleep(Duration::from_secs(1)).await;
-    let Life {
-        world,
-        directory,
-        started,
-    } = life;
-    let router = started.router();
+    let router = life.started.router();
     let begun = Instant::now();
-    let stop = tokio::spawn(started.stop());
+    let stop = tokio::spawn(life.started.stop());
     sleep(Duration::from_secs(1)).await;
     // It answers while it stops.
     let ask = |path: &'static str| call(router.clone(), "GET", path, json!(null));
@@ -31,12 +25,12 @@ async fn stopped_during(state: &str, seconds: u64) -> (Life, u64) {
         ask("/lifecycle/v1/status").await.json["action"]["phase"],
         "Running"
     );
-    let other = work("Once", 1, 2, &json!({}));
+    let other = once(2, &json!({}));
     let refused = call(router.clone(), "PUT", "/lifecycle/v1/actions/b", other).await;
     assert_eq!(refused.code(), (503, "Stopping"));
     stop.await.unwrap();
     let took = begun.elapsed().as_secs();
-    let life = Life::start(world, Arc::clone(&directory), |agent| agent).await;
+    let life = Life::start(life.world, life.directory, |agent| agent).await;
     (life, took)
 }
 
@@ -53,10 +47,8 @@ async fn repeatable_work_is_interrupted_and_resumed_by_the_next_agent() {
     let (life, took) = stopped_during("Twice", 60).await;
     assert_eq!(took, 10);
     let end = life.end("a").await.json;
-    assert_eq!(
-        (&end["phase"], &end["resumed"]),
-        (&json!("Succeeded"), &json!(true))
-    );
+    assert_eq!(end["phase"], "Succeeded");
+    assert_eq!(end["resumed"], true);
     assert_eq!(
         (&end["attempt"], life.world.count("cancelled a")),
         (&json!(1), 1)
@@ -67,9 +59,7 @@ async fn repeatable_work_is_interrupted_and_resumed_by_the_next_agent() {
 async fn work_that_is_not_repeatable_is_interrupted_and_unknown_to_the_next_agent() {
     let (life, _) = stopped_during("Once", 60).await;
     let end = life.end("a").await.json;
-    assert_eq!(
-        (&end["phase"], &end["reason"]),
-        (&json!("Unknown"), &json!("Interrupted"))
-    );
+    assert_eq!(end["phase"], "Unknown");
+    assert_eq!(end["reason"], "Interrupted");
     assert_eq!(life.world.count("begin a"), 1);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use tokio::time::Instant;
 
-use super::world::{Check, Stop, World, expect, same};
+use super::world::{Check, Stop, World, expect_or, same};
 use crate::client::Endpoint;
 use crate::wire::{Code, VERSION};
 
@@ -14,42 +14,39 @@ const TRIES: usize = 5;
 
 pub(super) async fn versions(world: &mut World<'_>) -> Check {
     let versions = world.client.versions().await?.versions;
-    expect(versions.iter().any(|version| version == VERSION), || {
+    expect_or(versions.iter().any(|version| version == VERSION), || {
         format!("it names {versions:?}")
     })
 }
 
 pub(super) async fn unsupported_version(world: &mut World<'_>) -> Check {
-    let path = "/lifecycle/v999/status".to_owned();
-    let reply = world.client.raw(Method::GET, path, None, true).await?;
+    let path = "/lifecycle/v999/status";
+    let reply = world.client.raw(Method::GET, path, None).await?;
     world.is_refusal(&reply, Code::UnsupportedVersion).map(drop)
 }
 
 pub(super) async fn paths(world: &mut World<'_>) -> Check {
-    let path = "/nothing-is-here".to_owned();
-    let reply = world.client.raw(Method::GET, path, None, true).await?;
-    world.is_refusal(&reply, Code::NotFound)?;
-    let reply = world.send(Method::POST, "/status", None).await?;
-    world.is_refusal(&reply, Code::MethodNotAllowed).map(drop)
+    let reply = world.client.raw(Method::GET, "/nothing-is-here", None);
+    world.is_refusal(&reply.await?, Code::NotFound)?;
+    let code = Code::MethodNotAllowed;
+    let refused = world.refuses(Method::POST, "/status", None, code);
+    refused.await.map(drop)
 }
 
 pub(super) async fn health(world: &mut World<'_>) -> Check {
     for path in ["/livez", "/readyz"] {
-        let reply = (world.client)
-            .raw(Method::GET, path.to_owned(), None, false)
-            .await?;
+        let reply = world.client.get_without_token(path).await?;
         same(path, reply.status.as_u16(), 200)?;
     }
     Ok(())
 }
 
 pub(super) async fn token(world: &mut World<'_>) -> Check {
-    let needs_token = (world.endpoint.as_ref()).is_some_and(Endpoint::has_token);
-    if !needs_token {
+    if !world.endpoint.as_ref().is_some_and(Endpoint::has_token) {
         return Err(Stop::Skipped("the endpoint has no token"));
     }
-    let path = "/lifecycle/v1/status".to_owned();
-    let reply = world.client.raw(Method::GET, path, None, false).await?;
+    let path = "/lifecycle/v1/status";
+    let reply = world.client.get_without_token(path).await?;
     world.is_refusal(&reply, Code::Unauthorized).map(drop)
 }
 
@@ -62,7 +59,7 @@ pub(super) async fn status(world: &mut World<'_>) -> Check {
     same("the list of states", &first.states, &states)?;
     let used = &world.states;
     for state in [&used.brief, &used.failing, &used.endless] {
-        expect(states.contains(state), || {
+        expect_or(states.contains(state), || {
             format!("{state} is not among {states:?}")
         })?;
     }
@@ -70,8 +67,7 @@ pub(super) async fn status(world: &mut World<'_>) -> Check {
 }
 
 pub(super) async fn status_at_once(world: &mut World<'_>) -> Check {
-    let work = world.endless();
-    world.begin(&work).await?;
+    let work = world.begin_endless().await?;
     // A busy machine delays some answers, an agent that waits for its work each of them.
     let mut best = Duration::MAX;
     let mut shown = None;
@@ -84,7 +80,7 @@ pub(super) async fn status_at_once(world: &mut World<'_>) -> Check {
             break;
         }
     }
-    expect(best < Duration::from_secs(1), || {
+    expect_or(best < Duration::from_secs(1), || {
         format!("it took {best:?} at best")
     })?;
     same("the action shown", shown, Some(work.id))

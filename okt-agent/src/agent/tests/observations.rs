@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::puppet::{Life, work};
+use super::puppet::{Life, once};
 
 #[tokio::test(start_paused = true)]
 async fn an_observation_is_reported_with_its_age() {
@@ -17,10 +17,8 @@ async fn an_observation_is_reported_with_its_age() {
     );
     sleep(Duration::from_millis(2500)).await;
     let seen = &life.status().await["application"];
-    assert_eq!(
-        (&seen["seen"], &seen["state"]),
-        (&json!("in"), &json!("Running"))
-    );
+    assert_eq!(seen["seen"], "in");
+    assert_eq!(seen["state"], "Running");
     assert_eq!(seen["ageMs"], 2500);
     sleep(Duration::from_millis(3500)).await;
     assert_eq!(
@@ -52,8 +50,7 @@ async fn after_an_action_nothing_is_observed_until_the_next_observation() {
     let life = Life::new().await;
     let observations = || life.world.observations.load(Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
-    life.put("a", work("Once", 1, 1, &json!({ "seconds": 5 })))
-        .await;
+    life.put("a", once(1, &json!({ "seconds": 5 }))).await;
     // The observation at 5 s begins before the end at 6 s, and reports at 7 s the state before the end.
     life.world.put_at(Some("slow Running"));
     sleep(Duration::from_millis(4500)).await;
@@ -78,7 +75,7 @@ async fn work_requested_from_a_state_begins_in_no_other() {
     let life = Life::new().await;
     life.world.put_at(Some("Stopped"));
     sleep(Duration::from_secs(6)).await;
-    let mut request = work("Once", 1, 1, &json!({}));
+    let mut request = once(1, &json!({}));
     request["from"] = json!(["Start", "Running"]);
     let refused = life.put("a", request.clone()).await;
     assert_eq!(refused.code(), (412, "WrongState"));

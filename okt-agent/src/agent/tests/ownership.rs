@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::free;
-use super::puppet::{Life, work};
+use super::super::{Agent, free};
+use super::puppet::{Life, once};
 
 /// Returns a request of the object with this uid, year of creation and name.
 fn of(uid: &str, year: i64, name: &str) -> Value {
-    let mut request = work("Once", 1, 1, &json!({}));
+    let mut request = once(1, &json!({}));
     request["owner"]["uid"] = json!(uid);
     request["owner"]["createdAt"] = json!(format!("{year}-01-01T00:00:00Z"));
     request["owner"]["name"] = json!(name);
@@ -63,13 +63,8 @@ async fn settings_bind_an_agent_before_the_first_request_and_override_its_journa
     far["fence"]["epoch"] = json!(900_000);
     assert_eq!(life.put("a", far).await.status, 201);
     life.end("a").await;
-    let Life {
-        world,
-        directory,
-        started,
-    } = life;
-    drop(started);
-    let life = Life::start(world, directory, |agent| agent.object("shop", "wishes")).await;
+    let set = |agent: Agent<_>| agent.object("shop", "wishes");
+    let life = life.crash_into(set).await;
     assert_eq!(
         life.put("b", of("uid", 2020, "orders")).await.code(),
         foreign
@@ -84,12 +79,8 @@ async fn freeing_a_stopped_agent_keeps_its_actions_done() {
     assert_eq!(life.put("a", of("first", 2020, "orders")).await.status, 201);
     life.end("a").await;
     assert!(free(life.directory.path()).is_err(), "it runs");
-    let Life {
-        world,
-        directory,
-        started,
-    } = life;
-    drop(started);
+    drop(life.started);
+    let (world, directory) = (life.world, life.directory);
     let owner = loop {
         // The dropped agent releases the lock when its threads have ended.
         match free(directory.path()) {

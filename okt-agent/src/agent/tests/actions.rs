@@ -1,38 +1,12 @@
 //! The course of actions: each runs once for any number of requests, and its end is kept.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::puppet::{Life, call, work};
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_action_requested_a_thousand_times_at_once_runs_once() {
-    let life = Life::new().await;
-    let request = work("Once", 1, 1, &json!({}));
-    let asked: Vec<_> = (0..1000)
-        .map(|_| {
-            let router = life.started.router();
-            let request = request.clone();
-            tokio::spawn(call(router, "PUT", "/lifecycle/v1/actions/a", request))
-        })
-        .collect();
-    let mut begun = 0;
-    for answer in asked {
-        match answer.await.unwrap().status {
-            201 => begun += 1,
-            200 => {}
-            // The number of concurrent requests is limited too, and such a refusal promises nothing.
-            status => assert_eq!(status, 503),
-        }
-    }
-    assert_eq!(begun, 1);
-    assert_eq!(life.end("a").await.phase(), "Succeeded");
-    assert_eq!(life.world.count("begin a"), 1);
-}
+use super::puppet::{Life, once, work};
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_lower_epoch_are_refused() {
@@ -60,12 +34,7 @@ async fn requests_of_a_lower_epoch_are_refused() {
 async fn forty_minutes_of_work_block_no_other_request() {
     let life = Life::new().await;
     let begun = Instant::now();
-    let request = work(
-        "Once",
-        1,
-        1,
-        &json!({ "seconds": 40 * 60, "print": "copying\n" }),
-    );
+    let request = once(1, &json!({ "seconds": 40 * 60, "print": "copying\n" }));
     assert_eq!(life.put("a", request.clone()).await.status, 201);
     for minute in 0..40 {
         let before = Instant::now();
@@ -73,7 +42,7 @@ async fn forty_minutes_of_work_block_no_other_request() {
         assert_eq!(status["action"]["phase"], "Running", "minute {minute}");
         assert_eq!(status["action"]["progress"]["percent"], 50);
         assert_eq!(life.put("a", request.clone()).await.status, 200);
-        let other = work("Once", 1, 2, &json!({}));
+        let other = once(2, &json!({}));
         assert_eq!(life.put("b", other).await.code(), (409, "Busy"));
         assert_eq!(life.acknowledge("a", 1, 1).await.code(), (409, "NotEnded"));
         assert_eq!(Instant::now(), before, "an answer was delayed");
@@ -90,17 +59,10 @@ async fn forty_minutes_of_work_block_no_other_request() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_with_the_action_or_its_timeout_and_waits_are_limited() {
     let life = Life::with(|agent| agent.waits(2)).await;
-    let request = work("Once", 1, 1, &json!({ "seconds": 50 }));
+    let request = once(1, &json!({ "seconds": 50 }));
     life.put("a", request).await;
     let begun = Instant::now();
-    let wait = || {
-        call(
-            life.started.router(),
-            "GET",
-            "/lifecycle/v1/actions/a?wait=99",
-            Value::Null,
-        )
-    };
+    let wait = || life.get("a?wait=99");
     let (first, second, third) = tokio::join!(wait(), wait(), async {
         tokio::task::yield_now().await;
         wait().await
@@ -113,93 +75,37 @@ async fn a_wait_ends_with_the_action_or_its_timeout_and_waits_are_limited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_reported_until_it_is_acknowledged_and_then_retried() {
-    let life = Life::new().await;
-    let request = work("Once", 1, 1, &json!({ "how": "fail" }));
-    assert_eq!(life.put("a", request.clone()).await.status, 201);
-    let end = life.end("a").await.json;
-    assert_eq!(
-        (&end["phase"], &end["reason"]),
-        (&json!("Failed"), &json!("Wrong"))
-    );
-    assert_eq!(
-        (&end["permanent"], &end["attempt"]),
-        (&json!(true), &json!(1))
-    );
-    let life = life.crash().await;
-    assert_eq!(life.put("a", request.clone()).await.json, end);
-    assert_eq!(
-        life.acknowledge("a", 2, 1).await.code(),
-        (409, "OtherAttempt")
-    );
-    for _ in 0..2 {
-        assert_eq!(life.acknowledge("a", 1, 1).await.status, 200);
-    }
-    assert_eq!(life.put("a", request.clone()).await.status, 201);
-    assert_eq!(life.end("a").await.json["attempt"], 2);
-    assert_eq!(
-        life.acknowledge("a", 1, 1).await.code(),
-        (409, "OtherAttempt")
-    );
-
-    let well = work("Once", 1, 2, &json!({}));
-    life.put("b", well.clone()).await;
-    life.end("b").await;
-    life.acknowledge("b", 1, 1).await;
-    let life = life.crash().await;
-    assert_eq!(life.put("b", well).await.phase(), "Succeeded");
-    assert_eq!(life.world.count("begin b"), 1);
-    let all = life
-        .call("GET", "/lifecycle/v1/actions", Value::Null)
-        .await
-        .json;
-    assert_eq!(all["actions"][0]["id"], "b");
-    assert_eq!(all["actions"][1]["id"], "a");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failure_and_its_leftovers_are_cleaned_up_first() {
     let life = Life::new().await;
     life.world.stuck.store(2, Ordering::Relaxed);
     let begun = Instant::now();
-    let request = work(
-        "Once",
-        1,
-        1,
-        &json!({ "how": "panic", "remember": "pid 7" }),
-    );
+    let request = once(1, &json!({ "how": "panic", "remember": "pid 7" }));
     life.put("a", request).await;
     let end = life.end("a").await.json;
     assert_eq!(end["reason"], "Panicked");
     assert_eq!(end["message"], "the work panicked: what a pity");
     assert_eq!(life.world.count("recover a Some(String(\"pid 7\"))"), 3);
     assert!(begun.elapsed() >= Duration::from_secs(10));
-    assert_eq!(
-        life.put("b", work("Once", 1, 2, &json!({}))).await.status,
-        201
-    );
+    assert_eq!(life.put("b", once(2, &json!({}))).await.status, 201);
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
     let life = Life::new().await;
-    life.put("a", work("Once", 1, 1, &json!({ "seconds": 60 })))
-        .await;
+    life.put("a", once(1, &json!({ "seconds": 60 }))).await;
     tokio::task::yield_now().await;
     assert_eq!(life.cancel("a", 1).await.status, 202);
     let end = life.end("a").await.json;
-    assert_eq!(
-        (&end["phase"], &end["message"]),
-        (&json!("Cancelled"), &json!("as it was told"))
-    );
+    assert_eq!(end["phase"], "Cancelled");
+    assert_eq!(end["message"], "it was cancelled");
     assert_eq!(life.cancel("a", 1).await.json, end, "the action has ended");
 
-    life.put("b", work("Once", 1, 2, &json!({ "how": "stubborn" })))
-        .await;
+    life.put("b", once(2, &json!({ "how": "stubborn" }))).await;
     let begun = Instant::now();
     for _ in 0..2 {
-        let told = life.cancel("b", 1).await;
-        assert_eq!((told.status, &told.json["cancelling"]), (202, &json!(true)));
+        let answer = life.cancel("b", 1).await;
+        assert_eq!(answer.status, 202);
+        assert_eq!(answer.json["cancelling"], true);
     }
     assert_eq!(life.world.count("recover b"), 0);
     assert_eq!(life.end("b").await.phase(), "Cancelled");
@@ -207,7 +113,7 @@ async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
     assert_eq!(life.world.count("recover b"), 1);
 
     // Work that ended well just before has succeeded.
-    life.put("c", work("Once", 1, 3, &json!({}))).await;
+    life.put("c", once(3, &json!({}))).await;
     life.end("c").await;
     assert_eq!(life.cancel("c", 1).await.phase(), "Succeeded");
 }
@@ -215,11 +121,8 @@ async fn cancelled_work_ends_gracefully_or_is_dropped_after_a_timeout() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_that_blocks_its_thread_is_not_reported_cancelled_while_it_runs() {
     let life = Life::with(|agent| agent.cancel_limit(Duration::from_millis(10))).await;
-    life.put(
-        "a",
-        work("Once", 1, 1, &json!({ "how": "block", "ms": 1500 })),
-    )
-    .await;
+    life.put("a", once(1, &json!({ "how": "block", "ms": 1500 })))
+        .await;
     while life.world.count("begin a") == 0 {
         tokio::task::yield_now().await;
     }
@@ -236,19 +139,14 @@ async fn work_that_blocks_its_thread_is_not_reported_cancelled_while_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_beginning_and_the_end_of_long_output_are_served() {
     let life = Life::with(|agent| agent.output_limit(4)).await;
-    let request = work("Once", 1, 1, &json!({ "print": "0123456789" }));
+    let request = once(1, &json!({ "print": "0123456789" }));
     life.put("a", request).await;
     life.end("a").await;
     let piece = async |life: &Life, from: u64| {
-        let path = format!("/lifecycle/v1/actions/a/output?from={from}");
-        let answer = life.call("GET", &path, Value::Null).await;
+        let answer = life.get(&format!("a/output?from={from}")).await;
         let header = |name: &str| answer.headers[name].to_str().unwrap().parse().unwrap();
-        let numbers: [u64; 4] = [
-            header("okt-output-from"),
-            header("okt-output-to"),
-            header("okt-output-total"),
-            header("okt-output-gap"),
-        ];
+        let names = ["from", "to", "total", "gap"];
+        let numbers: [u64; 4] = names.map(|name| header(&format!("okt-output-{name}")));
         (answer.text, numbers)
     };
     assert_eq!(piece(&life, 0).await, ("0123".into(), [0, 4, 10, 2]));
@@ -265,44 +163,28 @@ async fn notes_are_limited_and_end_with_their_action() {
     life.put("a", work("Twice", 1, 1, &json!({ "remember": long })))
         .await;
     assert_eq!(life.end("a").await.json["reason"], "NotRemembered");
-    let request = work(
-        "Twice",
-        1,
-        2,
-        &json!({ "remember": "secret", "seconds": 5 }),
-    );
+    let input = json!({ "remember": "secret", "seconds": 5 });
+    let request = work("Twice", 1, 2, &input);
     life.put("b", request).await;
     while life.world.count("remember b true") == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(
-        std::fs::read_to_string(life.journal())
-            .unwrap()
-            .contains("secret")
-    );
+    let journal = |life: &Life| std::fs::read_to_string(life.journal()).unwrap();
+    assert!(journal(&life).contains("secret"));
     life.end("b").await;
-    let Life {
-        world,
-        directory,
-        started,
-    } = life;
-    started.stop().await;
-    let life = Life::start(world, Arc::clone(&directory), |agent| agent).await;
-    while !life.ready().await || std::fs::read_to_string(life.journal()).unwrap().is_empty() {
+    life.started.stop().await;
+    let life = Life::start(life.world, life.directory, |agent| agent).await;
+    while !life.ready().await || journal(&life).is_empty() {
         tokio::task::yield_now().await;
     }
     life.put("c", work("Twice", 1, 3, &json!({}))).await;
-    assert!(
-        !std::fs::read_to_string(life.journal())
-            .unwrap()
-            .contains("secret")
-    );
+    assert!(!journal(&life).contains("secret"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_action_that_is_cancelled_before_it_is_requested_is_not_begun() {
     let mut life = Life::new().await;
-    let late = work("Once", 1, 1, &json!({ "seconds": 60 }));
+    let late = once(1, &json!({ "seconds": 60 }));
     assert_eq!(life.cancel("a", 1).await.code(), (404, "NoSuchAction"));
     life = life.crash().await;
     let answer = life.put("a", late.clone()).await;
@@ -321,9 +203,9 @@ async fn an_action_that_is_cancelled_before_it_is_requested_is_not_begun() {
     for number in 0..=64 {
         life.cancel(&format!("c-{number}"), 1).await;
     }
-    let first = life.put("c-0", work("Once", 1, 2, &json!({}))).await;
+    let first = life.put("c-0", once(2, &json!({}))).await;
     assert_eq!(first.status, 201);
     assert_eq!(life.end("c-0").await.phase(), "Succeeded");
-    let second = life.put("c-1", work("Once", 1, 3, &json!({}))).await;
+    let second = life.put("c-1", once(3, &json!({}))).await;
     assert_eq!(second.phase(), "Cancelled");
 }

@@ -6,27 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use okt_agent::client::{Client, ClientError, Clients, Endpoint, EndpointError};
-use okt_agent::wire::Sighting;
-use okt_agent::{Agent, Done, Fault, Listen, Offer, ServeError, Task, Work};
+use okt_agent::{Agent, Listen, ServeError};
 use rcgen::{CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio_util::task::AbortOnDropHandle;
 
-struct Idle;
-
-impl Work for Idle {
-    fn offers(&self) -> Vec<Offer> {
-        Vec::new()
-    }
-
-    async fn observe(&self) -> Sighting {
-        Sighting::in_state("Running")
-    }
-
-    async fn perform(&self, _: &Task) -> Result<Done, Fault> {
-        Ok(Done::default())
-    }
-}
+use crate::application::{Endless, loopback, prepare};
 
 /// An authority that signs certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -53,45 +38,40 @@ const SERVER: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ServerAuth;
 const CLIENT: ExtendedKeyUsagePurpose = ExtendedKeyUsagePurpose::ClientAuth;
 
 /// An agent for `orders.shop`, and its files.
-struct Beside {
+struct CertifiedAgent {
     directory: TempDir,
+    token: PathBuf,
     agents: Authority,
     operators: Authority,
     address: SocketAddr,
     _serving: AbortOnDropHandle<Result<(), ServeError>>,
 }
 
-impl Beside {
+impl CertifiedAgent {
     /// Starts an agent that requires client certificates, or else a token.
     async fn start(mutual: bool) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        let (directory, token, with_token) = prepare();
         let (agents, operators) = (Authority::new(), Authority::new());
         let at = |name: &str| directory.path().join(name);
         fs::write(at("ca.crt"), agents.0.pem()).expect("a file");
         fs::write(at("clients.crt"), operators.0.pem()).expect("a file");
-        fs::write(at("token"), "s3cret").expect("a file");
         let (certificate, key) = agents.sign("orders.shop", SERVER);
         fs::write(at("tls.crt"), certificate).expect("a file");
         fs::write(at("tls.key"), key).expect("a file");
-        let agent = Agent::new(Idle, at("journal"));
+        let (certificate, key) = (at("tls.crt"), at("tls.key"));
         let (agent, listen) = if mutual {
-            let listen = Listen::tcp(([127, 0, 0, 1], 0).into());
-            (
-                agent,
-                listen.mutual_tls(at("tls.crt"), at("tls.key"), at("clients.crt")),
-            )
+            let agent = Agent::new(Endless, at("journal"));
+            let clients = at("clients.crt");
+            (agent, loopback().mutual_tls(certificate, key, clients))
         } else {
-            let listen = Listen::tcp(([127, 0, 0, 1], 0).into());
-            (
-                agent.token_file(at("token")),
-                listen.tls(at("tls.crt"), at("tls.key")),
-            )
+            (with_token, loopback().tls(certificate, key))
         };
         let bound = agent.bind([listen]).await.expect("it listens");
         let address = bound.addresses().next().expect("one");
         let serving = tokio::spawn(bound.run(std::future::pending()));
         Self {
             directory,
+            token,
             agents,
             operators,
             address,
@@ -118,11 +98,9 @@ impl Beside {
 
     /// Returns an endpoint for the client whose certificate has this name.
     fn endpoint_of(&self, name: &str) -> Endpoint {
+        let file = |extension| self.at(&format!("{name}.{extension}"));
         let endpoint = self.endpoint().server_name("orders.shop");
-        endpoint.identity_files(
-            self.at(&format!("{name}.crt")),
-            self.at(&format!("{name}.key")),
-        )
+        endpoint.identity_files(file("crt"), file("key"))
     }
 }
 
@@ -193,12 +171,12 @@ fn a_requested_verification_is_never_skipped() {
 
 #[tokio::test]
 async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
-    let beside = Beside::start(false).await;
-    let token = |endpoint: Endpoint| endpoint.token_file(beside.at("token"));
-    assert!(answers(&token(beside.endpoint().server_name("orders.shop"))).await);
+    let served = CertifiedAgent::start(false).await;
+    let token = |endpoint: Endpoint| endpoint.token_file(&served.token);
+    assert!(answers(&token(served.endpoint().server_name("orders.shop"))).await);
     // A host that a spec names can neither stand in for another object nor be trusted by its address alone.
-    assert!(!answers(&token(beside.endpoint().server_name("wishes.shop"))).await);
-    assert!(!answers(&token(beside.endpoint())).await);
+    assert!(!answers(&token(served.endpoint().server_name("wishes.shop"))).await);
+    assert!(!answers(&token(served.endpoint())).await);
     // The same with clients that share transports, in any order.
     let clients = Clients::default();
     for (name, fits) in [
@@ -207,10 +185,10 @@ async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
         (None, false),
         (Some("orders.shop"), true),
     ] {
-        let endpoint = token(beside.endpoint());
+        let by_host = token(served.endpoint());
         let endpoint = match name {
-            Some(name) => endpoint.server_name(name),
-            None => endpoint,
+            Some(name) => by_host.server_name(name),
+            None => by_host,
         };
         let client = clients.of(&endpoint).expect("a client");
         assert_eq!(client.status().await.is_ok(), fits, "{name:?}");
@@ -219,91 +197,60 @@ async fn an_agent_proves_the_name_that_is_asked_for_whatever_its_address() {
 
 #[tokio::test]
 async fn an_agent_that_requires_certificates_answers_no_other_client() {
-    let beside = Beside::start(true).await;
-    beside.write("operator", beside.operators.sign("operator", CLIENT));
-    beside.write("stranger", Authority::new().sign("operator", CLIENT));
+    let served = CertifiedAgent::start(true).await;
+    served.write("operator", served.operators.sign("operator", CLIENT));
+    served.write("stranger", Authority::new().sign("operator", CLIENT));
     // The agents' authority is not the operators', and a server certificate is no client certificate.
-    beside.write("agent", beside.agents.sign("orders.shop", SERVER));
-    beside.write("server", beside.operators.sign("operator", SERVER));
-    assert!(answers(&beside.endpoint_of("operator")).await);
-    assert!(!answers(&beside.endpoint().server_name("orders.shop")).await);
+    served.write("agent", served.agents.sign("orders.shop", SERVER));
+    served.write("server", served.operators.sign("operator", SERVER));
+    assert!(answers(&served.endpoint_of("operator")).await);
+    assert!(!answers(&served.endpoint().server_name("orders.shop")).await);
     for stranger in ["stranger", "agent", "server"] {
-        assert!(!answers(&beside.endpoint_of(stranger)).await, "{stranger}");
+        assert!(!answers(&served.endpoint_of(stranger)).await, "{stranger}");
     }
 }
 
 #[tokio::test]
 async fn an_agent_that_requires_certificates_may_listen_everywhere_without_a_token() {
-    let beside = Beside::start(true).await;
-    let agent = Agent::new(Idle, beside.at("other"));
+    let served = CertifiedAgent::start(true).await;
+    let agent = Agent::new(Endless, served.at("other"));
     // A documentation address, so that nothing listens: it fails only after the authentication is found to be
     // sufficient.
     let everywhere = || Listen::tcp(([192, 0, 2, 1], 0).into());
-    let tls = everywhere().tls(beside.at("tls.crt"), beside.at("tls.key"));
-    assert!(matches!(
-        agent.bind([tls]).await,
-        Err(ServeError::NoToken(_))
-    ));
-    let agent = Agent::new(Idle, beside.at("other"));
-    let files = (
-        beside.at("tls.crt"),
-        beside.at("tls.key"),
-        beside.at("clients.crt"),
-    );
-    let mutual = everywhere().mutual_tls(files.0, files.1, files.2);
-    assert!(matches!(
-        agent.bind([mutual]).await,
-        Err(ServeError::Listen { .. })
-    ));
-    let agent = Agent::new(Idle, beside.at("other"));
-    let files = (
-        beside.at("tls.crt"),
-        beside.at("tls.key"),
-        beside.at("token"),
-    );
-    let no_authority =
-        Listen::tcp(([127, 0, 0, 1], 0).into()).mutual_tls(files.0, files.1, files.2);
-    assert!(matches!(
-        agent.bind([no_authority]).await,
-        Err(ServeError::Tls(_))
-    ));
+    let (certificate, key) = (served.at("tls.crt"), served.at("tls.key"));
+    let bound = agent.bind([everywhere().tls(&certificate, &key)]).await;
+    assert!(matches!(bound, Err(ServeError::NoToken(_))));
+    let agent = Agent::new(Endless, served.at("other"));
+    let mutual = everywhere().mutual_tls(&certificate, &key, served.at("clients.crt"));
+    let bound = agent.bind([mutual]).await;
+    assert!(matches!(bound, Err(ServeError::Listen { .. })));
+    let agent = Agent::new(Endless, served.at("other"));
+    let no_authority = loopback().mutual_tls(&certificate, &key, served.at("token"));
+    let bound = agent.bind([no_authority]).await;
+    assert!(matches!(bound, Err(ServeError::Tls(_))));
 }
 
 #[tokio::test]
 async fn client_certificates_and_their_authority_are_read_again() {
-    let beside = Beside::start(true).await;
+    let served = CertifiedAgent::start(true).await;
     let clients = Clients::default();
-    beside.write("operator", beside.operators.sign("operator", CLIENT));
-    let endpoint = beside.endpoint_of("operator");
-    assert!(
-        clients
-            .of(&endpoint)
-            .expect("a client")
-            .status()
-            .await
-            .is_ok()
-    );
+    served.write("operator", served.operators.sign("operator", CLIENT));
+    let endpoint = served.endpoint_of("operator");
+    let client = clients.of(&endpoint).expect("a client");
+    assert!(client.status().await.is_ok());
     // Replace the authority.
     let next = Authority::new();
-    fs::write(beside.at("clients.crt"), next.0.pem()).expect("a file");
+    fs::write(served.at("clients.crt"), next.0.pem()).expect("a file");
     let begun = std::time::Instant::now();
     while answers(&endpoint).await {
-        assert!(
-            begun.elapsed() < Duration::from_mins(2),
-            "the old certificate is accepted"
-        );
+        let in_time = begun.elapsed() < Duration::from_mins(2);
+        assert!(in_time, "the old certificate is accepted");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    beside.write("operator", next.sign("operator", CLIENT));
+    served.write("operator", next.sign("operator", CLIENT));
     tokio::time::pause();
     tokio::time::advance(Duration::from_mins(11)).await;
     tokio::time::resume();
-    assert!(
-        clients
-            .of(&endpoint)
-            .expect("a client")
-            .status()
-            .await
-            .is_ok()
-    );
+    let client = clients.of(&endpoint).expect("a client");
+    assert!(client.status().await.is_ok());
 }

@@ -1,18 +1,20 @@
 //! Who may connect: tokens, Unix sockets, certificates.
 
 use std::fs;
+use std::future::pending;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use okt_agent::{Listen, ServeError};
+use okt_agent::{Agent, Listen, ServeError};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::application::{Beside, TOKEN, loopback, prepare};
+use crate::application::{Beside, Endless, TOKEN, loopback, prepare};
 use crate::wire::{Answer, ask, exchange, request, status, with_token, work};
 
 /// Waits until a condition holds.
@@ -26,7 +28,7 @@ async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> 
 
 #[tokio::test]
 async fn only_the_right_token_opens_and_health_needs_none() {
-    let beside = Beside::start(|agent| agent, |_| vec![loopback()]).await;
+    let beside = Beside::on_loopback().await;
     let wrong = [
         "",
         "Authorization: Bearer\r\n",
@@ -37,31 +39,20 @@ async fn only_the_right_token_opens_and_health_needs_none() {
     ];
     let address = beside.address();
     for lines in wrong {
-        for path in [
-            "/lifecycle",
-            "/lifecycle/v1/status",
-            "/lifecycle/v2/status",
-            "/nowhere",
-            "/metrics",
-        ] {
+        let protected = "/lifecycle /lifecycle/v1/status /lifecycle/v2/status /nowhere /metrics";
+        for path in protected.split(' ') {
             let answer = ask(address, &with_token("GET", path, "", lines)).await;
             assert_eq!(answer.status, 401, "{path} {lines}");
-            assert!(
-                answer.body.contains(r#""code":"Unauthorized""#),
-                "{answer:?}"
-            );
+            let is_refused = answer.body.contains(r#""code":"Unauthorized""#);
+            assert!(is_refused, "{answer:?}");
         }
         for path in ["/livez", "/readyz"] {
             let answer = ask(address, &with_token("GET", path, "", lines)).await;
             assert_eq!(answer.status, 200, "{path} {answer:?}");
         }
         // The body is not even read.
-        let put = with_token(
-            "PUT",
-            "/lifecycle/v1/actions/a",
-            &"x".repeat(9 << 20),
-            lines,
-        );
+        let long = "x".repeat(9 << 20);
+        let put = with_token("PUT", "/lifecycle/v1/actions/a", &long, lines);
         let answer = exchange(TcpStream::connect(address).await.unwrap(), &put).await;
         assert!(answer.is_none_or(|answer| answer.status == 401));
     }
@@ -71,43 +62,35 @@ async fn only_the_right_token_opens_and_health_needs_none() {
 
 #[tokio::test]
 async fn a_token_that_changes_is_taken_and_one_that_vanishes_is_revoked() {
-    let beside = Beside::start(|agent| agent, |_| vec![loopback()]).await;
+    let beside = Beside::on_loopback().await;
     let address = beside.address();
-    fs::write(&beside.token, "other").unwrap();
-    until("the new token is taken", || async {
-        let lines = "Authorization: Bearer other\r\n";
-        let text = with_token("GET", "/lifecycle", "", lines);
-        ask(address, &text).await.status == 200
-    })
-    .await;
-    assert_eq!(
-        status(address).await.status,
-        401,
-        "the old token is refused"
-    );
-    fs::remove_file(&beside.token).unwrap();
     let lines = "Authorization: Bearer other\r\n";
     let text = with_token("GET", "/lifecycle", "", lines);
-    until("the token is revoked", || async {
-        ask(address, &text).await.status == 401
-    })
-    .await;
+    let answers = async |status| {
+        let what = format!("the answer is {status}");
+        until(&what, || async {
+            ask(address, &text).await.status == status
+        })
+        .await;
+    };
     fs::write(&beside.token, "other").unwrap();
-    until("the token is taken again", || async {
-        ask(address, &text).await.status == 200
-    })
-    .await;
+    answers(200).await;
+    let old = status(address).await.status;
+    assert_eq!(old, 401, "the old token is refused");
+    fs::remove_file(&beside.token).unwrap();
+    answers(401).await;
+    fs::write(&beside.token, "other").unwrap();
+    answers(200).await;
     beside.stop().await;
 }
 
 #[tokio::test]
 async fn on_loopback_without_a_token_only_requests_to_this_machine_are_answered() {
     let directory = tempfile::tempdir().unwrap();
-    let agent = okt_agent::Agent::new(crate::application::Endless, directory.path());
+    let agent = Agent::new(Endless, directory.path());
     let bound = agent.bind([loopback()]).await.unwrap();
     let address = bound.addresses().next().unwrap();
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(bound.run(async { stopped.await.unwrap_or_default() }));
+    let _serving = AbortOnDropHandle::new(tokio::spawn(bound.run(pending())));
     let asked = async |line: &str, hosts: &[&str]| {
         let mut text = format!("{line} HTTP/1.1\r\n");
         for host in hosts {
@@ -128,25 +111,15 @@ async fn on_loopback_without_a_token_only_requests_to_this_machine_are_answered(
     ] {
         let answer = asked("GET /lifecycle/v1/status", hosts).await;
         assert_eq!(answer.status, 421, "{hosts:?} {answer:?}");
-        assert!(
-            answer.body.contains(r#""code":"ForeignHost""#),
-            "{answer:?}"
-        );
+        let is_refused = answer.body.contains(r#""code":"ForeignHost""#);
+        assert!(is_refused, "{answer:?}");
     }
     let whole = asked("GET http://evil.example/lifecycle", &["localhost"]).await;
     assert_eq!(whole.status, 421);
-    for host in [
-        "localhost",
-        "LOCALHOST:1",
-        "127.0.0.1",
-        "127.0.0.1:8470",
-        "[::1]",
-        "[::1]:8470",
-    ] {
+    let local = "localhost LOCALHOST:1 127.0.0.1 127.0.0.1:8470 [::1] [::1]:8470";
+    for host in local.split(' ') {
         assert_eq!(asked("GET /lifecycle", &[host]).await.status, 200, "{host}");
     }
-    stop.send(()).unwrap();
-    serving.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -154,17 +127,15 @@ async fn an_agent_without_a_token_listens_on_loopback_only() {
     let directory = tempfile::tempdir().unwrap();
     for address in ["0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0"] {
         let listen = Listen::tcp(address.parse().unwrap());
-        let agent = okt_agent::Agent::new(crate::application::Endless, directory.path());
+        let agent = Agent::new(Endless, directory.path());
         let refused = agent.bind([listen]).await;
         assert!(matches!(refused, Err(ServeError::NoToken(_))), "{address}");
     }
     let (directory, token, agent) = prepare();
     fs::write(&token, "\n").unwrap();
     let refused = agent.bind([loopback()]).await;
-    assert!(
-        matches!(refused, Err(ServeError::Token(_))),
-        "an empty token"
-    );
+    let is_refused = matches!(refused, Err(ServeError::Token(_)));
+    assert!(is_refused, "an empty token");
     drop(directory);
 }
 
@@ -192,7 +163,7 @@ async fn a_unix_socket_is_for_its_user_and_a_stale_one_is_taken_over() {
     let refused = agent.bind([Listen::unix(&path)]).await;
     assert!(matches!(refused, Err(ServeError::Listen { .. })));
     let file = other.path().join("token");
-    let agent = okt_agent::Agent::new(crate::application::Endless, other.path());
+    let agent = Agent::new(Endless, other.path());
     let refused = agent.bind([Listen::unix(&file)]).await;
     assert!(matches!(refused, Err(ServeError::Listen { .. })));
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), TOKEN);
@@ -218,12 +189,14 @@ async fn over_tls(address: std::net::SocketAddr, trusted: &str) -> Option<Answer
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let stream = TcpStream::connect(address).await.unwrap();
+    let tcp = TcpStream::connect(address).await.unwrap();
     let name = ServerName::try_from("agent").unwrap();
-    let stream = (TlsConnector::from(Arc::new(config)).connect(name, stream))
-        .await
-        .ok()?;
-    exchange(stream, &request("PUT", "/lifecycle/v1/actions/a", &work())).await
+    let tls = TlsConnector::from(Arc::new(config)).connect(name, tcp);
+    exchange(
+        tls.await.ok()?,
+        &request("PUT", "/lifecycle/v1/actions/a", &work()),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -242,11 +215,8 @@ async fn a_certificate_is_used_and_read_again_when_it_changes() {
     let address = beside.address();
     assert_eq!(over_tls(address, &first).await.unwrap().status, 201);
     let plain = TcpStream::connect(address).await.unwrap();
-    assert!(
-        exchange(plain, &request("GET", "/lifecycle", ""))
-            .await
-            .is_none()
-    );
+    let text = request("GET", "/lifecycle", "");
+    assert!(exchange(plain, &text).await.is_none());
 
     let (second, second_key) = certificate();
     let at = |name: &str| beside.directory.path().join(name);
