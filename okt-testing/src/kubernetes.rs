@@ -7,11 +7,9 @@ mod process;
 mod run;
 mod source;
 
-use std::{
-    io::{self, Write},
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::{Client, Config};
 

@@ -1,20 +1,16 @@
-//! This file converts answers and failures to HTTP responses.
+//! Converts answers and failures to HTTP responses.
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
-};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 
-use crate::api::{
-    body::{Body, whole},
-    faults::FailureResponse,
-    record::{RequestRecord, Verb},
-    refusal::Refusal,
-    watch::Watch,
-};
+use crate::api::body::{Body, whole};
+use crate::api::faults::FailureResponse;
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::Refusal;
+use crate::api::watch::Watch;
 
 const JSON: &str = "application/json";
 

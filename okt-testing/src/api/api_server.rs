@@ -1,20 +1,20 @@
 //! [`ApiServer`]: the handle that a test holds.
 
-use std::{io, sync::Arc, time::Duration};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::api::{
-    endpoint::Endpoint,
-    faults::{Chaos, Fault, Injected, Strike, What},
-    feature_gate::FeatureGate,
-    kind::KindId,
-    record::RequestRecord,
-    replica::Replica,
-    serve::Served,
-    state::Shared,
-    versions::{EventRecord, Mark, Versions},
-};
+use crate::api::endpoint::Endpoint;
+use crate::api::faults::{Chaos, Fault, Injected, Strike, What};
+use crate::api::feature_gate::FeatureGate;
+use crate::api::kind::KindId;
+use crate::api::record::RequestRecord;
+use crate::api::replica::Replica;
+use crate::api::serve::Served;
+use crate::api::state::Shared;
+use crate::api::versions::{EventRecord, Mark, Versions};
 
 /// A Kubernetes API with a store of its own.
 ///

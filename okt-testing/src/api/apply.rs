@@ -1,4 +1,4 @@
-//! This file records which manager set which field (`metadata.managedFields`) and implements server-side apply.
+//! Records which manager set which field (`metadata.managedFields`) and implements server-side apply.
 //!
 //! The algorithm is that of structured-merge-diff. Fields that Kubernetes itself sets, and fields that an endpoint
 //! ignores, have no owner.
@@ -13,25 +13,22 @@ mod shares;
 mod typed;
 mod versions;
 
-pub(crate) use self::{
-    account::{account, account_scale},
-    context::Scene,
-    reserved::BareFields,
-    scale::apply_scale,
-    shares::{Manager, Operation},
-};
+pub(crate) use self::account::{account, account_scale};
+pub(crate) use self::context::Scene;
+pub(crate) use self::reserved::BareFields;
+pub(crate) use self::scale::apply_scale;
+pub(crate) use self::shares::{Manager, Operation};
 
 use serde_json::{Value, json};
 
-use self::{
-    account::take,
-    conflict::settle,
-    reserved::{own, writable},
-    shares::{FieldShare, read_entries, write},
-    typed::DuplicateFields,
-    versions::Changes,
-};
-use crate::api::{builtin, object, refusal::Refusal};
+use self::account::take;
+use self::conflict::settle;
+use self::reserved::{own, writable};
+use self::shares::{FieldShare, read_entries, write};
+use self::typed::DuplicateFields;
+use self::versions::Changes;
+use crate::api::refusal::Refusal;
+use crate::api::{builtin, object};
 
 /// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

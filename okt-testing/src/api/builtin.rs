@@ -1,4 +1,4 @@
-//! This file lists the kinds that exist without a CRD.
+//! Lists the kinds that exist without a CRD.
 //!
 //! They are stored without validation and, except for those listed here, without defaults.
 
@@ -16,12 +16,9 @@ use serde_json::{Value, json};
 use self::shape::known_shape;
 pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
 
-use crate::api::{
-    kind::{Origin, Scale, ServedKind},
-    object,
-    schema::{Schema, SharedSchema},
-    table,
-};
+use crate::api::kind::{Origin, Scale, ServedKind};
+use crate::api::schema::{Schema, SharedSchema};
+use crate::api::{object, table};
 
 /// One line of the table below.
 struct FieldLine {

@@ -1,4 +1,4 @@
-//! This file reads and checks a `CustomResourceDefinition`.
+//! Reads and checks a `CustomResourceDefinition`.
 
 mod names;
 mod rules;
@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
 use self::version::{CrdVersion, Names, VersionPlace, is};
-use crate::api::{
-    kind::ServedKind,
-    object::{self, text},
-    refusal::{Refusal, RefusalCause, Subject},
-    schema::{Schema, SharedSchema},
-};
+use crate::api::kind::ServedKind;
+use crate::api::object::{self, text};
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::schema::{Schema, SharedSchema};
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";

@@ -1,4 +1,4 @@
-//! This file answers discovery requests: versions, groups, resources, health.
+//! Answers discovery requests: versions, groups, resources, health.
 
 mod openapi;
 mod protobuf;
@@ -7,14 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::api::{
-    answer::ApiAnswer,
-    builtin,
-    kind::{Origin, ServedKind},
-    priority::priority,
-    refusal::Refusal,
-    store::Store,
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::builtin;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::priority::priority;
+use crate::api::refusal::Refusal;
+use crate::api::store::Store;
 
 /// The Kubernetes version that this API reports: the one that `okt-testing/kubernetes` builds.
 const VERSION: (&str, &str, &str) = ("1", "36", "1");

@@ -1,13 +1,11 @@
-//! This file describes a kind of object that the API serves.
+//! Describes a kind of object that the API serves.
 
 use serde_json::{Map, Value};
 
-use crate::api::{
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    schema::{Schema, SharedSchema},
-    table::Column,
-};
+use crate::api::object;
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::schema::{Schema, SharedSchema};
+use crate::api::table::Column;
 
 /// One version of a kind, built in or declared by a CRD.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! This file reads and writes the parts that every Kubernetes object has.
+//! Reads and writes the parts that every Kubernetes object has.
 //!
 //! Objects are JSON trees, whose shape every function checks before it uses it.
 

@@ -1,14 +1,12 @@
-//! This file checks the options of a request, which are types of `meta.k8s.io`.
+//! Checks the options of a request, which are types of `meta.k8s.io`.
 
 use std::num::IntErrorKind;
 
 use serde_json::{Value, json};
 
-use crate::api::{
-    path::Query,
-    record::Verb,
-    refusal::{Refusal, RefusalCause, Subject},
-};
+use crate::api::path::Query;
+use crate::api::record::Verb;
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
 
 /// Checks the options of a request.
 pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {

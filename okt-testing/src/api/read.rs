@@ -1,22 +1,21 @@
-//! This file answers gets and lists, in the format that a client accepts.
+//! Answers gets and lists, in the format that a client accepts.
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use crate::api::{
-    convert::{self, current, stored_id},
-    kind::{Origin, ServedKind},
-    object,
-    path::Query,
-    record::Verb,
-    refusal::Refusal,
-    selector::Selector,
-    store::{Key, Store},
-    stored::StoredObject,
-    table::{self, Include},
-};
+use crate::api::convert::{self, current, stored_id};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::object;
+use crate::api::path::Query;
+use crate::api::record::Verb;
+use crate::api::refusal::Refusal;
+use crate::api::selector::Selector;
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::table::{self, Include};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";

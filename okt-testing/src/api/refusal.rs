@@ -1,4 +1,4 @@
-//! This file holds the refusals of the API: a code, a reason and a message.
+//! The refusals of the API: a code, a reason and a message.
 //!
 //! The wording is that of a real API server, because operators and people match on it.
 

@@ -1,16 +1,13 @@
-//! This file holds the rules for the metadata of every object.
+//! The rules for the metadata of every object.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::api::{
-    crd,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::RefusalCause,
-};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::refusal::RefusalCause;
+use crate::api::{crd, object};
 
 /// The maximum size of all annotations of an object together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! This file holds the structural schema of a kind.
+//! The structural schema of a kind.
 //!
 //! It is parsed once and shared; writes walk it.
 
@@ -13,12 +13,10 @@ pub(crate) use defaults::{
 };
 pub(crate) use validate::{old_item, validate, validate_lists};
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    ops::Deref,
-    sync::{Arc, LazyLock},
-};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde_json::Value;

@@ -1,19 +1,16 @@
-//! This file parses the selectors of a request and matches objects against them.
+//! Parses the selectors of a request and matches objects against them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{Origin, ServedKind},
-    object,
-    path::Query,
-    refusal::{Refusal, RefusalCause},
-    rules,
-    shards::Shards,
-    store::Key,
-    stored::StoredObject,
-};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::path::Query;
+use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::shards::Shards;
+use crate::api::store::Key;
+use crate::api::stored::StoredObject;
+use crate::api::{object, rules};
 
 /// The selectors of a list or a watch.
 #[derive(Clone, Debug, Default)]

@@ -1,40 +1,33 @@
-//! This file dispatches requests.
+//! Dispatches requests.
 
 mod call;
 mod deletion;
 mod resource;
 mod scale;
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, Request, Response,
-    header::{ACCEPT, USER_AGENT},
-};
+use http::header::{ACCEPT, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError};
 use tokio::time;
 use tower::Service;
 
 use self::call::Call;
-use crate::api::{
-    answer::{self, ApiAnswer},
-    body::{Body, cut, reset},
-    discovery,
-    endpoint::Endpoint,
-    faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault},
-    feature_gate::FeatureGate,
-    options,
-    path::{Query, RequestTarget},
-    read::{self, Form},
-    record::{RequestRecord, Verb},
-    refusal::Refusal,
-};
+use crate::api::answer::{self, ApiAnswer};
+use crate::api::body::{Body, cut, reset};
+use crate::api::endpoint::Endpoint;
+use crate::api::faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault};
+use crate::api::feature_gate::FeatureGate;
+use crate::api::path::{Query, RequestTarget};
+use crate::api::read::{self, Form};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::Refusal;
+use crate::api::{discovery, options};
 
 /// The maximum size of a request body, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;

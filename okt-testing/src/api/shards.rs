@@ -1,4 +1,4 @@
-//! This file parses shard selectors, and decides by a hash which objects they select (KEP-5866).
+//! Parses shard selectors, and decides by a hash which objects they select (KEP-5866).
 //!
 //! A selector is a CEL expression of which a server takes only `||` and the function of the following example. The start
 //! of a range belongs to it, and its end does not.
@@ -7,17 +7,14 @@
 //! shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
 //! ```
 
-use std::{fmt, ops::Range};
+use std::fmt;
+use std::ops::Range;
 
-use kube::core::cel::cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
-};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 
-use crate::api::{
-    refusal::Refusal,
-    schema::cel::{RuleMistake, parse_plain},
-};
+use crate::api::refusal::Refusal;
+use crate::api::schema::cel::{RuleMistake, parse_plain};
 
 /// The ranges of a shard selector.
 #[derive(Clone, Debug)]

@@ -2,22 +2,17 @@
 //!
 //! There is one version counter and one lock (the server's) for everything.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::api::{
-    builtin,
-    clock::Clock,
-    kind::{KindId, ServedKind},
-    object,
-    refusal::Refusal,
-    stored::StoredObject,
-};
+use crate::api::clock::Clock;
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::refusal::Refusal;
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, object};
 
 /// The number of changes of a kind that are replayed to watches that start in the past.
 const HISTORY: usize = 4096;

@@ -1,4 +1,4 @@
-//! This file formats objects as the tables that kubectl shows.
+//! Formats objects as the tables that kubectl shows.
 
 mod builtin;
 mod cell;

@@ -1,4 +1,4 @@
-//! This file streams changes to watches.
+//! Streams changes to watches.
 
 mod bookmark;
 mod delay;
@@ -7,29 +7,27 @@ mod pending;
 mod seen;
 mod start;
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
 use tokio::time::Instant;
 
-use self::{
-    bookmark::next_bookmark,
-    lens::Lens,
-    pending::{Pending, go_ahead, time_or_never},
-    seen::{SeenChange, error},
-};
-use crate::api::{
-    body::cut_off,
-    convert::stored_id,
-    faults::EventFault,
-    refusal::Refusal,
-    replica_view::ReplicaView,
-    state::Shared,
-    store::{Feed, StoreChange},
-    versions::EventRecord,
-};
+use self::bookmark::next_bookmark;
+use self::lens::Lens;
+use self::pending::{Pending, go_ahead, time_or_never};
+use self::seen::{SeenChange, error};
+use crate::api::body::cut_off;
+use crate::api::convert::stored_id;
+use crate::api::faults::EventFault;
+use crate::api::refusal::Refusal;
+use crate::api::replica_view::ReplicaView;
+use crate::api::state::Shared;
+use crate::api::store::{Feed, StoreChange};
+use crate::api::versions::EventRecord;
 
 /// The client of a watch, and the view through which it watches.
 pub(crate) struct Audience {

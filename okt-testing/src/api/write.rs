@@ -1,4 +1,4 @@
-//! This file creates and updates objects: it holds the steps between the body of a request and the stored object.
+//! Creates and updates objects: it holds the steps between the body of a request and the stored object.
 
 mod check;
 mod clean;
@@ -8,31 +8,24 @@ mod parameters;
 mod precondition;
 mod shown;
 
-pub(crate) use self::{
-    clean::warn,
-    draft::{Moment, apply, apply_scale, draft_apply},
-    parameters::{Subresource, UnknownFields, WriteParams},
-    precondition::Precondition,
-};
+pub(crate) use self::clean::warn;
+pub(crate) use self::draft::{Moment, apply, apply_scale, draft_apply};
+pub(crate) use self::parameters::{Subresource, UnknownFields, WriteParams};
+pub(crate) use self::precondition::Precondition;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::{
-    clean::clean,
-    finish::{commit_update, finish_create, finish_update},
-};
-use crate::api::{
-    apply::{self, Scene},
-    builtin,
-    convert::current,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use self::clean::clean;
+use self::finish::{commit_update, finish_create, finish_update};
+use crate::api::apply::{self, Scene};
+use crate::api::convert::current;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, object};
 
 /// The number of bytes of `generateName` that a generated name begins with.
 const GENERATED_START: usize = 58;

@@ -1,11 +1,9 @@
 //! Builds the program in `okt-testing/kubernetes`, once for each version of its sources.
 
-use std::{
-    ffi::OsStr,
-    fs::{self, File},
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
@@ -140,7 +138,9 @@ fn hash(sources: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use tempfile::TempDir;
 

@@ -1,14 +1,12 @@
 //! Runs programs that do not outlive the test process and that a test can kill.
 
-use std::{
-    collections::VecDeque,
-    io::{self, BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -272,13 +270,10 @@ fn keep(output: impl Read, log: &Mutex<VecDeque<String>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs,
-        path::Path,
-        process::{Command, Stdio},
-        thread,
-        time::{Duration, Instant},
-    };
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    use std::{fs, thread};
 
     use super::{POLL, ServerProcess};
 

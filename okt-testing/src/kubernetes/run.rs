@@ -1,29 +1,22 @@
 //! Starts API servers and waits until they work.
 
-use std::{
-    fs::{File, OpenOptions, Permissions},
-    io::{self, Read, Write},
-    net::{Ipv4Addr, TcpListener},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use kube::{
-    Api, Client, Config,
-    api::{ApiResource, DynamicObject, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
-    core::GroupVersionKind,
-};
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, Config};
 use serde_json::json;
 
-use super::{
-    Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build,
-    process::{Processes, ServerProcess},
-    say,
-    source::{self, ServerSource, on_path},
-};
+use super::process::{Processes, ServerProcess};
+use super::source::{self, ServerSource, on_path};
+use super::{Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build, say};
 
 /// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
 const LIMIT: Duration = Duration::from_mins(10);

@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::{Cause, Mark};
-use okt_runtime::{__testing::AttemptFault, Application, Lifecycle, StateOf};
+use okt_runtime::__testing::AttemptFault;
+use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{
-    Rehearsal,
-    plan::RehearsalPlan,
-    rules::Rules,
-    stage::{EndedRun, OPERATOR, shown},
-};
+use super::Rehearsal;
+use super::plan::RehearsalPlan;
+use super::rules::Rules;
+use super::stage::{EndedRun, OPERATOR, shown};
 use crate::api::object;
 use crate::{EventKind, Verb};
 

@@ -1,6 +1,7 @@
 //! [`RehearsalPlan`]: the fault of a run; all plans are derived from the undisturbed run.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use okt_runtime::__testing::AttemptFault;
 

@@ -6,10 +6,8 @@ use okt_core::Graph;
 use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 
-use crate::{
-    ApiServer, Version,
-    conditions::{self, Context},
-};
+use crate::conditions::{self, Context};
+use crate::{ApiServer, Version};
 
 /// The condition types that every status has in addition to the declared ones.
 const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];

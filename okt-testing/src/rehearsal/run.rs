@@ -10,11 +10,9 @@ use kube::Resource;
 use okt_runtime::{Application, Lifecycle, StateOf};
 use parking_lot::Mutex;
 
-use super::{
-    Rehearsal, Report, judge, log,
-    plan::{CHOSEN, RehearsalPlan},
-    stage::{self, EndedRun, RehearsalStage},
-};
+use super::plan::{CHOSEN, RehearsalPlan};
+use super::stage::{self, EndedRun, RehearsalStage};
+use super::{Rehearsal, Report, judge, log};
 
 /// The number of failed runs after which the remaining runs are left out.
 const ENOUGH: usize = 10;

@@ -1,36 +1,23 @@
 //! [`RehearsalStage`]: executes one run.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use kube::{
-    Api, Client, Resource,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::{ApiResource, GroupVersionKind},
-};
-use okt_runtime::{
-    __testing::{Attempt, AttemptFault, TestHooks},
-    Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd,
-};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, Resource};
+use okt_runtime::__testing::{Attempt, AttemptFault, TestHooks};
+use okt_runtime::{Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::{Instant, sleep, timeout},
-};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    Rehearsal,
-    plan::{Becomes, Course, PlannedRefusal, RehearsalPlan},
-    step::RehearsalStep,
-    writes,
-};
+use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
+use super::step::RehearsalStep;
+use super::{Rehearsal, writes};
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
 
 /// The client name of the operators of a run.

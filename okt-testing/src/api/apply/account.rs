@@ -1,15 +1,13 @@
-//! This file records the field ownership of writes other than apply.
+//! Records the field ownership of writes other than apply.
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Scene,
-    fields::FieldSet,
-    reserved::{own, strip},
-    shares::{FieldShare, Manager, Shares, cap, read, write},
-    typed::{self, DuplicateFields},
-    versions::Changes,
-};
+use super::Scene;
+use super::fields::FieldSet;
+use super::reserved::{own, strip};
+use super::shares::{FieldShare, Manager, Shares, cap, read, write};
+use super::typed::{self, DuplicateFields};
+use super::versions::Changes;
 use crate::api::{builtin, object};
 
 /// Records the ownership of a write other than apply: the changed fields belong to `manager`.

@@ -1,4 +1,4 @@
-//! This file holds sets of fields, in the notation of `managedFields`.
+//! Sets of fields, in the notation of `managedFields`.
 
 use std::fmt;
 

@@ -1,11 +1,9 @@
-//! This file lists the fields without an owner: those that Kubernetes itself sets, and those that an endpoint ignores.
+//! Lists the fields without an owner: those that Kubernetes itself sets, and those that an endpoint ignores.
 
 use serde_json::{Map, Value};
 
-use super::{
-    Scene,
-    fields::{FieldSet, FieldStep},
-};
+use super::Scene;
+use super::fields::{FieldSet, FieldStep};
 use crate::api::{builtin, object};
 
 /// Returns the fields that a writer through this endpoint may own.

@@ -1,4 +1,4 @@
-//! This file reads and writes `metadata.managedFields`.
+//! Reads and writes `metadata.managedFields`.
 
 use std::collections::BTreeMap;
 

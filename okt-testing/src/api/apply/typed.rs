@@ -1,4 +1,4 @@
-//! This file walks values along their schema: it collects the fields that are set, finds differences and merges.
+//! Walks values along their schema: it collects the fields that are set, finds differences and merges.
 //!
 //! Without a schema, maps are owned field by field and lists as a whole.
 
@@ -6,11 +6,9 @@ mod check;
 mod compare;
 mod merge;
 
-pub(crate) use self::{
-    check::{DuplicateFields, check},
-    compare::compare,
-    merge::merge,
-};
+pub(crate) use self::check::{DuplicateFields, check};
+pub(crate) use self::compare::compare;
+pub(crate) use self::merge::merge;
 
 use serde_json::{Map, Value};
 

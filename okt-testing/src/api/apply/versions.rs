@@ -1,17 +1,16 @@
-//! This file finds the fields that a write changes, in each version of a kind: a manager that set fields in another
+//! Finds the fields that a write changes, in each version of a kind: a manager that set fields in another
 //! version owns them by the names of that version.
 
-use std::{collections::BTreeMap, ptr};
+use std::collections::BTreeMap;
+use std::ptr;
 
 use serde_json::Value;
 
-use super::{
-    Scene,
-    fields::FieldSet,
-    reserved::writable,
-    shares::{FieldShare, Manager, Shares},
-    typed::{self, DuplicateFields},
-};
+use super::Scene;
+use super::fields::FieldSet;
+use super::reserved::writable;
+use super::shares::{FieldShare, Manager, Shares};
+use super::typed::{self, DuplicateFields};
 use crate::api::schema::Schema;
 
 /// The fields that a write sets and removes.

@@ -1,16 +1,12 @@
-//! This file checks that an update of a built-in kind keeps the fields that nobody may change.
+//! Checks that an update of a built-in kind keeps the fields that nobody may change.
 
 use serde_json::{Value, json};
 
-use super::{
-    plain::{plain, plain_pod},
-    quantity,
-};
-use crate::api::{
-    kind::ServedKind,
-    object::{self, at, put, text},
-    refusal::RefusalCause,
-};
+use super::plain::{plain, plain_pod};
+use super::quantity;
+use crate::api::kind::ServedKind;
+use crate::api::object::{self, at, put, text};
+use crate::api::refusal::RefusalCause;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

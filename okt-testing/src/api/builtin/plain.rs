@@ -1,4 +1,4 @@
-//! This file removes the defaults and the empty fields from parts of built-in kinds.
+//! Removes the defaults and the empty fields from parts of built-in kinds.
 //!
 //! A real server stores objects with their defaults, and this one without: two parts that a real server stores equally
 //! are equal in their plain form.

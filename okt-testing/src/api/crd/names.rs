@@ -1,15 +1,14 @@
-//! This file accepts the names of CRDs: each name of a group belongs to one CRD.
+//! Accepts the names of CRDs: each name of a group belongs to one CRD.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{GROUP, PLURAL, read, version::words};
-use crate::api::{
-    kind::{KindId, ServedKind},
-    object::{self, text},
-    store::Store,
-};
+use super::version::words;
+use super::{GROUP, PLURAL, read};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::object::{self, text};
+use crate::api::store::Store;
 
 /// The accepted names of all CRDs of a group, including the requesting one.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! This file holds the rules for a CRD apart from those for its schema.
+//! The rules for a CRD apart from those for its schema.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -6,11 +6,9 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::version::is;
-use crate::api::{
-    object::{self, text},
-    refusal::RefusalCause,
-    schema::{Schema, Type},
-};
+use crate::api::object::{self, text};
+use crate::api::refusal::RefusalCause;
+use crate::api::schema::{Schema, Type};
 
 const LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];

@@ -1,15 +1,13 @@
-//! This file reads one version of a CRD.
+//! Reads one version of a CRD.
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{Origin, Scale, ServedKind, Sibling},
-    object::{self, text},
-    priority::priority,
-    refusal::{Refusal, RefusalCause},
-    schema::SharedSchema,
-    table::{Column, PathFault},
-};
+use crate::api::kind::{Origin, Scale, ServedKind, Sibling};
+use crate::api::object::{self, text};
+use crate::api::priority::priority;
+use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::schema::SharedSchema;
+use crate::api::table::{Column, PathFault};
 
 /// The place of a field that each version has. A server moves a field that is equal in all versions to one place above
 /// them.

@@ -1,4 +1,4 @@
-//! This file runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
+//! Runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
 //! a CRD.
 //!
 //! In a cluster, controllers do this asynchronously; here it happens within the same request. It runs step by step, so
@@ -9,14 +9,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 
 use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
-use crate::api::{
-    convert::{self, stored_id},
-    crd,
-    kind::{KindId, Origin, ServedKind},
-    object,
-    store::{Key, Store, StorePlace},
-    stored::StoredObject,
-};
+use crate::api::convert::{self, stored_id};
+use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::store::{Key, Store, StorePlace};
+use crate::api::stored::StoredObject;
+use crate::api::{crd, object};
 
 /// The state of an object after its deletion.
 pub(super) enum Left {

@@ -1,8 +1,9 @@
-//! This file marks objects as deleting.
+//! Marks objects as deleting.
 
 use serde_json::Value;
 
-use crate::api::{crd, kind::ServedKind, object};
+use crate::api::kind::ServedKind;
+use crate::api::{crd, object};
 
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 pub(super) const ORPHAN: &str = "orphan";

@@ -1,4 +1,4 @@
-//! This file publishes the parts of the `OpenAPI` documents that kubectl reads.
+//! Publishes the parts of the `OpenAPI` documents that kubectl reads.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! This file encodes the `OpenAPI` v2 document in protobuf, the only format in which kubectl asks for it.
+//! Encodes the `OpenAPI` v2 document in protobuf, the only format in which kubectl asks for it.
 //!
 //! The messages are those of `openapiv2/OpenAPIv2.proto` in the repository google/gnostic-models, with the fields that
 //! kubectl reads.

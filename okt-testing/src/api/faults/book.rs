@@ -2,15 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    chaos::{ActiveChaos, Chaos},
-    event::{EventFault, OnEvent},
-    failure::{OnRequest, RequestFault},
-    fault::Fault,
-    injected::{Due, Hold, Injected, Log, Strike, Tally},
-    target::Delivery,
-    what::{Either, What},
-};
+use super::chaos::{ActiveChaos, Chaos};
+use super::event::{EventFault, OnEvent};
+use super::failure::{OnRequest, RequestFault};
+use super::fault::Fault;
+use super::injected::{Due, Hold, Injected, Log, Strike, Tally};
+use super::target::Delivery;
+use super::what::{Either, What};
 use crate::api::record::RequestRecord;
 
 /// All faults of a server.

@@ -5,16 +5,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    draw::draw,
-    event::OnEvent,
-    failure::OnRequest,
-    fault::Fault,
-    injected::{Due, Hold, Tally},
-    seed::Seed,
-    target::{Delivery, EventKind, FaultTarget, Resource},
-    what::{Either, What},
-};
+use super::draw::draw;
+use super::event::OnEvent;
+use super::failure::OnRequest;
+use super::fault::Fault;
+use super::injected::{Due, Hold, Tally};
+use super::seed::Seed;
+use super::target::{Delivery, EventKind, FaultTarget, Resource};
+use super::what::{Either, What};
 use crate::api::record::{RequestRecord, Verb};
 
 /// Faults at random, each at its own rate.

@@ -1,6 +1,7 @@
 //! [`OnRequest`]: how a request fails or is delayed, and the response of a failure.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 

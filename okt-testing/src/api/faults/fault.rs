@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use super::{
-    count::Window,
-    failure::OnRequest,
-    target::{FaultTarget, Resource},
-};
+use super::count::Window;
+use super::failure::OnRequest;
+use super::target::{FaultTarget, Resource};
 use crate::api::record::RequestRecord;
 
 /// A fault that strikes requests or the events of watches.

@@ -1,12 +1,11 @@
 //! [`Injected`]: the handle that counts the strikes of a fault and ends it.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{
-    sync::watch,
-    time::{self, Instant},
-};
+use tokio::sync::watch;
+use tokio::time::{self, Instant};
 
 /// A strike: one occurrence of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]

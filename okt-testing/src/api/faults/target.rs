@@ -1,11 +1,10 @@
 //! [`Target`]: the limits of a fault.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
-use crate::api::{
-    kind::KindId,
-    record::{RequestRecord, Verb, write_client, write_place},
-};
+use crate::api::kind::KindId;
+use crate::api::record::{RequestRecord, Verb, write_client, write_place};
 
 /// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
-//! This file checks objects against the CEL rules of their schema.
+//! Checks objects against the CEL rules of their schema.
 //!
-//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This file decides what an
+//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This module decides what an
 //! expression sees of an object, when a rule runs and how a refusal is worded, because kube's own validator supports
 //! neither `optionalOldSelf` nor the API server's wording.
 
@@ -25,21 +25,16 @@ pub(crate) use check::RuleMistake;
 pub(crate) use parse::parse_plain;
 pub(crate) use rule::CelRule;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use kube::core::cel::cel::{
-    Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue,
-};
+use kube::core::cel::cel::objects::OptionalValue;
+use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
 use serde_json::Value;
 
 use self::{functions::FUNCTIONS, rule::Reason};
-use crate::api::{
-    refusal::{Refusal, RefusalCause},
-    schema::{Schema, old_item},
-};
+use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::schema::{Schema, old_item};
 
 impl CelRule {
     fn run(

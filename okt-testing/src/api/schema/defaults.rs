@@ -1,4 +1,4 @@
-//! This file fills in the defaults of a schema and removes undeclared fields.
+//! Fills in the defaults of a schema and removes undeclared fields.
 
 use serde_json::Value;
 

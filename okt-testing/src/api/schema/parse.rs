@@ -1,4 +1,4 @@
-//! This file parses the `OpenAPI` schema of a kind into a structural schema, and reports why it is none.
+//! Parses the `OpenAPI` schema of a kind into a structural schema, and reports why it is none.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,8 @@ use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
 };
-use crate::api::{object, refusal::RefusalCause};
+use crate::api::object;
+use crate::api::refusal::RefusalCause;
 
 impl Schema {
     /// Returns a schema that accepts every object, with known shapes where they matter.

@@ -1,4 +1,4 @@
-//! This file checks whether a schema is structural, except for the types of its fields.
+//! Checks whether a schema is structural, except for the types of its fields.
 
 use std::collections::BTreeSet;
 

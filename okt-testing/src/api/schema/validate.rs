@@ -1,4 +1,4 @@
-//! This file validates a value against its schema, with the messages of the API server.
+//! Validates a value against its schema, with the messages of the API server.
 //!
 //! An update does not validate unchanged values (ratcheting), so that an object which a stricter schema no longer
 //! allows can be repaired field by field.
@@ -11,10 +11,8 @@ pub(crate) use self::lists::{old_item, validate_lists};
 
 use serde_json::{Map, Value};
 
-use self::{
-    path::{join, subject},
-    scalars::{check_number, check_string},
-};
+use self::path::{join, subject};
+use self::scalars::{check_number, check_string};
 use super::{Schema, Type};
 use crate::api::refusal::RefusalCause;
 

@@ -1,27 +1,22 @@
-//! This file reads the parts of a request: parameters, headers and body.
+//! Reads the parts of a request: parameters, headers and body.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, Method,
-    header::{CONTENT_TYPE, USER_AGENT},
-};
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, Method};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::api::{
-    apply::{Manager, Operation},
-    builtin, duplicate_fields,
-    endpoint::Endpoint,
-    kind::{Origin, ServedKind},
-    object, patch,
-    path::{Query, RequestTarget, ResourcePath},
-    record::{RequestRecord, Verb},
-    refusal::{Refusal, RefusalCause},
-    selector::Selector,
-    write::{Subresource, UnknownFields, WriteParams},
-};
+use crate::api::apply::{Manager, Operation};
+use crate::api::endpoint::Endpoint;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::path::{Query, RequestTarget, ResourcePath};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::selector::Selector;
+use crate::api::write::{Subresource, UnknownFields, WriteParams};
+use crate::api::{builtin, duplicate_fields, object, patch};
 
 /// A parsed request.
 pub(super) struct Call {

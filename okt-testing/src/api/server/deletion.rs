@@ -1,21 +1,19 @@
-//! This file answers deletions of an object or of a collection.
+//! Answers deletions of an object or of a collection.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::call::Call;
-use crate::api::{
-    answer::ApiAnswer,
-    convert,
-    delete::{self, Deletion, Propagation},
-    kind::{Origin, ServedKind},
-    object::{self, json_type, text},
-    options::DeleteOptions,
-    record::RequestRecord,
-    refusal::Refusal,
-    store::{Key, Store},
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::convert;
+use crate::api::delete::{self, Deletion, Propagation};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::object::{self, json_type, text};
+use crate::api::options::DeleteOptions;
+use crate::api::record::RequestRecord;
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
 
 pub(super) fn of_object(
     store: &mut Store,

@@ -1,30 +1,26 @@
-//! This file answers requests for resources.
+//! Answers requests for resources.
 
 use std::sync::Arc;
 
-use http::{Method, header::ACCEPT};
+use http::Method;
+use http::header::ACCEPT;
 use serde_json::Value;
 
-use super::{
-    call::{Call, check_object, mistyped_metadata},
-    deletion, scale,
-};
-use crate::api::{
-    answer::ApiAnswer,
-    apply::Operation,
-    builtin, convert,
-    kind::{KindId, Origin, ServedKind},
-    object, patch,
-    path::{RequestTarget, ResourcePath},
-    read::{self, Form},
-    record::{RequestRecord, Verb},
-    refusal::{Refusal, RefusalCause, Subject},
-    replica_view::ReplicaView,
-    state::Shared,
-    store::{Key, Store},
-    watch::{Audience, Watch},
-    write::{self, Moment, Precondition, Subresource, WriteParams, WrittenObject},
-};
+use super::call::{Call, check_object, mistyped_metadata};
+use super::{deletion, scale};
+use crate::api::answer::ApiAnswer;
+use crate::api::apply::Operation;
+use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::path::{RequestTarget, ResourcePath};
+use crate::api::read::{self, Form};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::replica_view::ReplicaView;
+use crate::api::state::Shared;
+use crate::api::store::{Key, Store};
+use crate::api::watch::{Audience, Watch};
+use crate::api::write::{self, Moment, Precondition, Subresource, WriteParams, WrittenObject};
+use crate::api::{builtin, convert, object, patch};
 
 pub(super) fn answer(
     shared: &Arc<Shared>,

@@ -1,21 +1,18 @@
-//! This file writes the replicas of an object through its scale.
+//! Writes the replicas of an object through its scale.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::call::Call;
-use crate::api::{
-    answer::ApiAnswer,
-    apply::Operation,
-    convert,
-    kind::{Origin, ServedKind},
-    object::{self, text},
-    patch,
-    refusal::{Refusal, RefusalCause, Subject},
-    store::{Key, Store},
-    write::{self, Precondition, Subresource, WriteParams},
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::apply::Operation;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::object::{self, text};
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::write::{self, Precondition, Subresource, WriteParams};
+use crate::api::{convert, patch};
 
 /// Applies a scale that sets the number of replicas and nothing else.
 pub(super) fn apply(

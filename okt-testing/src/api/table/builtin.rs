@@ -1,13 +1,10 @@
-//! This file defines the columns of the built-in kinds, as on a real server.
+//! Defines the columns of the built-in kinds, as on a real server.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, count, each, integer, labels, number, or, plain},
-    event, network, pod, workload,
-};
+use super::cell::{NONE, count, each, integer, labels, number, or, plain};
+use super::{Column, event, network, pod, workload};
 use crate::api::object::{self, at, text};
 
 /// Returns the columns of a kind after the name.

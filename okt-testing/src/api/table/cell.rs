@@ -1,4 +1,4 @@
-//! This file holds helpers that format cells.
+//! Helpers that format cells.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,13 +1,11 @@
-//! This file defines the columns of the kinds that lead to Pods.
+//! Defines the columns of the kinds that lead to Pods.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, count, each, number, or},
-};
+use super::Column;
+use super::cell::{NONE, count, each, number, or};
 use crate::api::object::text;
 
 /// The number of hosts or addresses that a cell shows.

@@ -1,12 +1,10 @@
-//! This file computes the status of a Pod as `kubectl get pods` does.
+//! Computes the status of a Pod as `kubectl get pods` does.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, condition, integer, or, span},
-};
+use super::Column;
+use super::cell::{NONE, condition, integer, or, span};
 use crate::api::object::{self, at, text};
 
 pub(super) fn columns() -> Vec<Column> {

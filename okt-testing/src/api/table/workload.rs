@@ -1,12 +1,10 @@
-//! This file defines the columns of the kinds that run Pods.
+//! Defines the columns of the kinds that run Pods.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, condition, count, each, integer, labels, or, plain, span},
-};
+use super::Column;
+use super::cell::{NONE, condition, count, each, integer, labels, or, plain, span};
 use crate::api::object::{self, at, text};
 
 /// Returns the columns of kinds that keep a number of Pods running.

@@ -1,4 +1,4 @@
-//! This file schedules the bookmarks of a watch.
+//! Schedules the bookmarks of a watch.
 
 use std::time::Duration;
 

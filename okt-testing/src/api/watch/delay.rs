@@ -1,14 +1,14 @@
-//! This file determines the faults of events, and delays or merges the events accordingly.
+//! Determines the faults of events, and delays or merges the events accordingly.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Watch, pending::Pending, seen::SeenChange};
-use crate::api::{
-    convert::stored_id,
-    faults::{Delivery, EventFault, EventKind},
-};
+use super::Watch;
+use super::pending::Pending;
+use super::seen::SeenChange;
+use crate::api::convert::stored_id;
+use crate::api::faults::{Delivery, EventFault, EventKind};
 
 impl Watch {
     /// Determines the faults of an event, and sends it unless they delay it.

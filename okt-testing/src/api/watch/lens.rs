@@ -1,4 +1,4 @@
-//! This file converts changes to the events of a watch.
+//! Converts changes to the events of a watch.
 
 use std::sync::Arc;
 
@@ -6,16 +6,13 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::seen::SeenChange;
-use crate::api::{
-    convert,
-    faults::EventKind,
-    kind::ServedKind,
-    object,
-    read::Form,
-    selector::Selector,
-    store::{Key, Store, StoreChange},
-    stored::StoredObject,
-};
+use crate::api::faults::EventKind;
+use crate::api::kind::ServedKind;
+use crate::api::read::Form;
+use crate::api::selector::Selector;
+use crate::api::store::{Key, Store, StoreChange};
+use crate::api::stored::StoredObject;
+use crate::api::{convert, object};
 
 /// The scope of a watch, and the format of its events.
 pub(super) struct Lens {

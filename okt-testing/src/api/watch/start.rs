@@ -1,19 +1,20 @@
-//! This file starts watches and determines their first version.
+//! Starts watches and determines their first version.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
-use crate::api::{
-    convert::stored_id,
-    kind::{KindId, ServedKind},
-    path::Query,
-    read::{Form, no_version, parse_version},
-    refusal::Refusal,
-    selector::Selector,
-    store::Store,
-};
+use super::bookmark::next_bookmark;
+use super::lens::Lens;
+use super::seen::error;
+use super::{Audience, Out, Watch};
+use crate::api::convert::stored_id;
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::path::Query;
+use crate::api::read::{Form, no_version, parse_version};
+use crate::api::refusal::Refusal;
+use crate::api::selector::Selector;
+use crate::api::store::Store;
 
 impl Watch {
     /// Starts a watch that sends every change after its start version.

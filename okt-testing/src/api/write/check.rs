@@ -1,16 +1,12 @@
-//! This file validates an object before it is committed.
+//! Validates an object before it is committed.
 
 use serde_json::Value;
 
 use super::{Subresource, WriteParams};
-use crate::api::{
-    builtin,
-    kind::{KindId, Origin, ServedKind},
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    rules, schema,
-    store::{Key, Store},
-};
+use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::{builtin, object, rules, schema};
 
 /// The maximum size of an object in etcd, in bytes.
 const SIZE_LIMIT: usize = 1_572_864;

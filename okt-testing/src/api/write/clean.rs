@@ -1,17 +1,15 @@
-//! This file converts the body of a request to the form of its schema.
+//! Converts the body of a request to the form of its schema.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use super::{UnknownFields, WriteParams};
-use crate::api::{
-    apply::Operation,
-    builtin,
-    kind::Origin,
-    object,
-    refusal::Refusal,
-    schema::{self, Schema},
-};
+use crate::api::apply::Operation;
+use crate::api::kind::Origin;
+use crate::api::refusal::Refusal;
+use crate::api::schema::{self, Schema};
+use crate::api::{builtin, object};
 
 /// Removes undeclared fields and fills in defaults.
 pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<String>, Refusal> {

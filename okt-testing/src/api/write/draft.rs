@@ -1,24 +1,22 @@
-//! This file applies configurations: most of the work needs no store, so it runs with the store unlocked.
+//! Applies configurations: most of the work needs no store, so it runs with the store unlocked.
 
-use std::{mem, sync::Arc};
+use std::mem;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::clean::clean;
+use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
 use super::{
-    Precondition, Subresource, WriteParams, WrittenObject, check_address,
-    clean::clean,
-    finish::{WriteOutcome, commit_update, finish_create, finish_update},
-    isolate, place, scene,
+    Precondition, Subresource, WriteParams, WrittenObject, check_address, isolate, place, scene,
 };
-use crate::api::{
-    apply::{self, BareFields},
-    convert::{self, stored_id},
-    kind::ServedKind,
-    object,
-    refusal::Refusal,
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use crate::api::apply::{self, BareFields};
+use crate::api::convert::{self, stored_id};
+use crate::api::kind::ServedKind;
+use crate::api::object;
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
 
 /// The state of an object that a draft is based on.
 #[derive(Debug)]

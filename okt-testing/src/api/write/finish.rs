@@ -1,24 +1,19 @@
-//! This file completes a write: it sets the fields of the server and commits.
+//! Completes a write: it sets the fields of the server and commits.
 
-use std::{mem, sync::Arc};
+use std::mem;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{
-    Subresource, WriteParams,
-    check::{check, check_crd_update, check_namespace},
-    shown::{check_readable, hide, reread},
-};
-use crate::api::{
-    builtin,
-    convert::{self, current, stored_id},
-    crd, delete,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::Refusal,
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use super::check::{check, check_crd_update, check_namespace};
+use super::shown::{check_readable, hide, reread};
+use super::{Subresource, WriteParams};
+use crate::api::convert::{self, current, stored_id};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, crd, delete, object};
 
 /// Validates and commits a new object.
 pub(super) fn finish_create(

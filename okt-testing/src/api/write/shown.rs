@@ -1,19 +1,15 @@
-//! This file handles objects whose read form differs from the written one.
+//! Handles objects whose read form differs from the written one.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Subresource, WriteParams};
-use crate::api::{
-    apply::Operation,
-    convert,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::Refusal,
-    schema,
-    store::Store,
-};
+use crate::api::apply::Operation;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::refusal::Refusal;
+use crate::api::store::Store;
+use crate::api::{convert, object, schema};
 
 /// Converts an object to the form that is read, and returns whether that differs from the written one.
 pub(super) fn hide(params: &WriteParams, object: &mut Value) -> bool {

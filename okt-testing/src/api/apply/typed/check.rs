@@ -1,13 +1,11 @@
-//! This file checks whether a configuration can be applied.
+//! Checks whether a configuration can be applied.
 
 use serde_json::Value;
 
 use super::{Atom, Atoms, Shape, field_shape, is_named, item_shape, list_type, step_to};
-use crate::api::{
-    apply::fields::{FieldStep, show},
-    kind::{in_go, type_in_go},
-    schema::{Additional, Type},
-};
+use crate::api::apply::fields::{FieldStep, show};
+use crate::api::kind::{in_go, type_in_go};
+use crate::api::schema::{Additional, Type};
 
 /// Whether a list may hold items with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

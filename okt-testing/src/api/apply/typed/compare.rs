@@ -1,4 +1,4 @@
-//! This file finds the differences between two values.
+//! Finds the differences between two values.
 
 use serde_json::Value;
 

@@ -1,11 +1,12 @@
-//! This file merges a configuration into a live value.
+//! Merges a configuration into a live value.
 
 use serde_json::{Map, Value};
 
 use super::{
     Atom, Atoms, Shape, field_shape, is_atomic_map, item_shape, items_of, list_type, step_to,
 };
-use crate::api::{apply::fields::FieldStep, schema::ListType};
+use crate::api::apply::fields::FieldStep;
+use crate::api::schema::ListType;
 
 /// Merges a configuration into a live value.
 pub(crate) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! This file checks the types of an expression as the API server does when a CRD is created.
+//! Checks the types of an expression as the API server does when a CRD is created.
 //!
 //! A real server also refuses rules whose estimated cost is too high; this one does not estimate it.
 
@@ -10,10 +10,8 @@ use kube::core::cel::cel::common::ast::{
     ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr,
 };
 
-use super::{
-    decl::Decl,
-    types::{self, Type},
-};
+use super::decl::Decl;
+use super::types::{self, Type};
 
 /// The reason why an expression cannot be used.
 #[derive(Debug)]

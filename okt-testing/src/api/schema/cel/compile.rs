@@ -1,23 +1,19 @@
-//! This file compiles the CEL rules of a schema.
+//! Compiles the CEL rules of a schema.
 
 use std::rc::Rc;
 
-use kube::core::cel::cel::{IdedExpr, parser::Parser};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::parser::Parser;
 use serde_json::Value;
 
-use super::{
-    check::{Checker, RuleMistake},
-    decl::Decl,
-    depth, macros,
-    parse::{self, Unparsed},
-    repair,
-    rule::{CelRule, Reason},
-    used::Used,
-};
-use crate::api::{
-    refusal::RefusalCause,
-    schema::{Schema, Type},
-};
+use super::check::{Checker, RuleMistake};
+use super::decl::Decl;
+use super::parse::{self, Unparsed};
+use super::rule::{CelRule, Reason};
+use super::used::Used;
+use super::{depth, macros, repair};
+use crate::api::refusal::RefusalCause;
+use crate::api::schema::{Schema, Type};
 
 impl CelRule {
     /// Compiles one entry and adds its errors to `causes`.

@@ -1,4 +1,4 @@
-//! This file declares what a rule may assume about the values of a schema: their types.
+//! Declares what a rule may assume about the values of a schema: their types.
 
 use std::{collections::BTreeMap, rc::Rc};
 

@@ -1,4 +1,4 @@
-//! This file lists the functions that rules of Kubernetes 1.36 can call, with their signatures.
+//! Lists the functions that rules of Kubernetes 1.36 can call, with their signatures.
 
 mod extensions;
 mod signature;
@@ -6,11 +6,9 @@ mod standard;
 
 use std::{collections::BTreeMap, rc::Rc};
 
+use self::extensions::EXTENSIONS;
 pub(super) use self::signature::Overload;
-use self::{
-    extensions::EXTENSIONS,
-    standard::{OPERATORS, STANDARD},
-};
+use self::standard::{OPERATORS, STANDARD};
 
 /// Macros that the `cel` crate does not expand.
 pub(super) const MACROS: [&str; 4] = [

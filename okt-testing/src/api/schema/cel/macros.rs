@@ -1,4 +1,4 @@
-//! This file expands the macros of optionals, which the `cel` crate (0.13) leaves as calls.
+//! Expands the macros of optionals, which the `cel` crate (0.13) leaves as calls.
 
 use kube::core::cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,

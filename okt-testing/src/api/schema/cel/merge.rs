@@ -1,8 +1,9 @@
-//! This file compares and joins lists that their schema declares as sets or maps, regardless of their order.
+//! Compares and joins lists that their schema declares as sets or maps, regardless of their order.
 
 use std::sync::Arc;
 
-use kube::core::cel::cel::{ResolveResult, Value, objects::Key};
+use kube::core::cel::cel::objects::Key;
+use kube::core::cel::cel::{ResolveResult, Value};
 use serde_json::{Value as Json, json};
 
 use super::decl::{Decl, Shape};

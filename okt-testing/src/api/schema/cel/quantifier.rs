@@ -1,12 +1,14 @@
-//! This file lets `all` and `exists` continue after an item whose predicate fails, as cel-go does: one deciding item is
+//! Lets `all` and `exists` continue after an item whose predicate fails, as cel-go does: one deciding item is
 //! enough.
 
 use std::sync::Arc;
 
+use kube::core::cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, Expr, LiteralValue, operators,
+};
+use kube::core::cel::cel::objects::Opaque;
 use kube::core::cel::cel::{
     Context, ExecutionError, FunctionContext, IdedExpr, ResolveResult, Value,
-    common::ast::{CallExpr, ComprehensionExpr, Expr, LiteralValue, operators},
-    objects::Opaque,
 };
 
 const ALL: &str = "@all";

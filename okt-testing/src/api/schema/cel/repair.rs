@@ -1,14 +1,15 @@
-//! This file prepares an expression for the `cel` crate (0.13): it rewrites calls that the crate evaluates wrongly, and
+//! Prepares an expression for the `cel` crate (0.13): it rewrites calls that the crate evaluates wrongly, and
 //! adds the schema to calls that depend on it.
 
 use std::collections::BTreeMap;
 
-use kube::core::cel::cel::{
-    IdedExpr,
-    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::common::ast::{
+    CallExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
 };
 
-use super::{merge, quantifier, types::Type};
+use super::types::Type;
+use super::{merge, quantifier};
 
 /// Rewrites these parts of an expression:
 ///

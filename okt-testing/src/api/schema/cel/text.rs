@@ -1,18 +1,15 @@
-//! This file holds the functions on texts and times that differ between the `cel` crate and cel-go.
+//! The functions on texts and times that differ between the `cel` crate and cel-go.
 
 use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Duration, FixedOffset, SecondsFormat, Utc};
-use jiff::{Timestamp, Zoned, tz::TimeZone};
-use kube::core::cel::{
-    KubeCelExt,
-    cel::{
-        Context, ExecutionError, IdedExpr, ResolveResult, Value,
-        common::ast::{CallExpr, Expr, LiteralValue},
-        extractors::{Arguments, This},
-        objects::OptionalValue,
-    },
-};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use kube::core::cel::KubeCelExt;
+use kube::core::cel::cel::common::ast::{CallExpr, Expr, LiteralValue};
+use kube::core::cel::cel::extractors::{Arguments, This};
+use kube::core::cel::cel::objects::OptionalValue;
+use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, ResolveResult, Value};
 
 /// The functions of the crate, unchanged.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());

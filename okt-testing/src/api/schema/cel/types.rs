@@ -1,6 +1,8 @@
-//! This file holds the types of CEL and their compatibility.
+//! The types of CEL and their compatibility.
 
-use std::{collections::BTreeMap, fmt, rc::Rc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
 
 use super::decl::{Decl, Shape};
 

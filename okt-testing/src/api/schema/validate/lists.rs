@@ -1,14 +1,12 @@
-//! This file checks the identity of list items.
+//! Checks the identity of list items.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::path::join;
-use crate::api::{
-    refusal::RefusalCause,
-    schema::{ListType, Schema},
-};
+use crate::api::refusal::RefusalCause;
+use crate::api::schema::{ListType, Schema};
 
 /// Adds the duplicate items of sets and maps to `causes`.
 pub(crate) fn validate_lists(

@@ -1,4 +1,4 @@
-//! This file validates texts and numbers against their schema.
+//! Validates texts and numbers against their schema.
 
 use jiff::{Timestamp, civil};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! This file parses JSON paths and distinguishes those that a server can read from invalid ones.
+//! Parses JSON paths and distinguishes those that a server can read from invalid ones.
 
 use serde_json::Value;
 

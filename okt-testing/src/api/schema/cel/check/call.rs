@@ -1,23 +1,15 @@
-//! This file checks the calls of functions and operators.
+//! Checks the calls of functions and operators.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
-use kube::core::cel::cel::{
-    ExecutionError, IdedExpr, Value as CelValue,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
-};
+use kube::core::cel::cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
+use kube::core::cel::cel::{ExecutionError, IdedExpr, Value as CelValue};
 
-use super::{
-    super::{
-        functions::FUNCTIONS,
-        library, merge,
-        types::{Bindings, Type},
-    },
-    Checker, DeclStep, Known, RuleMistake, below, field_type, unwrap,
-};
+use super::super::functions::FUNCTIONS;
+use super::super::types::{Bindings, Type};
+use super::super::{library, merge};
+use super::{Checker, DeclStep, Known, RuleMistake, below, field_type, unwrap};
 
 impl Checker {
     /// Returns the known facts about the result of a function.

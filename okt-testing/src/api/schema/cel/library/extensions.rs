@@ -1,4 +1,4 @@
-//! This file lists the functions that Kubernetes adds to the language.
+//! Lists the functions that Kubernetes adds to the language.
 
 use super::signature::Signatures;
 

@@ -1,4 +1,4 @@
-//! This file parses the signatures of functions.
+//! Parses the signatures of functions.
 //!
 //! A signature with a dot is a method of the type before it. Type parameters are single letters: `C` has an order, `S`
 //! can be summed up, `N` and `M` are numbers, the others are any type.

@@ -1,4 +1,4 @@
-//! This file lists the operators and functions of the language itself, including optionals.
+//! Lists the operators and functions of the language itself, including optionals.
 
 use super::signature::Signatures;
 
