@@ -6,12 +6,12 @@
 
 mod check;
 mod compile;
-mod decl;
 mod depth;
 mod functions;
 mod library;
 mod macros;
 mod merge;
+mod node;
 mod parse;
 mod quantifier;
 mod repair;
@@ -59,7 +59,7 @@ impl CelRule {
             Ok(CelValue::Bool(true)) => return Ok(()),
             // A false result is tolerated for an unchanged value; an evaluation error is not.
             Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
-            Ok(CelValue::Bool(false)) => self.say(value, old),
+            Ok(CelValue::Bool(false)) => self.explain(value, old),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
             Err(NoValue::NotKnown(name)) => {
                 return Err(Refusal::not_served(format!(
@@ -100,14 +100,14 @@ impl CelRule {
         Ok(())
     }
 
-    fn say(&self, value: &CelValue, old: Option<&CelValue>) -> String {
+    fn explain(&self, value: &CelValue, old: Option<&CelValue>) -> String {
         let mut scope = FUNCTIONS.new_inner_scope();
         scope.add_variable_from_value("self", value.clone());
         // Here the server has no optional, so with `optionalOldSelf` an expression that uses the old value fails.
         if let Some(old) = old {
             scope.add_variable_from_value("oldSelf", old.clone());
         }
-        let said = self
+        let computed = self
             .message_expression
             .as_ref()
             .and_then(|expression| match evaluate(expression, &scope) {
@@ -115,7 +115,8 @@ impl CelRule {
                 _ => None,
             })
             .filter(|text| !text.is_empty() && !text.contains('\n'));
-        said.or_else(|| self.message.clone())
+        computed
+            .or_else(|| self.message.clone())
             .unwrap_or_else(|| format!("failed rule: {}", self.text))
     }
 }

@@ -1,15 +1,13 @@
 //! Compiles the CEL rules of a schema.
 
-use std::rc::Rc;
-
 use kube::core::cel::cel::IdedExpr;
 use kube::core::cel::cel::parser::Parser;
 use serde_json::Value;
 
 use super::check::{Checker, RuleMistake};
-use super::decl::Decl;
 use super::parse::{self, Unparsed};
 use super::rule::{CelRule, Reason};
+use super::types;
 use super::used::Used;
 use super::{depth, macros, repair};
 use crate::api::refusal::RefusalCause;
@@ -43,7 +41,7 @@ impl CelRule {
             return None;
         }
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
-        let Some(decl) = Decl::of(schema, is_object) else {
+        let Some(own) = types::Type::of(schema, is_object) else {
             if index == 0 {
                 causes.push(RefusalCause::internal(
                     list,
@@ -54,7 +52,7 @@ impl CelRule {
         };
         let compiler = Compiler {
             raw,
-            decl: &decl,
+            own: &own,
             is_optional,
             path: &path,
         };
@@ -120,7 +118,7 @@ impl CelRule {
 /// The common context of the expressions of one rule.
 struct Compiler<'c> {
     raw: &'c Value,
-    decl: &'c Rc<Decl>,
+    own: &'c types::Type,
     is_optional: bool,
     path: &'c str,
 }
@@ -143,14 +141,14 @@ impl Compiler<'_> {
         } else {
             "messageExpression compilation failed"
         };
-        let mut checker = Checker::new(self.decl, self.is_optional);
+        let mut checker = Checker::new(self.own, self.is_optional);
         let outcome = depth::check(source)
             .map_err(RuleMistake::Lacking)
             .and_then(|()| parse(source).map_err(RuleMistake::Wrong))
-            .and_then(|expression| checker.check(&expression).map(|known| (expression, known)));
+            .and_then(|expression| checker.check(&expression).map(|kind| (expression, kind)));
         let path = format!("{}.{field}", self.path);
         let wrong = match outcome {
-            Ok((mut expression, known)) if known.kind.is(wanted) => {
+            Ok((mut expression, kind)) if kind.is(wanted) => {
                 repair::repair(&mut expression, &checker.plans);
                 return Some(expression);
             }

@@ -6,10 +6,11 @@ use chrono::{DateTime, Duration, FixedOffset, SecondsFormat, Utc};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use kube::core::cel::KubeCelExt;
-use kube::core::cel::cel::common::ast::{CallExpr, Expr, LiteralValue};
 use kube::core::cel::cel::extractors::{Arguments, This};
 use kube::core::cel::cel::objects::OptionalValue;
 use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, ResolveResult, Value};
+
+use super::node;
 
 /// The functions of the crate, unchanged.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
@@ -73,14 +74,7 @@ const PARTS: [(&str, OfTime, OfSpan); 10] = [
 
 /// Parses a duration as a schema with that format accepts it.
 pub(super) fn duration(text: &str) -> Option<Value> {
-    let argument = Expr::Literal(LiteralValue::String(text.into()));
-    match plain(
-        "duration",
-        vec![IdedExpr {
-            id: 0,
-            expr: argument,
-        }],
-    ) {
+    match plain("duration", vec![node::text(text)]) {
         Ok(value @ Value::Duration(_)) => Some(value),
         _ => None,
     }
@@ -88,16 +82,7 @@ pub(super) fn duration(text: &str) -> Option<Value> {
 
 /// Calls the crate's own function.
 fn plain(name: &str, args: Vec<IdedExpr>) -> ResolveResult {
-    let call = CallExpr {
-        func_name: name.to_owned(),
-        target: None,
-        args,
-    };
-    let node = IdedExpr {
-        id: 0,
-        expr: Expr::Call(call),
-    };
-    Value::resolve(&node, &PLAIN)
+    Value::resolve(&node::call(name, args), &PLAIN)
 }
 
 /// Returns the size; of a text in characters, not bytes.
@@ -128,20 +113,8 @@ fn to_string(This(value): This<Value>) -> ResolveResult {
         _ => {
             let mut scope = PLAIN.new_inner_scope();
             scope.add_variable_from_value("value", value);
-            let name = |name: &str| IdedExpr {
-                id: 0,
-                expr: Expr::Ident(name.to_owned()),
-            };
-            let call = CallExpr {
-                func_name: "string".to_owned(),
-                target: None,
-                args: vec![name("value")],
-            };
-            let node = IdedExpr {
-                id: 0,
-                expr: Expr::Call(call),
-            };
-            return Value::resolve(&node, &scope);
+            let call = node::call("string", vec![node::name("value")]);
+            return Value::resolve(&call, &scope);
         }
     };
     Ok(Value::String(Arc::new(text)))
