@@ -52,10 +52,7 @@ impl ApiServer {
     pub fn new() -> Self {
         let shared = Arc::new(Shared::new());
         let mut store = shared.lock();
-        let namespaces = KindId {
-            group: String::new(),
-            plural: "namespaces".to_owned(),
-        };
+        let namespaces = KindId::new("", "namespaces");
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let (uid, now) = (store.new_uid(), store.clock.text());
             let mut namespace = json!({

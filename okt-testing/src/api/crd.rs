@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
 use self::version::{CrdVersion, Names, VersionPlace, is};
+use crate::api::causes::Causes;
 use crate::api::kind::ServedKind;
 use crate::api::object::{self, text};
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::schema::{Schema, SharedSchema};
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
@@ -27,7 +28,7 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
         plural: PLURAL,
         name: object::name(crd),
     };
-    let invalid = |causes: &[RefusalCause]| Refusal::invalid(subject, causes);
+    let invalid = |causes: &Causes| Refusal::invalid(subject, causes);
     let mut causes = check_names(crd);
     rules::check_spec(crd, &mut causes);
     let raw = raw_versions(crd);
@@ -43,7 +44,9 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
         let place = |key: &str| VersionPlace::of(raw, index, key).look();
         let misplaced = version::misplaced_selectable(raw, index);
         let schema = schema.as_deref().filter(|_| misplaced.is_none());
-        causes.extend(misplaced);
+        if let Some((place, detail)) = misplaced {
+            causes.invalid(place, "", detail);
+        }
         rules::check_version(version, place, schema, &mut causes);
     }
     rules::check_stored(crd, raw, &mut causes);
@@ -70,19 +73,16 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
 }
 
 fn raw_versions(crd: &Value) -> &[Value] {
-    object::at(crd, &["spec", "versions"])
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    object::items(crd, &["spec", "versions"])
 }
 
 /// Reads the schemas of the versions; `None` for an invalid one.
-fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<SharedSchema>> {
+fn read_schemas(raw: &[Value], causes: &mut Causes) -> Vec<Option<SharedSchema>> {
     let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
     for (index, version) in raw.iter().enumerate() {
         if !openapi(version).is_some_and(Value::is_object) {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            causes.push(RefusalCause::required(field, ""));
+            causes.required(field, "");
         }
     }
     let mut schemas: Vec<Option<SharedSchema>> = Vec::new();
@@ -92,7 +92,7 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<Sha
             (Some(path), Some(openapi)) if openapi.is_object() => {
                 let path = format!("{path}.openAPIV3Schema");
                 let parsed = Schema::parse_root(openapi, &path);
-                let parsed = parsed.map_err(|found| causes.extend(found)).ok();
+                let parsed = parsed.map_err(|mut found| causes.append(&mut found)).ok();
                 let has_status = match place {
                     VersionPlace::Here(_) => version::has_status(version),
                     VersionPlace::Above(_) | VersionPlace::Met => {
@@ -149,18 +149,17 @@ pub(crate) fn note_stored(crd: &mut Value) {
         .filter(|version| is(version, "storage"))
         .map(|version| text(version, &["name"]).into())
         .collect::<Vec<Value>>();
-    let mut versions = object::at(crd, &["status", "storedVersions"])
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let new = stored.into_iter().filter(|new| !versions.contains(new));
-    let new: Vec<_> = new.collect();
-    versions.extend(new);
+    let mut versions = object::items(crd, &["status", "storedVersions"]).to_vec();
+    for new in stored {
+        if !versions.contains(&new) {
+            versions.push(new);
+        }
+    }
     object::put(crd, &["status", "storedVersions"], versions.into());
 }
 
-fn check_names(crd: &Value) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn check_names(crd: &Value) -> Causes {
+    let mut causes = Causes::default();
     for path in [
         &["spec", "group"][..],
         &["spec", "scope"],
@@ -168,33 +167,29 @@ fn check_names(crd: &Value) -> Vec<RefusalCause> {
         &["spec", "names", "kind"],
     ] {
         if text(crd, path).is_empty() {
-            causes.push(RefusalCause::required(path.join("."), ""));
+            causes.required(path.join("."), "");
         }
     }
     let scope = text(crd, &["spec", "scope"]);
     if !matches!(scope, "" | "Namespaced" | "Cluster") {
-        causes.push(RefusalCause::unsupported(
-            "spec.scope",
-            &scope.into(),
-            &["Cluster".into(), "Namespaced".into()],
-        ));
+        causes.unsupported("spec.scope", scope, &["Cluster", "Namespaced"]);
     }
     let plural = text(crd, &["spec", "names", "plural"]);
     let group = text(crd, &["spec", "group"]);
     if !group.is_empty() && !group.contains('.') {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             "spec.group",
-            &group.into(),
+            group,
             "should be a domain with at least one dot",
-        ));
+        );
     }
     let name = object::name(crd);
     if !plural.is_empty() && name != format!("{plural}.{group}") {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             "metadata.name",
-            &name.into(),
+            name,
             "must be spec.names.plural+\".\"+spec.group",
-        ));
+        );
     }
     if group.ends_with(".k8s.io")
         && object::at(
@@ -203,10 +198,10 @@ fn check_names(crd: &Value) -> Vec<RefusalCause> {
         )
         .is_none()
     {
-        causes.push(RefusalCause::required(
+        causes.required(
             "metadata.annotations[api-approved.kubernetes.io]",
             "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
-        ));
+        );
     }
     causes
 }

@@ -23,10 +23,7 @@ pub(crate) fn is_view(kind: &ServedKind) -> bool {
 }
 
 pub(crate) fn stored_id() -> KindId {
-    KindId {
-        group: String::new(),
-        plural: "events".to_owned(),
-    }
+    KindId::new("", "events")
 }
 
 /// Converts a core event to an event of `events.k8s.io`.

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::causes::Causes;
 use crate::api::object;
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::schema::{Schema, SharedSchema};
 use crate::api::table::Column;
 
@@ -81,12 +82,18 @@ pub(crate) struct KindId {
     pub(crate) plural: String,
 }
 
+impl KindId {
+    pub(crate) fn new(group: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+}
+
 impl ServedKind {
     pub(crate) fn id(&self) -> KindId {
-        KindId {
-            group: self.group.clone(),
-            plural: self.plural.clone(),
-        }
+        KindId::new(&self.group, &self.plural)
     }
 
     pub(crate) fn api_version(&self) -> String {
@@ -122,6 +129,14 @@ impl ServedKind {
             plural: &self.plural,
             name,
         }
+    }
+
+    /// The refusal of a body that is no object of this kind.
+    pub(crate) fn cannot_handle(&self, why: &str) -> Refusal {
+        let (kind, version) = (&self.kind, &self.version);
+        Refusal::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
@@ -162,12 +177,12 @@ impl Sibling {
 
 impl Scale {
     /// Checks the replicas and the selector of an object.
-    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
+    pub(crate) fn check(&self, object: &Value, causes: &mut Causes) {
         self.check_selector(object, causes);
         for path in [&self.spec_replicas, &self.status_replicas] {
             if let Some(detail) = blocked(object, path) {
                 let field = format!(".{}", path.join("."));
-                causes.push(RefusalCause::invalid(field, &0.into(), &detail));
+                causes.invalid(field, 0, &detail);
                 continue;
             }
             let Some(found) = walk(object, path) else {
@@ -178,34 +193,36 @@ impl Scale {
                 Some(0..) => {}
                 Some(_) => {
                     let detail = "should be a non-negative integer";
-                    causes.push(RefusalCause::invalid(field, found, detail));
+                    causes.invalid(field, found, detail);
                 }
-                None => causes.push(mistyped(field, found)),
+                None => refuse_type(field, found, causes),
             }
         }
     }
 
     /// Checks that an endpoint does not write numbers such as `1.0`, which a server takes for other integers.
-    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Vec<RefusalCause> {
+    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Causes {
         let written = [&self.spec_replicas, &self.status_replicas]
             .into_iter()
             .filter(|path| path.first().is_some_and(|key| key == "status") == is_status);
-        let found = written.filter_map(|path| Some((path, walk(object, path)?)));
-        let is_whole = |value: &Value| {
-            value.is_f64() && value.as_f64().is_some_and(|float| float.fract() == 0.0)
-        };
-        found
-            .filter(|(_, value)| is_whole(value))
-            .map(|(path, value)| mistyped(format!(".{}", path.join(".")), value))
-            .collect()
+        let mut causes = Causes::default();
+        for path in written {
+            if let Some(found) = walk(object, path)
+                && found.is_f64()
+                && found.as_f64().is_some_and(|float| float.fract() == 0.0)
+            {
+                refuse_type(format!(".{}", path.join(".")), found, &mut causes);
+            }
+        }
+        causes
     }
 
     /// Checks the selector of an object.
-    fn check_selector(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
+    fn check_selector(&self, object: &Value, causes: &mut Causes) {
         let Some(path) = &self.selector else { return };
         let field = format!(".{}", path.join("."));
         if let Some(detail) = blocked(object, path) {
-            causes.push(RefusalCause::invalid(field, &"".into(), &detail));
+            causes.invalid(field, "", &detail);
             return;
         }
         let Some(found) = walk(object, path).filter(|found| !found.is_string()) else {
@@ -216,7 +233,7 @@ impl Scale {
             in_go(found),
             type_in_go(found)
         );
-        causes.push(RefusalCause::invalid(field, &"".into(), &detail));
+        causes.invalid(field, "", &detail);
     }
 
     /// Whether an object has replicas to scale.
@@ -278,11 +295,11 @@ impl Scale {
     }
 }
 
-/// Returns the error of a server for replicas that are no integer.
-fn mistyped(field: String, found: &Value) -> RefusalCause {
+/// Adds the error of a server for replicas that are no integer.
+fn refuse_type(field: String, found: &Value, causes: &mut Causes) {
     let (shown, kind) = (in_go(found), type_in_go(found));
     let detail = format!("{field} accessor error: {shown} is of the type {kind}, expected int64");
-    RefusalCause::invalid(field, &0.into(), &detail)
+    causes.invalid(field, 0, &detail);
 }
 
 /// Returns the error of a server if a value on the path is no object.

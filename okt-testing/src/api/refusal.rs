@@ -2,153 +2,14 @@
 //!
 //! The wording is that of a real API server, because operators and people match on it.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::causes::{Causes, RefusalCause};
 use crate::api::object::DEPTH_LIMIT;
 
-const NOT_SERVED: &str = "NotImplemented";
 /// The reason of an error for which a real server has none.
 const NO_REASON: &str = "";
-
-/// One error in an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RefusalCause {
-    /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
-    pub(crate) field: String,
-    /// The machine-readable reason (e.g. `FieldValueInvalid`).
-    pub(crate) reason: &'static str,
-    /// The message, without the field.
-    pub(crate) message: String,
-}
-
-impl RefusalCause {
-    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        Self::of(field, "FieldValueRequired", message)
-    }
-
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueInvalid",
-            format!("Invalid value: {value}: {detail}"),
-        )
-    }
-
-    /// An invalid value that the message does not show, because it is large or missing.
-    pub(crate) fn faulty(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueInvalid",
-            format!("Invalid value: {detail}"),
-        )
-    }
-
-    pub(crate) fn mistyped(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueTypeInvalid",
-            format!("Invalid value: {value}: {detail}"),
-        )
-    }
-
-    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(field, "InternalError", format!("Internal error: {detail}"))
-    }
-
-    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
-    }
-
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self::of(
-            field,
-            "FieldValueDuplicate",
-            format!("Duplicate value: {value}"),
-        )
-    }
-
-    pub(crate) fn unsupported(
-        field: impl Into<String>,
-        value: &Value,
-        supported: &[Value],
-    ) -> Self {
-        let list = supported
-            .iter()
-            .map(Value::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
-        Self::of(
-            field,
-            "FieldValueNotSupported",
-            format!("Unsupported value: {value}: supported values: {list}"),
-        )
-    }
-
-    pub(crate) fn too_long(field: impl Into<String>, limit: u64) -> Self {
-        Self::of(
-            field,
-            "FieldValueTooLong",
-            format!("Too long: may not be more than {limit} bytes"),
-        )
-    }
-
-    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: u64) -> Self {
-        Self::of(
-            field,
-            "FieldValueTooMany",
-            format!("Too many: {count}: must have at most {limit} items"),
-        )
-    }
-
-    /// A valid request that this API does not implement; it is answered with 501.
-    pub(crate) fn not_served(field: impl Into<String>, what: String) -> Self {
-        Self::of(field, NOT_SERVED, what)
-    }
-
-    pub(crate) fn is_not_served(&self) -> bool {
-        self.reason == NOT_SERVED
-    }
-
-    fn of(field: impl Into<String>, reason: &'static str, message: String) -> Self {
-        Self {
-            field: field.into(),
-            reason,
-            message,
-        }
-    }
-
-    /// Shortens the field names: on the status endpoint, schema messages name fields relative to the status.
-    pub(crate) fn shorten_to_status(&mut self) {
-        if self.field == "<nil>" {
-            "status".clone_into(&mut self.field);
-            self.message = self.message.replace(" in status.", " in ");
-        }
-        if self.field == "status" {
-            self.message = self.message.replace(": status in body", ":  in body");
-        }
-        if let Some(short) = self.field.strip_prefix("status.") {
-            let (long, short) = (
-                format!(" {} in body", self.field),
-                format!(" {short} in body"),
-            );
-            self.message = self.message.replace(&long, &short);
-        }
-    }
-
-    /// Returns the field and the message.
-    pub(crate) fn text(&self) -> String {
-        if self.field.is_empty() {
-            self.message.clone()
-        } else {
-            format!("{}: {}", self.field, self.message)
-        }
-    }
-}
 
 /// A refused request; on the wire a `Status` of kind Failure.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +25,7 @@ pub(crate) struct Refusal {
 }
 
 /// The object that a refusal is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Subject<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
@@ -311,6 +172,18 @@ impl Refusal {
     }
 
     /// An object that is nested deeper than this crate stores.
+    /// An object with one error.
+    pub(crate) fn invalid_field(
+        subject: Subject<'_>,
+        field: impl Into<String>,
+        value: impl Serialize,
+        detail: &str,
+    ) -> Self {
+        let mut causes = Causes::default();
+        causes.invalid(field, value, detail);
+        Self::invalid(subject, &causes)
+    }
+
     pub(crate) fn too_deep() -> Self {
         Self::not_served(format!(
             "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
@@ -358,22 +231,9 @@ impl Refusal {
         self
     }
 
-    /// Returns the refusal with this warning before the others.
-    pub(crate) fn warned_first(mut self, warning: &str) -> Self {
-        self.warnings.insert(0, warning.to_owned());
-        self
-    }
-
     /// A patch whose result is no valid object of the kind.
     pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
-        let subject = Subject {
-            group: "",
-            kind: "",
-            plural: "",
-            name: "",
-        };
-        let shown = Value::from(result.to_string());
-        Self::invalid(subject, &[RefusalCause::invalid("patch", &shown, why)])
+        Self::invalid_field(Subject::default(), "patch", result.to_string(), why)
     }
 
     /// An internal error of a server.

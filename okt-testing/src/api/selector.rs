@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::api::causes::{Causes, RefusalCause};
 use crate::api::kind::{Origin, ServedKind};
 use crate::api::path::Query;
-use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::refusal::Refusal;
 use crate::api::shards::Shards;
 use crate::api::store::Key;
 use crate::api::stored::StoredObject;
@@ -124,7 +125,7 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
 
 /// Checks that the key and the values of a requirement are valid for labels.
 fn checked(requirement: Requirement) -> Result<Requirement, String> {
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let key = &requirement.key;
     // A real server prints `<nil>` as the field.
     rules::check_key("<nil>", key, &mut causes);

@@ -18,6 +18,7 @@ use tokio::time;
 use tower::Service;
 
 use self::call::Call;
+use self::resource::ResourceRequest;
 use crate::api::answer::{self, ApiAnswer};
 use crate::api::body::{Body, cut, reset};
 use crate::api::endpoint::Endpoint;
@@ -154,6 +155,7 @@ impl Arrived {
         // The outcome is recorded whatever becomes of the answer.
         entry.note();
         let in_yaml = Form::is_yaml(&call.header(ACCEPT));
+        let answer = answer.unwrap_or_else(ApiAnswer::from);
         let mut response = answer::respond(answer, in_yaml);
         entry.wait(faults.after).await;
         if let Some(terminal) = late {
@@ -282,18 +284,21 @@ async fn carry_out(
     let RequestInProgress {
         endpoint, record, ..
     } = entry;
-    let Endpoint {
-        shared,
-        replica_view,
-        ..
-    } = &*endpoint;
+    let shared = &endpoint.shared;
     match target {
         RequestTarget::Resource(path) => {
             options::check(record.verb, &call.query)?;
             if let Some(version) = read::awaited_version(record.verb, &call.query)? {
+                let replica_view = &endpoint.replica_view;
                 replica_view.wait_for(|| shared.lock(), version).await?;
             }
-            resource::answer(shared, replica_view, call, &path, record)
+            let request = ResourceRequest {
+                endpoint,
+                call,
+                path: &path,
+                record,
+            };
+            request.answer()
         }
         RequestTarget::Other(segments) => {
             if !matches!(call.method, Method::GET | Method::HEAD) {

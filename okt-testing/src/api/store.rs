@@ -48,9 +48,12 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
+/// The objects of a kind, in the order of a list.
+pub(crate) type Objects = BTreeMap<Key, Arc<StoredObject>>;
+
 #[derive(Debug, Default)]
 struct Collection {
-    objects: BTreeMap<Key, Arc<StoredObject>>,
+    objects: Objects,
     /// The objects that were written differently from how they are shown: with more or fewer fields.
     hiding: BTreeSet<Key>,
     history: VecDeque<Arc<StoreChange>>,
@@ -84,12 +87,26 @@ pub(crate) struct Feed {
     pub(crate) coming: mpsc::UnboundedReceiver<Arc<StoreChange>>,
 }
 
-impl Key {
-    pub(crate) fn of(object: &Value) -> Self {
+impl StorePlace {
+    pub(crate) fn new(kind: &KindId, key: &Key) -> Self {
         Self {
-            namespace: object::namespace(object).to_owned(),
-            name: object::name(object).to_owned(),
+            kind: kind.clone(),
+            key: key.clone(),
         }
+    }
+}
+
+impl Key {
+    /// The key of an object in a namespace; of a cluster-scoped object if the namespace is empty.
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn of(object: &Value) -> Self {
+        Self::new(object::namespace(object), object::name(object))
     }
 }
 
@@ -274,10 +291,7 @@ impl Store {
         id: &KindId,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a Key, &'a Arc<StoredObject>)> {
-        let first = Key {
-            namespace: namespace.unwrap_or_default().to_owned(),
-            name: String::new(),
-        };
+        let first = Key::new(namespace.unwrap_or_default(), "");
         self.collections
             .get(id)
             .into_iter()
@@ -293,12 +307,9 @@ impl Store {
             .filter(|kind| kind.namespaced)
             .flat_map(|kind| {
                 let id = kind.id();
-                self.list(&id, Some(namespace))
-                    .map(|(key, _)| StorePlace {
-                        kind: kind.id(),
-                        key: key.clone(),
-                    })
-                    .collect::<Vec<_>>()
+                let objects = self.list(&id, Some(namespace));
+                let places = objects.map(|(key, _)| StorePlace::new(&id, key));
+                places.collect::<Vec<_>>()
             })
             .collect()
     }
@@ -307,11 +318,7 @@ impl Store {
     ///
     /// # Errors
     /// The version is compacted.
-    pub(crate) fn list_at(
-        &self,
-        id: &KindId,
-        version: u64,
-    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
+    pub(crate) fn list_at(&self, id: &KindId, version: u64) -> Result<Objects, Refusal> {
         match self.collections.get(id) {
             Some(collection) if version < collection.forgotten => Err(Refusal::expired(
                 "The provided continue parameter is too old to display a consistent list result.",
@@ -324,11 +331,7 @@ impl Store {
     ///
     /// # Errors
     /// The changes since that version are not kept.
-    pub(crate) fn list_then(
-        &self,
-        id: &KindId,
-        version: u64,
-    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
+    pub(crate) fn list_then(&self, id: &KindId, version: u64) -> Result<Objects, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(BTreeMap::new());
         };
@@ -370,10 +373,7 @@ impl Store {
         object::set_version(object, self.version);
         let key = Key::of(object);
         let object = Arc::new(StoredObject::new(object));
-        let place = StorePlace {
-            kind: id.clone(),
-            key: key.clone(),
-        };
+        let place = StorePlace::new(id, &key);
         let collection = self.collections.entry(id.clone()).or_default();
         collection.hiding.remove(&key);
         let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
@@ -419,10 +419,7 @@ impl Store {
         object::set_version(last, self.version);
         let key = Key::of(last);
         let last = Arc::new(StoredObject::new(last));
-        let place = StorePlace {
-            kind: id.clone(),
-            key: key.clone(),
-        };
+        let place = StorePlace::new(id, &key);
         let previous = self.collections.get_mut(id).and_then(|collection| {
             collection.hiding.remove(&key);
             collection.objects.remove(&key)

@@ -98,6 +98,26 @@ impl Column {
         Self::new(name, ColumnSource::Computed(Box::new(cell)))
     }
 
+    /// A text of the object, or another one if it is absent.
+    fn text_or(name: &str, path: &'static [&'static str], otherwise: &'static str) -> Self {
+        Self::cell_of(name, move |object, _| {
+            cell::or(object::text(object, path), otherwise)
+        })
+    }
+
+    /// A number of the object; 0 if it is absent.
+    fn integer(name: &str, path: &'static [&'static str]) -> Self {
+        Self::cell_of(name, move |object, _| cell::integer(object, path).into())
+    }
+
+    /// The labels in a map of the object.
+    fn labels(name: &str, path: &'static [&'static str]) -> Self {
+        Self::cell_of(name, move |object, _| {
+            let labels = cell::labels(object::at(object, path));
+            cell::or(&labels, cell::NONE)
+        })
+    }
+
     /// Returns the column, shown only with `-o wide`.
     fn wide(self) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 mod bookmark;
 mod delay;
-mod lens;
+mod events;
 mod pending;
 mod seen;
 mod start;
@@ -17,12 +17,12 @@ use http_body::Frame;
 use tokio::time::Instant;
 
 use self::bookmark::next_bookmark;
-use self::lens::Lens;
 use self::pending::{Pending, go_ahead, time_or_never};
 use self::seen::{SeenChange, error};
 use crate::api::body::cut_off;
 use crate::api::convert::stored_id;
 use crate::api::faults::EventFault;
+use crate::api::read::Selection;
 use crate::api::refusal::Refusal;
 use crate::api::replica_view::ReplicaView;
 use crate::api::state::Shared;
@@ -40,7 +40,7 @@ pub(crate) struct Audience {
 /// A running watch.
 pub(crate) struct Watch {
     audience: Audience,
-    lens: Lens,
+    selection: Selection,
     feed: Feed,
     /// The next change, which the replica does not see yet.
     next: Option<Arc<StoreChange>>,
@@ -130,7 +130,7 @@ impl Watch {
             return;
         };
         let shared = Arc::clone(&self.audience.shared);
-        let seen = self.lens.see(&change, &shared.lock());
+        let seen = self.selection.see(&change, &shared.lock());
         self.inbox.extend(seen);
         self.merge_pending();
     }
@@ -175,7 +175,7 @@ impl Watch {
         if !shared.records() {
             return;
         }
-        let resource = stored_id(&self.lens.kind);
+        let resource = stored_id(&self.selection.kind);
         shared.events().push(EventRecord {
             at: Instant::now(),
             client: client.clone(),
@@ -201,7 +201,7 @@ impl Watch {
             && self.pending.is_none();
         let version = self.audience.replica_view.version(&store);
         if caught_up && version >= self.told {
-            let bookmark = self.lens.bookmark(version, false, &store);
+            let bookmark = self.selection.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
         }
         drop(store);

@@ -9,7 +9,7 @@ mod precondition;
 mod shown;
 
 pub(crate) use self::clean::warn;
-pub(crate) use self::draft::{Moment, apply, apply_scale, draft_apply};
+pub(crate) use self::draft::{Draft, Moment, apply_scale, draft_apply};
 pub(crate) use self::parameters::{Subresource, UnknownFields, WriteParams};
 pub(crate) use self::precondition::Precondition;
 
@@ -22,7 +22,7 @@ use self::finish::{commit_update, finish_create, finish_update};
 use crate::api::apply::{self, Scene};
 use crate::api::convert::current;
 use crate::api::kind::{Origin, ServedKind};
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
 use crate::api::stored::StoredObject;
 use crate::api::{builtin, object};
@@ -110,17 +110,13 @@ pub(crate) fn replace(
         .check_uid(kind, params.dry_run, &old)
         .map_err(|refusal| warn(params, &body, refusal))?;
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
-        let cause = RefusalCause::invalid(
-            "metadata.resourceVersion",
-            &0.into(),
-            "must be specified for an update",
-        );
         // Here a server names the resource instead of the kind.
         let subject = Subject {
             kind: &kind.plural,
             ..kind.subject(&key.name)
         };
-        let refusal = Refusal::invalid(subject, &[cause]);
+        let detail = "must be specified for an update";
+        let refusal = Refusal::invalid_field(subject, "metadata.resourceVersion", 0, detail);
         return Err(warn(params, &body, refusal));
     }
     precondition

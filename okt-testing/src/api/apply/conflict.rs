@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::fields::{FieldStep, show};
 use super::shares::{FieldShare, Manager, Shares, describe};
 use super::versions::Changes;
-use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::causes::RefusalCause;
+use crate::api::refusal::Refusal;
 
 /// Moves the ownership of the fields that this manager sets away from the others, or refuses with a conflict unless
 /// `force` is set.

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::version::words;
 use super::{GROUP, PLURAL, read};
 use crate::api::kind::{KindId, ServedKind};
 use crate::api::object::{self, text};
@@ -23,9 +22,8 @@ impl Taken {
         for crd in crds_of(store, group) {
             let name = |key| text(&crd, &["status", "acceptedNames", key]).to_owned();
             taken.resources.extend([name("plural"), name("singular")]);
-            let names = object::at(&crd, &["status", "acceptedNames"]);
-            let short = names.map(|names| words(names, "shortNames"));
-            taken.resources.extend(short.unwrap_or_default());
+            let short = object::texts(&crd, &["status", "acceptedNames", "shortNames"]);
+            taken.resources.extend(short.into_iter().map(str::to_owned));
             taken.kinds.extend([name("kind"), name("listKind")]);
         }
         taken
@@ -40,10 +38,7 @@ fn crds_of(store: &Store, group: &str) -> Vec<Value> {
 }
 
 fn id() -> KindId {
-    KindId {
-        group: GROUP.to_owned(),
-        plural: PLURAL.to_owned(),
-    }
+    KindId::new(GROUP, PLURAL)
 }
 
 /// Accepts the names of a CRD that no other CRD has, and reports the result in its conditions.
@@ -132,10 +127,7 @@ fn conflicts(
 }
 
 fn condition(crd: &mut Value, kind: &str, holds: bool, reason: &str, message: &str, now: &str) {
-    let mut conditions = object::at(crd, &["status", "conditions"])
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let mut conditions = object::items(crd, &["status", "conditions"]).to_vec();
     let status = if holds { "True" } else { "False" };
     let at = conditions
         .iter()
@@ -158,13 +150,7 @@ fn condition(crd: &mut Value, kind: &str, holds: bool, reason: &str, message: &s
 
 /// Whether a CRD is served.
 pub(crate) fn is_established(crd: &Value) -> bool {
-    object::at(crd, &["status", "conditions"])
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .any(|condition| {
-            text(condition, &["type"]) == "Established" && text(condition, &["status"]) == "True"
-        })
+    object::is_condition_true(crd, "Established")
 }
 
 /// Checks the names of all CRDs of a group again, after one of them took or released names.

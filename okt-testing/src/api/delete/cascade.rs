@@ -63,10 +63,9 @@ impl Duty {
         } else if finalizers.contains(&ORPHAN) {
             Some(Self::Orphan)
         } else if finalizers.contains(&CRD_CLEANUP) {
-            Some(Self::Crd(KindId {
-                group: object::text(object, &["spec", "group"]).to_owned(),
-                plural: object::text(object, &["spec", "names", "plural"]).to_owned(),
-            }))
+            let group = object::text(object, &["spec", "group"]);
+            let plural = object::text(object, &["spec", "names", "plural"]);
+            Some(Self::Crd(KindId::new(group, plural)))
         } else {
             kind.is("", "namespaces").then_some(Self::Namespace)
         }
@@ -97,10 +96,7 @@ impl Cascade {
         propagation: Option<Propagation>,
     ) -> Left {
         let id = stored_id(kind);
-        let place = StorePlace {
-            kind: id.clone(),
-            key: Key::of(old),
-        };
+        let place = StorePlace::new(&id, &Key::of(old));
         let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
             let mut last = convert::stored_form(store, kind, old);
             let last = store.remove(&id, &mut last);
@@ -200,14 +196,11 @@ impl Cascade {
                 }
             }
             Duty::Crd(id) => {
-                let of = |key: &Key| StorePlace {
-                    kind: id.clone(),
-                    key: key.clone(),
-                };
                 let first = self.steps.len();
-                let objects = store.list(&id, None);
-                self.steps
-                    .extend(objects.map(|(key, _)| CascadeStep::Remove(of(key))));
+                let places = store
+                    .list(&id, None)
+                    .map(|(key, _)| StorePlace::new(&id, key));
+                self.steps.extend(places.map(CascadeStep::Remove));
                 self.steps[first..].reverse();
             }
             Duty::Namespace => {
@@ -305,14 +298,5 @@ fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
 
 /// Returns the place of a cluster-scoped object.
 pub(super) fn place_of(group: &str, plural: &str, name: &str) -> StorePlace {
-    StorePlace {
-        kind: KindId {
-            group: group.to_owned(),
-            plural: plural.to_owned(),
-        },
-        key: Key {
-            namespace: String::new(),
-            name: name.to_owned(),
-        },
-    }
+    StorePlace::new(&KindId::new(group, plural), &Key::new("", name))
 }

@@ -33,7 +33,8 @@ use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue}
 use serde_json::Value;
 
 use self::{functions::FUNCTIONS, rule::Reason};
-use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::causes::Causes;
+use crate::api::refusal::Refusal;
 use crate::api::schema::{Schema, old_item};
 
 impl CelRule {
@@ -43,7 +44,7 @@ impl CelRule {
         value: &CelValue,
         old: Option<&CelValue>,
         (path, tolerated): (&str, bool),
-        causes: &mut Vec<RefusalCause>,
+        causes: &mut Causes,
     ) -> Result<(), Refusal> {
         let mut scope = FUNCTIONS.new_inner_scope();
         scope.add_variable_from_value("self", value.clone());
@@ -83,20 +84,20 @@ impl CelRule {
                     format!("{error} evaluating rule: {rule}")
                 };
                 let field = path.strip_prefix('.').unwrap_or(path);
-                causes.push(RefusalCause::invalid(field, &self.kind.into(), &detail));
+                causes.invalid(field, self.kind, &detail);
                 return Ok(());
             }
         };
         let field = format!("{path}{}", self.field_path);
         let field = field.strip_prefix('.').unwrap_or(&field);
         let compound = raw.is_object() || raw.is_array();
-        causes.push(match self.reason {
-            Reason::Invalid if compound => RefusalCause::faulty(field, &message),
-            Reason::Invalid => RefusalCause::invalid(field, raw, &message),
-            Reason::Forbidden => RefusalCause::forbidden(field, &message),
-            Reason::Required => RefusalCause::required(field, &message),
-            Reason::Duplicate => RefusalCause::duplicate(field, raw),
-        });
+        match self.reason {
+            Reason::Invalid if compound => causes.faulty(field, &message),
+            Reason::Invalid => causes.invalid(field, raw, &message),
+            Reason::Forbidden => causes.forbidden(field, &message),
+            Reason::Required => causes.required(field, &message),
+            Reason::Duplicate => causes.duplicate(field, raw),
+        }
         Ok(())
     }
 
@@ -132,7 +133,7 @@ pub(crate) fn check_rules(
     value: &Value,
     old: Option<&Value>,
     again: bool,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) -> Result<(), Refusal> {
     let old = Old {
         value: old,
@@ -162,7 +163,7 @@ fn walk(
     value: &Value,
     old: Old<'_>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) -> Result<(), Refusal> {
     if value.is_null() {
         return Ok(());

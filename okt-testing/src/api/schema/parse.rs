@@ -10,8 +10,8 @@ use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
 };
+use crate::api::causes::Causes;
 use crate::api::object;
-use crate::api::refusal::RefusalCause;
 
 impl Schema {
     /// Returns a schema that accepts every object, with known shapes where they matter.
@@ -32,8 +32,8 @@ impl Schema {
     ///
     /// # Errors
     /// All errors of the schema, each with its path.
-    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<RefusalCause>> {
-        let mut causes = Vec::new();
+    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Causes> {
+        let mut causes = Causes::default();
         structure::check_root(schema, path, &mut causes);
         let root = parse(schema, path, SchemaPlace::ROOT, &mut causes);
         if causes.is_empty() {
@@ -106,7 +106,7 @@ fn object_meta() -> Schema {
             },
         })
     });
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let mut schema = parse(&META, "metadata", SchemaPlace::ROOT.below(), &mut causes);
     debug_assert!(causes.is_empty(), "{causes:?}");
     for (key, property) in &mut schema.properties {
@@ -148,14 +148,9 @@ impl SchemaPlace<'_> {
     }
 }
 
-fn parse(
-    raw: &Value,
-    path: &str,
-    place: SchemaPlace<'_>,
-    causes: &mut Vec<RefusalCause>,
-) -> Schema {
+fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -> Schema {
     let Some(node) = raw.as_object() else {
-        causes.push(RefusalCause::invalid(path, raw, "must be a schema object"));
+        causes.invalid(path, raw, "must be a schema object");
         return Schema::default();
     };
     let mut schema = Schema {
@@ -184,11 +179,11 @@ fn parse(
     if let Some(pattern) = text(node, "pattern") {
         match Regex::new(&pattern) {
             Ok(regex) => schema.pattern = Some((pattern, regex)),
-            Err(error) => causes.push(RefusalCause::invalid(
+            Err(error) => causes.invalid(
                 format!("{path}.pattern"),
-                &pattern.into(),
+                pattern,
                 &format!("must be a valid regular expression, but isn't: {error}"),
-            )),
+            ),
         }
     }
     parse_children(node, path, place, &mut schema, causes);
@@ -212,7 +207,7 @@ fn parse_children(
     path: &str,
     place: SchemaPlace<'_>,
     schema: &mut Schema,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if let Some(Value::Object(properties)) = node.get("properties") {
         for (key, raw) in properties {
@@ -242,10 +237,7 @@ fn parse_children(
             schema.items = Some(Box::new(parse(raw, &items, place, causes)));
         }
         None if schema.kind == Some(Type::Array) && !place.junctor => {
-            causes.push(RefusalCause::required(
-                format!("{path}.items"),
-                "must be specified",
-            ));
+            causes.required(format!("{path}.items"), "must be specified");
         }
         None => {}
     }
@@ -278,13 +270,10 @@ fn parse_type(
     path: &str,
     junctor: bool,
     schema: &mut Schema,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if node.contains_key("$ref") {
-        causes.push(RefusalCause::forbidden(
-            format!("{path}.$ref"),
-            "$ref is not supported",
-        ));
+        causes.forbidden(format!("{path}.$ref"), "$ref is not supported");
     }
     let field = format!("{path}.type");
     match text(node, "type") {
@@ -292,16 +281,12 @@ fn parse_type(
             schema.kind = Type::parse(&name);
             if schema.kind.is_none() {
                 let supported = ["array", "boolean", "integer", "number", "object", "string"];
-                causes.push(RefusalCause::unsupported(
-                    field,
-                    &name.into(),
-                    &supported.map(Value::from),
-                ));
+                causes.unsupported(field, name, &supported);
             }
         }
         None if node.contains_key("$ref") => {}
         None if junctor || schema.int_or_string || schema.keeps_unknown => {}
-        None => causes.push(RefusalCause::required(
+        None => causes.required(
             field,
             if path.rsplit('.').next() == Some("items") {
                 "must not be empty for specified array items"
@@ -310,19 +295,19 @@ fn parse_type(
             } else {
                 "must not be empty at the root"
             },
-        )),
+        ),
     }
 }
 
-fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
+fn check_list_keys(path: &str, schema: &Schema, causes: &mut Causes) {
     let ListType::Map(keys) = &schema.list else {
         return;
     };
     if keys.is_empty() {
-        causes.push(RefusalCause::required(
+        causes.required(
             format!("{path}.x-kubernetes-list-map-keys"),
             "must not be empty if x-kubernetes-list-type is map",
-        ));
+        );
     }
     let Some(items) = schema
         .items
@@ -334,16 +319,16 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) 
     for key in keys {
         let property = format!("{path}.items.properties[{key}]");
         match items.properties.get(key) {
-            None => causes.push(RefusalCause::invalid(
+            None => causes.invalid(
                 format!("{path}.x-kubernetes-list-map-keys"),
-                &keys.clone().into(),
+                keys.clone(),
                 "entries must all be names of item properties",
-            )),
+            ),
             Some(item) if item.default.is_none() && !items.required.contains(key) => {
-                causes.push(RefusalCause::required(
+                causes.required(
                     format!("{property}.default"),
                     "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-                ));
+                );
             }
             Some(_) => {}
         }
@@ -351,7 +336,7 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) 
 }
 
 /// Checks a default against its own schema; an invalid one would make the API refuse every object.
-fn check_default(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
+fn check_default(path: &str, schema: &Schema, causes: &mut Causes) {
     let Some(default) = &schema.default else {
         return;
     };
@@ -363,31 +348,27 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
     }
     let path = format!("{path}.default");
     if !prune(schema, &mut default.clone()).dropped.is_empty() {
-        causes.push(RefusalCause::invalid(
-            path,
-            default,
-            "must not have unknown fields",
-        ));
+        causes.invalid(path, default, "must not have unknown fields");
         return;
     }
-    let mut found = Vec::new();
+    let mut found = Causes::default();
     validate(schema, &filled, None, "", &mut found);
     validate_lists(schema, &filled, "", &mut found);
     if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
-        causes.push(RefusalCause::not_served(
+        causes.not_served(
             path,
             "a default under a rule that cannot be evaluated".to_owned(),
-        ));
+        );
         return;
     }
-    for mut cause in found {
+    for cause in found.iter_mut() {
         cause.message = cause.message.replace("<root> in body", " in body");
         cause.field = match cause.field.as_str() {
             "" => path.clone(),
             field => format!("{path}.{field}"),
         };
-        causes.push(cause);
     }
+    causes.append(&mut found);
 }
 
 fn list_type(node: &Map<String, Value>) -> ListType {

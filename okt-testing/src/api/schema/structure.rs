@@ -2,39 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use crate::api::causes::Causes;
 use serde_json::{Map, Value};
 
-use crate::api::refusal::RefusalCause;
-
 /// Checks the schema of a whole object.
-pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_root(node: &Value, path: &str, causes: &mut Causes) {
     let Some(root) = node.as_object() else { return };
     if has(root, "additionalProperties") {
-        causes.push(RefusalCause::forbidden(
+        causes.forbidden(
             format!("{path}.additionalProperties"),
             "must not be used at the root",
-        ));
+        );
     }
     if flag(root, "nullable") {
-        causes.push(RefusalCause::forbidden(
+        causes.forbidden(
             format!("{path}.nullable"),
             "nullable cannot be true at the root",
-        ));
+        );
     }
     let kind = text(root, "type");
     if !matches!(kind, "" | "object") {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            "must be object at the root",
-        ));
+        causes.invalid(format!("{path}.type"), kind, "must be object at the root");
     }
     check_object_fields(root, path, causes);
     walk(root, path, causes);
 }
 
 /// Checks `apiVersion`, `kind` and `metadata`, which are implicit and can hardly be restricted.
-fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Causes) {
     let Some(Value::Object(properties)) = node.get("properties") else {
         return;
     };
@@ -49,11 +44,7 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<R
         let path = format!("{path}.properties[{name}]");
         let kind = text(property, "type");
         if kind != wanted {
-            causes.push(RefusalCause::invalid(
-                format!("{path}.type"),
-                &kind.into(),
-                &format!("must be {wanted}"),
-            ));
+            causes.invalid(format!("{path}.type"), kind, &format!("must be {wanted}"));
         }
         if name != "metadata" || kind != wanted {
             continue;
@@ -65,26 +56,26 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<R
             .keys()
             .any(|field| field != "name" && field != "generateName")
         {
-            causes.push(RefusalCause::forbidden(
+            causes.forbidden(
                 path.clone(),
                 "must not specify anything other than name and generateName, but metadata is implicitly specified",
-            ));
+            );
         }
         for (field, schema) in fields {
             if schema
                 .get("default")
                 .is_some_and(|default| !default.is_null())
             {
-                causes.push(RefusalCause::forbidden(
+                causes.forbidden(
                     format!("{path}.properties[{field}].default"),
                     "must not be set in top-level metadata",
-                ));
+                );
             }
         }
     }
 }
 
-fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn walk(node: &Map<String, Value>, path: &str, causes: &mut Causes) {
     check_node(node, path, causes);
     check_list(node, path, causes);
     if flag(node, "x-kubernetes-embedded-resource") {
@@ -99,9 +90,9 @@ fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
     }
 }
 
-fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Causes) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
+        causes.forbidden(format!("{path}.{field}"), detail);
     };
     if flag(node, "uniqueItems") {
         forbid(
@@ -120,21 +111,21 @@ fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCau
     }
     let preserve = "x-kubernetes-preserve-unknown-fields";
     if node.get(preserve) == Some(&false.into()) {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             format!("{path}.{preserve}"),
-            &false.into(),
+            false,
             "must be true or undefined",
-        ));
+        );
     }
     let map_type = text(node, "x-kubernetes-map-type");
     if !map_type.is_empty() {
         require_type(node, "object", "x-kubernetes-map-type", path, causes);
         if !matches!(map_type, "atomic" | "granular") {
-            causes.push(RefusalCause::unsupported(
+            causes.unsupported(
                 format!("{path}.x-kubernetes-map-type"),
-                &map_type.into(),
-                &["atomic".into(), "granular".into()],
-            ));
+                map_type,
+                &["atomic", "granular"],
+            );
         }
     }
 }
@@ -144,41 +135,37 @@ fn require_type(
     wanted: &str,
     because: &str,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     let kind = text(node, "type");
     let detail = format!("must be {wanted} if {because} is specified");
     if kind.is_empty() {
-        causes.push(RefusalCause::required(format!("{path}.type"), &detail));
+        causes.required(format!("{path}.type"), &detail);
     } else if kind != wanted {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            &detail,
-        ));
+        causes.invalid(format!("{path}.type"), kind, &detail);
     }
 }
 
-fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Causes) {
     if !has(node, "properties") && !flag(node, "x-kubernetes-preserve-unknown-fields") {
-        causes.push(RefusalCause::required(
+        causes.required(
             format!("{path}.properties"),
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
-        ));
+        );
     }
     let kind = text(node, "type");
     if kind != "object" {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             format!("{path}.type"),
-            &kind.into(),
+            kind,
             "must be object if x-kubernetes-embedded-resource is true",
-        ));
+        );
     }
     check_object_fields(node, path, causes);
 }
 
 /// Checks a list against its list type.
-fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Causes) {
     let field = format!("{path}.x-kubernetes-list-type");
     let keys: Vec<&str> = node
         .get("x-kubernetes-list-map-keys")
@@ -191,32 +178,28 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCau
     if list.is_empty() {
         if !keys.is_empty() {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-            causes.push(RefusalCause::required(field, detail));
+            causes.required(field, detail);
         }
         return;
     }
     require_type(node, "array", "x-kubernetes-list-type", path, causes);
     if !matches!(list, "atomic" | "set" | "map") {
-        let supported = ["atomic".into(), "set".into(), "map".into()];
-        causes.push(RefusalCause::unsupported(
-            field.clone(),
-            &list.into(),
-            &supported,
-        ));
+        let supported = ["atomic", "set", "map"];
+        causes.unsupported(field.clone(), list, &supported);
     }
     if list != "map" && !keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        causes.push(RefusalCause::invalid(field, &list.into(), detail));
+        causes.invalid(field, list, detail);
     }
     let Some(Value::Object(items)) = node.get("items") else {
         return;
     };
     let path = format!("{path}.items");
     if list != "atomic" && flag(items, "nullable") {
-        causes.push(RefusalCause::forbidden(
+        causes.forbidden(
             format!("{path}.nullable"),
             &format!("cannot be nullable when x-kubernetes-list-type is {list}"),
-        ));
+        );
     }
     match list {
         "set" => check_items_of_set(items, &path, causes),
@@ -225,51 +208,46 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCau
     }
 }
 
-fn check_items_of_set(items: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_items_of_set(items: &Map<String, Value>, path: &str, causes: &mut Causes) {
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let list = items.get("x-kubernetes-list-type");
     match text(items, "type") {
         "array" if list.is_some_and(|list| list != "atomic") => {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.x-kubernetes-list-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
-            ));
+            );
         }
         "object" if text(items, "x-kubernetes-map-type") != "atomic" => {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.x-kubernetes-map-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
-            ));
+            );
         }
         _ => {}
     }
 }
 
-fn check_items_of_map(
-    items: &Map<String, Value>,
-    keys: &[&str],
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+fn check_items_of_map(items: &Map<String, Value>, keys: &[&str], path: &str, causes: &mut Causes) {
     let kind = text(items, "type");
     if kind != "object" {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             format!("{path}.type"),
-            &kind.into(),
+            kind,
             "must be object if parent array's x-kubernetes-list-type is map",
-        ));
+        );
         return;
     }
     let mut seen = BTreeSet::new();
     for key in keys {
         if !seen.insert(key) {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 path.replace(".items", ".x-kubernetes-list-map-keys"),
-                &keys.into(),
+                keys,
                 "must not contain duplicate entries",
-            ));
+            );
         }
         let property = items
             .get("properties")
@@ -278,17 +256,17 @@ fn check_items_of_map(
         let Some(property) = property else { continue };
         let path = format!("{path}.properties[{key}]");
         if matches!(text(property, "type"), "array" | "object") {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.type"),
-                &kind.into(),
+                kind,
                 "must be a scalar type if parent array's x-kubernetes-list-type is map",
-            ));
+            );
         }
         if flag(property, "nullable") {
-            causes.push(RefusalCause::forbidden(
+            causes.forbidden(
                 format!("{path}.nullable"),
                 "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
-            ));
+            );
         }
     }
 }
@@ -300,10 +278,10 @@ fn check_within_junctor(
     node: &Map<String, Value>,
     path: &str,
     takes_types: bool,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
+        causes.forbidden(format!("{path}.{field}"), detail);
     };
     let is_taken = takes_types && matches!(text(node, "type"), "integer" | "string");
     if has(node, "type") && !is_taken {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use self::path::{join, subject};
 use self::scalars::{check_number, check_string};
 use super::{Schema, Type};
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
 
 /// Adds to `causes` all errors of `value` except those of CEL rules.
 pub(crate) fn validate(
@@ -22,7 +22,7 @@ pub(crate) fn validate(
     value: &Value,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if old == Some(value) {
         return;
@@ -38,12 +38,12 @@ pub(crate) fn validate(
             |format| format!("with format {format}"),
         );
         let detail = format!("Checked value must be of type integer {format} in {path}");
-        causes.push(RefusalCause::invalid("<nil>", &"".into(), &detail));
+        causes.invalid("<nil>", "", &detail);
     }
     if let Some(values) = &schema.values
         && !values.contains(value)
     {
-        causes.push(RefusalCause::unsupported(path, value, values));
+        causes.unsupported(path, value, values);
     }
     if value.is_null() {
         // A null is not checked against alternatives.
@@ -67,7 +67,7 @@ pub(crate) fn validate(
 }
 
 /// Checks the type. Returns whether the other checks make sense.
-fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) -> bool {
+fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) -> bool {
     let wanted = if schema.int_or_string {
         if Type::Integer.holds(value) || Type::String.holds(value) {
             return true;
@@ -102,7 +102,7 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Refus
             "{} in body must be of type {format}: \"{found}\"",
             subject(path)
         );
-        causes.push(RefusalCause::mistyped(path, &found.into(), &detail));
+        causes.mistyped(path, found, &detail);
         return false;
     }
     let found = match value {
@@ -114,14 +114,14 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Refus
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    causes.push(RefusalCause::mistyped(
+    causes.mistyped(
         path,
-        &found.into(),
+        found,
         &format!(
             "{} in body must be of type {wanted}: \"{found}\"",
             subject(path)
         ),
-    ));
+    );
     false
 }
 
@@ -130,12 +130,12 @@ fn check_list(
     items: &[Value],
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if let Some(limit) = schema.max_items
         && items.len() as u64 > limit
     {
-        causes.push(RefusalCause::too_many(path, items.len(), limit));
+        causes.too_many(path, items.len(), limit);
     }
     if let Some(limit) = schema.min_items
         && (items.len() as u64) < limit
@@ -144,7 +144,7 @@ fn check_list(
             "{} in body should have at least {limit} items",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, &items.len().into(), &detail));
+        causes.invalid(path, items.len(), &detail);
     }
     if let Some(below) = &schema.items {
         for (index, item) in items.iter().enumerate() {
@@ -161,12 +161,12 @@ fn check_map(
     fields: &Map<String, Value>,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if let Some(limit) = schema.max_properties
         && fields.len() as u64 > limit
     {
-        causes.push(RefusalCause::too_many(path, fields.len(), limit));
+        causes.too_many(path, fields.len(), limit);
     }
     if let Some(limit) = schema.min_properties
         && (fields.len() as u64) < limit
@@ -175,23 +175,19 @@ fn check_map(
             "{} in body should have at least {limit} properties",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, &fields.len().into(), &detail));
+        causes.invalid(path, fields.len(), &detail);
     }
     for key in &schema.required {
         if !fields.contains_key(key) {
-            causes.push(RefusalCause::required(join(path, key), ""));
+            causes.required(join(path, key), "");
         }
     }
     if schema.embedded {
         for key in ["apiVersion", "kind"] {
             match fields.get(key) {
-                None => causes.push(RefusalCause::required(join(path, key), "")),
+                None => causes.required(join(path, key), ""),
                 Some(value) if value == "" => {
-                    causes.push(RefusalCause::invalid(
-                        join(path, key),
-                        value,
-                        "must not be empty",
-                    ));
+                    causes.invalid(join(path, key), value, "must not be empty");
                 }
                 Some(_) => {}
             }
@@ -207,39 +203,39 @@ fn check_map(
     }
 }
 
-fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     let faults = |schema: &Schema| {
-        let mut causes = Vec::new();
+        let mut causes = Causes::default();
         validate(schema, value, None, path, &mut causes);
         causes
     };
     let holds = |schema: &Schema| faults(schema).is_empty();
-    // The server loses the path here.
-    let fault = |detail: &str| {
-        let detail = format!("\"{path}\" {detail}");
-        RefusalCause::invalid("<nil>", &"".into(), &detail)
+    // The server loses the path here. It then reports the errors of these alternatives.
+    let mut refuse = |detail: &str, alternatives: &[Schema]| {
+        causes.invalid("<nil>", "", &format!("\"{path}\" {detail}"));
+        for schema in alternatives {
+            causes.append(&mut faults(schema));
+        }
     };
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
-        causes.push(fault("must validate at least one schema (anyOf)"));
-        causes.extend(schema.any_of.iter().take(1).flat_map(faults));
+        let detail = "must validate at least one schema (anyOf)";
+        refuse(detail, &schema.any_of[..1]);
     }
     match schema.one_of.iter().filter(|schema| holds(schema)).count() {
         0 if !schema.one_of.is_empty() => {
-            causes.push(fault(
-                "must validate one and only one schema (oneOf). Found none valid",
-            ));
-            causes.extend(schema.one_of.iter().take(1).flat_map(faults));
+            let detail = "must validate one and only one schema (oneOf). Found none valid";
+            refuse(detail, &schema.one_of[..1]);
         }
         0 | 1 => {}
-        many => causes.push(fault(&format!(
-            "must validate one and only one schema (oneOf). Found {many} valid alternatives"
-        ))),
+        many => {
+            let detail = "must validate one and only one schema (oneOf). Found";
+            refuse(&format!("{detail} {many} valid alternatives"), &[]);
+        }
     }
     if schema.not.as_deref().is_some_and(holds) {
-        causes.push(fault("must not validate the schema (not)"));
+        refuse("must not validate the schema (not)", &[]);
     }
     if !schema.all_of.iter().all(holds) {
-        causes.push(fault("must validate all the schemas (allOf)"));
-        causes.extend(schema.all_of.iter().flat_map(faults));
+        refuse("must validate all the schemas (allOf)", &schema.all_of);
     }
 }

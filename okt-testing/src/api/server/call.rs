@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::api::apply::{Manager, Operation};
+use crate::api::causes::{Causes, RefusalCause};
 use crate::api::endpoint::Endpoint;
 use crate::api::kind::{Origin, ServedKind};
 use crate::api::path::{Query, RequestTarget, ResourcePath};
 use crate::api::record::{RequestRecord, Verb};
-use crate::api::refusal::{Refusal, RefusalCause};
+use crate::api::refusal::Refusal;
 use crate::api::selector::Selector;
 use crate::api::write::{Subresource, UnknownFields, WriteParams};
 use crate::api::{builtin, duplicate_fields, object, patch};
@@ -160,10 +161,7 @@ impl Call {
             && !self.media().ends_with("yaml")
             && let Some(why) = builtin::check_integers(&kind.kind, &body)
         {
-            return Err(Refusal::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {why}",
-                kind.kind, kind.version, kind.kind
-            )));
+            return Err(kind.cannot_handle(&why));
         }
         Ok(body)
     }
@@ -273,20 +271,17 @@ pub(super) fn check_object(kind: &ServedKind, body: &Value) -> Result<(), Refusa
     }
     match mistyped_metadata(kind, body) {
         None => Ok(()),
-        Some(cause) => Err(Refusal::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {}: {}",
-            kind.kind, kind.version, kind.kind, cause.field, cause.message
-        ))),
+        Some(why) => Err(kind.cannot_handle(&why)),
     }
 }
 
-/// Returns the first field of the metadata with a wrong type.
-pub(super) fn mistyped_metadata(kind: &ServedKind, body: &Value) -> Option<RefusalCause> {
+/// Returns the error of the first field of the metadata with a wrong type.
+pub(super) fn mistyped_metadata(kind: &ServedKind, body: &Value) -> Option<String> {
     let metadata = body.get("metadata").filter(|value| !value.is_null())?;
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let schema = kind.schema.properties.get("metadata")?;
     schema.check_types(metadata, "metadata", &mut causes);
-    causes.into_iter().next()
+    causes.first().map(RefusalCause::text)
 }
 
 fn unrecognised(kind: &ServedKind, body: &Value, missing: &str) -> Refusal {

@@ -10,233 +10,233 @@ use super::call::{Call, check_object, mistyped_metadata};
 use super::{deletion, scale};
 use crate::api::answer::ApiAnswer;
 use crate::api::apply::Operation;
+use crate::api::causes::Causes;
+use crate::api::endpoint::Endpoint;
 use crate::api::kind::{KindId, Origin, ServedKind};
 use crate::api::path::{RequestTarget, ResourcePath};
-use crate::api::read::{self, Form};
+use crate::api::read::{self, Form, Selection};
 use crate::api::record::{RequestRecord, Verb};
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
-use crate::api::replica_view::ReplicaView;
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::state::Shared;
 use crate::api::store::{Key, Store};
 use crate::api::watch::{Audience, Watch};
-use crate::api::write::{self, Moment, Precondition, Subresource, WriteParams, WrittenObject};
-use crate::api::{builtin, convert, object, patch};
+use crate::api::write::{
+    self, Draft, Moment, Precondition, Subresource, WriteParams, WrittenObject,
+};
+use crate::api::{builtin, convert, object, patch, table};
 
-pub(super) fn answer(
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    if record.verb == Verb::Apply
-        && let Some(answer) = apply_beside(shared, call, path, record)?
-    {
-        return Ok(answer);
+/// A request for a resource.
+pub(super) struct ResourceRequest<'r> {
+    pub(super) endpoint: &'r Endpoint,
+    pub(super) call: &'r Call,
+    pub(super) path: &'r ResourcePath,
+    pub(super) record: &'r mut RequestRecord,
+}
+
+impl ResourceRequest<'_> {
+    pub(super) fn answer(mut self) -> Result<ApiAnswer, Refusal> {
+        let mut prepared = self.prepare();
+        let mut store = self.endpoint.shared.lock();
+        let before = store.version();
+        let kind = find(&store, self.path)?;
+        let answer = self.answer_from(&mut store, &kind, prepared.as_mut());
+        self.record.committed = (store.version() > before).then(|| store.version());
+        // The rest of what was prepared is dropped with the store unlocked.
+        drop(store);
+        warned(&kind, answer)
     }
-    let mut store = shared.lock();
-    let before = store.version();
-    let answer = answer_from(&mut store, shared, replica_view, call, path, record);
-    record.committed = (store.version() > before).then(|| store.version());
-    answer
-}
 
-fn answer_from(
-    store: &mut Store,
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    let kind = find(store, path)?;
-    let answer = answer_of(store, shared, replica_view, call, path, &kind, record);
-    warned(&kind, answer)
-}
-
-/// Adds the deprecation warning of the kind's version to the answer.
-fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
-    match &kind.deprecation {
-        None => answer,
-        Some(warning) => answer
-            .map(|answer| answer.warned(warning))
-            .map_err(|refusal| refusal.warned_first(warning)),
-    }
-}
-
-fn answer_of(
-    store: &mut Store,
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    kind: &Arc<ServedKind>,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    let scope = Scope::of(path, kind);
-    let subresource = subresource(kind, path)?;
-    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
-    let written = match record.verb {
-        Verb::List => {
-            let selector = call.selector(kind)?;
-            let namespace = scope.namespace.as_deref();
-            let seen = replica_view.version(store);
-            let list = read::list(store, seen, kind, namespace, &selector, &call.query, form)?;
-            return Ok(ApiAnswer::json(list));
-        }
-        Verb::Watch => {
-            if Form::is_yaml(&call.header(ACCEPT)) {
-                return Err(Refusal::new(
-                    406,
-                    "NotAcceptable",
-                    "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
-                ));
+    fn answer_from(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        prepared: Option<&mut PreparedApply>,
+    ) -> Result<ApiAnswer, Refusal> {
+        let (call, query) = (self.call, &self.call.query);
+        let replica_view = &self.endpoint.replica_view;
+        let namespace = self.path.namespace.as_deref().filter(|_| kind.namespaced);
+        let subresource = subresource(kind, self.path)?;
+        let form = Form::accepted(&call.header(ACCEPT), query)?;
+        let written = match self.record.verb {
+            Verb::List => {
+                let selection = self.selection(kind, form)?;
+                let seen = replica_view.version(store);
+                let list = read::list(store, seen, &selection, query)?;
+                return Ok(ApiAnswer::json(list));
             }
-            let audience = Audience {
-                shared: Arc::clone(shared),
-                replica_view: Arc::clone(replica_view),
-                client: record.client.clone(),
-            };
-            let namespace = scope.namespace.as_deref();
-            let selector = call.selector(kind)?;
-            let query = &call.query;
-            let watch = Watch::start(audience, store, kind, namespace, selector, query, form)?;
-            return Ok(ApiAnswer::Watch {
-                watch: Box::new(watch),
-                warnings: Vec::new(),
-            });
-        }
-        Verb::DeleteCollection => {
-            let namespace = scope.namespace.as_deref();
-            return deletion::of_collection(store, call, kind, namespace, record);
-        }
-        Verb::Create => create(store, call, kind, &scope)?,
-        Verb::Get => {
-            let seen = call
-                .query
-                .has("resourceVersion")
-                .then(|| replica_view.version(store));
-            let object = read::get(store, seen, kind, &scope.key(kind)?)?;
-            return Ok(match (&kind.scale, subresource) {
-                (Some(scale), Subresource::Scale) => {
-                    let object = object.read();
-                    if kind.origin == Origin::Crd && !scale.is_set(&object) {
-                        return Err(scale.unset());
-                    }
-                    ApiAnswer::json(form.show_scale(scale.of(&object), store))
+            Verb::Watch => {
+                if Form::is_yaml(&call.header(ACCEPT)) {
+                    return Err(Refusal::new(
+                        406,
+                        "NotAcceptable",
+                        "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+                    ));
                 }
-                _ => ApiAnswer::json(form.show(kind, &object, store)),
-            });
-        }
-        Verb::Delete if subresource == Subresource::None => {
-            return deletion::of_object(store, call, kind, &scope.key(kind)?, record);
-        }
-        Verb::Delete => return Err(Refusal::method_not_allowed()),
-        Verb::Update => {
-            let key = scope.key(kind)?;
-            let params = call.params(kind, subresource, Operation::Update);
-            if subresource == Subresource::Scale {
-                let body = call.parse(&["application/json", "application/yaml"])?;
-                return scale::write(store, call, &params, &key, |scale| {
-                    scale.clone_from(&body);
-                    Ok(())
-                });
+                let audience = Audience {
+                    shared: Arc::clone(&self.endpoint.shared),
+                    replica_view: Arc::clone(replica_view),
+                    client: self.record.client.clone(),
+                };
+                let selection = self.selection(kind, form)?;
+                let watch = Watch::start(audience, store, selection, query)?;
+                return Ok(ApiAnswer::watch(watch));
             }
-            let body = call.object(kind)?;
-            write::replace(store, &params, &key, body)?
-        }
-        Verb::Patch => {
-            let key = scope.key(kind)?;
-            let params = call.params(kind, subresource, Operation::Update);
-            if subresource == Subresource::Scale {
-                let edit = |scale: &mut Value| apply_patch(call, None, scale);
-                return scale::write(store, call, &params, &key, edit);
+            Verb::DeleteCollection => {
+                return deletion::of_collection(store, call, kind, namespace, self.record);
             }
-            change(store, call, &params, &key)?
-        }
-        Verb::Apply => {
-            let key = scope.key(kind)?;
-            if subresource == Subresource::Scale {
-                return scale::apply(store, call, kind, &key);
+            Verb::Create => {
+                let params = call.params(kind, Subresource::None, Operation::Update);
+                let body = call.object(kind)?;
+                if kind.namespaced && namespace.is_none() {
+                    return Err(Refusal::unknown_path());
+                }
+                write::create(store, &params, namespace.unwrap_or_default(), body)?
             }
-            let (params, config) = read_apply(call, kind, subresource)?;
-            write::apply(store, &params, &key, config, call.query.flag("force"))?
+            Verb::Get => {
+                let seen = query
+                    .has("resourceVersion")
+                    .then(|| replica_view.version(store));
+                let object = read::get(store, seen, kind, &key(kind, self.path)?)?;
+                return Ok(ApiAnswer::json(match (&kind.scale, subresource) {
+                    (Some(scale), Subresource::Scale) => {
+                        let object = object.read();
+                        if kind.origin == Origin::Crd && !scale.is_set(&object) {
+                            return Err(scale.unset());
+                        }
+                        form.show_with(&table::scale_columns(), scale.of(&object), store)
+                    }
+                    _ => form.show(kind, &object, store),
+                }));
+            }
+            Verb::Delete if subresource == Subresource::None => {
+                let key = key(kind, self.path)?;
+                return deletion::of_object(store, call, kind, &key, self.record);
+            }
+            Verb::Delete => return Err(Refusal::method_not_allowed()),
+            Verb::Update => {
+                let key = key(kind, self.path)?;
+                let params = call.params(kind, subresource, Operation::Update);
+                if subresource == Subresource::Scale {
+                    let body = call.parse(&["application/json", "application/yaml"])?;
+                    return scale::write(store, call, &params, &key, |scale| {
+                        scale.clone_from(&body);
+                        Ok(())
+                    });
+                }
+                let body = call.object(kind)?;
+                write::replace(store, &params, &key, body)?
+            }
+            Verb::Patch => {
+                let key = key(kind, self.path)?;
+                let params = call.params(kind, subresource, Operation::Update);
+                if subresource == Subresource::Scale {
+                    let edit = |scale: &mut Value| apply_patch(call, None, scale);
+                    return scale::write(store, call, &params, &key, edit);
+                }
+                change(store, call, &params, &key)?
+            }
+            Verb::Apply => {
+                let key = key(kind, self.path)?;
+                if subresource == Subresource::Scale {
+                    return scale::apply(store, call, kind, &key);
+                }
+                match prepared {
+                    Some(prepared) if prepared.moment.holds(store, kind, &key) => {
+                        prepared.draft.commit(store, &prepared.params)?
+                    }
+                    _ => {
+                        let moment = Moment::of(store, kind, &key);
+                        let mut prepared =
+                            PreparedApply::of(moment, call, kind, subresource, &key)?;
+                        prepared.draft.commit(store, &prepared.params)?
+                    }
+                }
+            }
+        };
+        self.record.name = Some(written.name.clone());
+        let mut answer = ApiAnswer::json(form.show(kind, &written.object, store));
+        if written.created {
+            answer.code = 201;
         }
+        answer.warnings = written.warnings;
+        Ok(answer)
+    }
+
+    fn selection(&self, kind: &Arc<ServedKind>, form: Form) -> Result<Selection, Refusal> {
+        Ok(Selection {
+            kind: Arc::clone(kind),
+            namespace: self.path.namespace.clone().filter(|_| kind.namespaced),
+            selector: self.call.selector(kind)?,
+            form,
+        })
+    }
+
+    /// Prepares an apply with the store unlocked, as a real server does most of the work.
+    ///
+    /// Returns `None` for another request, and for an apply that fails: its error is that of the locked store. A scale
+    /// needs little work.
+    fn prepare(&self) -> Option<PreparedApply> {
+        if self.record.verb != Verb::Apply {
+            return None;
+        }
+        let store = self.endpoint.shared.lock();
+        let kind = find(&store, self.path).ok()?;
+        let key = key(&kind, self.path).ok()?;
+        let moment = Moment::of(&store, &kind, &key);
+        drop(store);
+        let subresource = subresource(&kind, self.path).ok()?;
+        if subresource == Subresource::Scale {
+            return None;
+        }
+        PreparedApply::of(moment, self.call, &kind, subresource, &key).ok()
+    }
+}
+
+/// An apply that only needs to be committed, if its object is still as it was.
+struct PreparedApply {
+    moment: Moment,
+    params: WriteParams,
+    draft: Draft,
+}
+
+impl PreparedApply {
+    fn of(
+        moment: Moment,
+        call: &Call,
+        kind: &Arc<ServedKind>,
+        subresource: Subresource,
+        key: &Key,
+    ) -> Result<Self, Refusal> {
+        if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
+            // The server answers this before it reads the configuration.
+            return Err(Refusal::not_found(kind.subject(&key.name)));
+        }
+        let params = call.params(kind, subresource, Operation::Apply);
+        let mut config = call.parse(&[patch::APPLY])?;
+        object::whole_numbers(&mut config);
+        check_applied(kind, &config)?;
+        check_object(kind, &config)?;
+        let draft = write::draft_apply(&moment, &params, key, config, call.query.flag("force"))?;
+        Ok(Self {
+            moment,
+            params,
+            draft,
+        })
+    }
+}
+
+/// Adds the deprecation warning of the kind's version to the answer, before all others.
+fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
+    let Some(warning) = &kind.deprecation else {
+        return answer;
     };
-    record.name = Some(written.name.clone());
-    Ok(show_written(store, kind, form, written))
-}
-
-fn show_written(store: &Store, kind: &ServedKind, form: Form, written: WrittenObject) -> ApiAnswer {
-    ApiAnswer::Json {
-        code: if written.created { 201 } else { 200 },
-        body: form.show(kind, &written.object, store),
-        warnings: written.warnings,
-    }
-}
-
-/// Applies a configuration, with the store unlocked during most of the work, as on a real server.
-///
-/// Returns `None` if the object has changed meanwhile; then the work is repeated with the store locked. The same holds
-/// for a scale, which needs little work.
-fn apply_beside(
-    shared: &Shared,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<Option<ApiAnswer>, Refusal> {
-    let store = shared.lock();
-    let kind = find(&store, path)?;
-    let key = Scope::of(path, &kind).key(&kind)?;
-    let moment = Moment::of(&store, &kind, &key);
-    drop(store);
-    let answer = apply_on(&moment, shared, call, path, &kind, &key, record);
-    let answer = answer.transpose().map(|answer| warned(&kind, answer));
-    answer.transpose()
-}
-
-/// Applies a configuration to an earlier state of an object, unless the object has changed since.
-fn apply_on(
-    moment: &Moment,
-    shared: &Shared,
-    call: &Call,
-    path: &ResourcePath,
-    kind: &Arc<ServedKind>,
-    key: &Key,
-    record: &mut RequestRecord,
-) -> Result<Option<ApiAnswer>, Refusal> {
-    let subresource = subresource(kind, path)?;
-    if subresource == Subresource::Scale {
-        return Ok(None);
-    }
-    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
-    if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
-        // The server answers this before it reads the configuration.
-        return Err(Refusal::not_found(kind.subject(&key.name)));
-    }
-    let (params, config) = read_apply(call, kind, subresource)?;
-    let mut draft = write::draft_apply(moment, &params, key, config, call.query.flag("force"))?;
-    let mut store = shared.lock();
-    if !moment.holds(&store, kind, key) {
-        return Ok(None);
-    }
-    let before = store.version();
-    let written = draft.commit(&mut store, &params);
-    record.committed = (store.version() > before).then(|| store.version());
-    Ok(Some(show_written(&store, kind, form, written?)))
-}
-
-fn read_apply(
-    call: &Call,
-    kind: &Arc<ServedKind>,
-    subresource: Subresource,
-) -> Result<(WriteParams, Value), Refusal> {
-    let params = call.params(kind, subresource, Operation::Apply);
-    let mut config = call.parse(&[patch::APPLY])?;
-    object::whole_numbers(&mut config);
-    check_applied(kind, &config)?;
-    check_object(kind, &config)?;
-    Ok((params, config))
+    let mut answer = answer;
+    let warnings = match &mut answer {
+        Ok(answer) => &mut answer.warnings,
+        Err(refusal) => &mut refusal.warnings,
+    };
+    warnings.insert(0, warning.clone());
+    answer
 }
 
 /// Removes the name from the path of a creation: a real server creates a custom resource at the path of any object.
@@ -290,36 +290,18 @@ fn subresource(kind: &ServedKind, path: &ResourcePath) -> Result<Subresource, Re
     })
 }
 
-/// The part of a path that selects objects of a kind.
-struct Scope {
-    namespace: Option<String>,
-    name: Option<String>,
-}
-
-impl Scope {
-    fn of(path: &ResourcePath, kind: &ServedKind) -> Self {
-        Self {
-            namespace: path.namespace.clone().filter(|_| kind.namespaced),
-            name: path.name.clone(),
-        }
+/// Returns the key of the object at a path.
+fn key(kind: &ServedKind, path: &ResourcePath) -> Result<Key, Refusal> {
+    if kind.namespaced && path.namespace.is_none() {
+        return Err(Refusal::unknown_path());
     }
-
-    fn key(&self, kind: &ServedKind) -> Result<Key, Refusal> {
-        if kind.namespaced && self.namespace.is_none() {
-            return Err(Refusal::unknown_path());
-        }
-        Ok(Key {
-            namespace: self.namespace.clone().unwrap_or_default(),
-            name: self.name.clone().unwrap_or_default(),
-        })
-    }
+    let namespace = path.namespace.as_deref().filter(|_| kind.namespaced);
+    let name = path.name.as_deref().unwrap_or_default();
+    Ok(Key::new(namespace.unwrap_or_default(), name))
 }
 
 fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> {
-    let id = KindId {
-        group: path.group.clone(),
-        plural: path.plural.clone(),
-    };
+    let id = KindId::new(&path.group, &path.plural);
     if let Some(kind) = store.served(&id, &path.version) {
         if path.namespace.is_some() && !kind.namespaced {
             return Err(Refusal::unknown_path());
@@ -334,24 +316,6 @@ fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> 
         ))),
         _ => Err(Refusal::unknown_path()),
     }
-}
-
-fn create(
-    store: &mut Store,
-    call: &Call,
-    kind: &Arc<ServedKind>,
-    scope: &Scope,
-) -> Result<WrittenObject, Refusal> {
-    let params = call.params(kind, Subresource::None, Operation::Update);
-    let body = call.object(kind)?;
-    let namespace = match (&scope.namespace, kind.namespaced) {
-        (Some(namespace), _) => namespace.as_str(),
-        (None, false) => "",
-        (None, true) => {
-            return Err(Refusal::unknown_path());
-        }
-    };
-    write::create(store, &params, namespace, body)
 }
 
 /// Checks that a configuration is one of this kind.
@@ -399,8 +363,7 @@ fn change(
     if kind.origin == Origin::BuiltIn && found != kind.kind {
         return Err(Refusal::undecodable_patch(&new, "it is of another kind"));
     }
-    if let Some(cause) = mistyped_metadata(kind, &new) {
-        let why = format!("{}: {}", cause.field, cause.message);
+    if let Some(why) = mistyped_metadata(kind, &new) {
         return Err(Refusal::undecodable_patch(&new, &why));
     }
     if kind.origin == Origin::BuiltIn
@@ -427,17 +390,15 @@ fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
         return None;
     }
     let found = object::text(patched, &["kind"]);
-    let differs = |field: &str, found: &str, must: &str| {
-        let cause = RefusalCause::invalid(field, &found.into(), &format!("must be {must}"));
-        (found != must).then_some(cause)
-    };
-    let causes: Vec<_> = [
-        differs("kind", found, &kind.kind),
-        differs("apiVersion", version, &kind.api_version()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let mut causes = Causes::default();
+    for (field, found, must) in [
+        ("kind", found, &kind.kind),
+        ("apiVersion", version, &kind.api_version()),
+    ] {
+        if found != must {
+            causes.invalid(field, found, &format!("must be {must}"));
+        }
+    }
     let (group, _) = version.split_once('/').unwrap_or_default();
     let subject = Subject {
         group,

@@ -9,7 +9,7 @@ use crate::api::answer::ApiAnswer;
 use crate::api::apply::Operation;
 use crate::api::kind::{Origin, ServedKind};
 use crate::api::object::{self, text};
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
 use crate::api::write::{self, Precondition, Subresource, WriteParams};
 use crate::api::{convert, patch};
@@ -47,13 +47,10 @@ pub(super) fn apply(
         "apiVersion": given.0, "kind": given.1,
         "metadata": config.get("metadata"), "spec": { "replicas": replicas },
     });
-    let says_more = object::at(&config, &["metadata"])
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+    let sets_more = object::entries(&config, &["metadata"])
         .any(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "resourceVersion"));
-    let says_all = config.get("metadata").is_some();
-    let Some(replicas) = replicas.filter(|_| says_all && !says_more && config == only) else {
+    let has_metadata = config.get("metadata").is_some();
+    let Some(replicas) = replicas.filter(|_| has_metadata && !sets_more && config == only) else {
         return Err(Refusal::not_served(
             "server-side apply of a scale that does not say its name and its replicas, or says more",
         ));
@@ -74,7 +71,7 @@ pub(super) fn apply(
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
     let written = write::apply_scale(store, &params, &old, replicas, force)?;
-    Ok(ApiAnswer::ok(scale.of(&written.read())))
+    Ok(ApiAnswer::ok(&scale.of(&written.read())))
 }
 
 /// Writes the replicas by any method but server-side apply.
@@ -110,7 +107,7 @@ pub(super) fn write(
     let mut new = old.clone();
     object::put(&mut new, &path, replicas.into());
     let written = write::update(store, params, &old, new)?;
-    Ok(ApiAnswer::ok(scale.of(&written.object.read())))
+    Ok(ApiAnswer::ok(&scale.of(&written.object.read())))
 }
 
 fn read_replicas(params: &WriteParams, scale: &Value) -> Result<i64, Refusal> {
@@ -146,12 +143,12 @@ fn check_replicas(key: &Key, replicas: i64) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = "must be greater than or equal to 0";
-    let cause = RefusalCause::invalid("spec.replicas", &replicas.into(), detail);
     let subject = Subject {
         group: "autoscaling",
         kind: "Scale",
         plural: "scales",
         name: &key.name,
     };
-    Err(Refusal::invalid(subject, &[cause]))
+    let field = "spec.replicas";
+    Err(Refusal::invalid_field(subject, field, replicas, detail))
 }

@@ -4,19 +4,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age;
-use crate::api::object::{at, text};
+use crate::api::object::{at, items};
 
-/// The text for an absent value.
 pub(super) const NONE: &str = "<none>";
-
-pub(super) fn condition(object: &Value, kind: &str) -> bool {
-    let conditions = at(object, &["status", "conditions"]).and_then(Value::as_array);
-    conditions.is_some_and(|conditions| {
-        conditions.iter().any(|condition| {
-            text(condition, &["type"]) == kind && text(condition, &["status"]) == "True"
-        })
-    })
-}
 
 /// Formats labels as `a=b,c=d`, in order.
 pub(super) fn labels(map: Option<&Value>) -> String {
@@ -31,8 +21,7 @@ pub(super) fn labels(map: Option<&Value>) -> String {
 }
 
 pub(super) fn each(object: &Value, path: &[&str], show: impl Fn(&Value) -> String) -> Vec<String> {
-    let items = at(object, path).and_then(Value::as_array);
-    items.into_iter().flatten().map(show).collect()
+    items(object, path).iter().map(show).collect()
 }
 
 pub(super) fn plain(value: &Value) -> String {

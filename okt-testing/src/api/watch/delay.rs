@@ -16,7 +16,7 @@ impl Watch {
         if seen.is_decided {
             return self.send(&seen, None);
         }
-        let resource = stored_id(&self.lens.kind);
+        let resource = stored_id(&self.selection.kind);
         let event_faults = self.audience.shared.book().event_faults(&Delivery {
             client: &self.audience.client,
             replica: self.audience.replica_view.name(),

@@ -1,19 +1,18 @@
 //! Starts watches and determines their first version.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::bookmark::next_bookmark;
-use super::lens::Lens;
 use super::seen::error;
 use super::{Audience, Out, Watch};
 use crate::api::convert::stored_id;
-use crate::api::kind::{KindId, ServedKind};
+use crate::api::kind::KindId;
 use crate::api::path::Query;
-use crate::api::read::{Form, no_version, parse_version};
+use crate::api::read::{Selection, no_version, parse_version};
 use crate::api::refusal::Refusal;
-use crate::api::selector::Selector;
 use crate::api::store::Store;
 
 impl Watch {
@@ -21,19 +20,10 @@ impl Watch {
     pub(crate) fn start(
         audience: Audience,
         store: &mut Store,
-        kind: &Arc<ServedKind>,
-        namespace: Option<&str>,
-        selector: Selector,
+        selection: Selection,
         query: &Query,
-        form: Form,
     ) -> Result<Self, Refusal> {
-        let lens = Lens {
-            kind: Arc::clone(kind),
-            namespace: namespace.map(str::to_owned),
-            selector,
-            form,
-        };
-        let id = stored_id(kind);
+        let id = stored_id(&selection.kind);
         let streams_list = query.flag("sendInitialEvents");
         let text = query.text("resourceVersion");
         // A real server has no better code for this error either.
@@ -51,10 +41,10 @@ impl Watch {
         if has_list {
             after = newest;
             for (key, object) in &store.list_then(&id, newest)? {
-                inbox.extend(lens.see_first(key, object, store));
+                inbox.extend(selection.see_first(key, object, store));
             }
             if streams_list && query.flag("allowWatchBookmarks") {
-                inbox.push_back(lens.bookmark(newest, true, store));
+                inbox.push_back(selection.bookmark(newest, true, store));
             }
         } else if version == 0 {
             after = newest;
@@ -76,7 +66,7 @@ impl Watch {
             closed: false,
             over: !out.is_empty(),
             feed: store.feed(&id, after),
-            lens,
+            selection,
             next: None,
             inbox,
             pending: None,

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{Subresource, WriteParams};
+use crate::api::causes::{Causes, RefusalCause};
 use crate::api::kind::{KindId, Origin, ServedKind};
-use crate::api::refusal::{Refusal, RefusalCause, Subject};
+use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
 use crate::api::{builtin, object, rules, schema};
 
@@ -23,13 +24,13 @@ pub(super) fn check(
     if object::depth(object) > object::DEPTH_LIMIT {
         return Err(Refusal::too_deep());
     }
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let found = object::text(object, &["kind"]);
     let is_other = kind.origin == Origin::Crd && found != kind.kind;
     if is_other {
         // An object of another kind is not validated against the schema, except for its lists and CEL rules.
         let detail = format!("must be {}", kind.kind);
-        causes.push(RefusalCause::invalid("kind", &found.into(), &detail));
+        causes.invalid("kind", found, &detail);
         if let Some(old) = old {
             rules::check_kept(old, object, &mut causes);
         }
@@ -50,11 +51,11 @@ pub(super) fn check(
     if !blocking {
         schema::cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             "<nil>",
             &Value::Null,
             "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-        ));
+        );
     }
     if !causes.is_empty() {
         let subject = Subject {
@@ -77,12 +78,7 @@ pub(super) fn check(
 }
 
 /// Checks metadata and schema.
-fn check_fields(
-    params: &WriteParams,
-    object: &Value,
-    old: Option<&Value>,
-    causes: &mut Vec<RefusalCause>,
-) {
+fn check_fields(params: &WriteParams, object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let kind = &*params.kind;
     rules::check_metadata(kind, object, causes);
     if let Some(old) = old {
@@ -125,15 +121,8 @@ pub(super) fn check_namespace(
     if !kind.namespaced {
         return Ok(());
     }
-    let id = KindId {
-        group: String::new(),
-        plural: "namespaces".to_owned(),
-    };
-    let key = Key {
-        namespace: String::new(),
-        name: namespace.to_owned(),
-    };
-    match (store.get(&id, &key), store.kind(&id)) {
+    let id = KindId::new("", "namespaces");
+    match (store.get(&id, &Key::new("", namespace)), store.kind(&id)) {
         (Some(found), _) if found.is_deleting() => Err(Refusal::forbidden(
             kind.subject(name),
             &format!(
@@ -154,8 +143,14 @@ pub(super) fn check_crd_update(kind: &ServedKind, old: &Value, new: &Value) -> R
     ] {
         let value = object::at(new, path).cloned().unwrap_or_default();
         if object::at(old, path) != Some(&value) {
-            let cause = RefusalCause::invalid(path.join("."), &value, "field is immutable");
-            return Err(Refusal::invalid(kind.subject(object::name(old)), &[cause]));
+            let subject = kind.subject(object::name(old));
+            let detail = "field is immutable";
+            return Err(Refusal::invalid_field(
+                subject,
+                path.join("."),
+                &value,
+                detail,
+            ));
         }
     }
     Ok(())

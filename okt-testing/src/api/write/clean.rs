@@ -82,13 +82,10 @@ fn complain(
             let why = format!("strict decoding error: {}", found.join(", "));
             Err(Refusal::undecodable_patch(object, &why))
         }
-        UnknownFields::Refuse => Err(Refusal::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-            kind.kind,
-            kind.version,
-            kind.kind,
-            found.join(", ")
-        ))),
+        UnknownFields::Refuse => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(kind.cannot_handle(&why))
+        }
     }
 }
 

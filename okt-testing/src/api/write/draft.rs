@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::clean::clean;
 use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
 use super::{
-    Precondition, Subresource, WriteParams, WrittenObject, check_address, isolate, place, scene,
+    Precondition, WriteParams, WrittenObject, check_address, isolate, place, scene,
 };
 use crate::api::apply::{self, BareFields};
 use crate::api::convert::{self, stored_id};
@@ -82,18 +82,6 @@ impl Draft {
     }
 }
 
-/// Applies a configuration; creates the object if there is none.
-pub(crate) fn apply(
-    store: &mut Store,
-    params: &WriteParams,
-    key: &Key,
-    config: Value,
-    force: bool,
-) -> Result<WrittenObject, Refusal> {
-    let moment = Moment::of(store, &params.kind, key);
-    draft_apply(&moment, params, key, config, force)?.commit(store, params)
-}
-
 /// Applies a number of replicas through the scale of an existing object.
 pub(crate) fn apply_scale(
     store: &mut Store,
@@ -122,9 +110,6 @@ pub(crate) fn draft_apply(
     let precondition = Precondition::of(&config);
     let old = moment.stored.as_ref();
     let old = old.map(|old| convert::present(kind, old).read());
-    if old.is_none() && params.subresource != Subresource::None && !kind.creates_on_update {
-        return Err(Refusal::not_found(kind.subject(&key.name)));
-    }
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }

@@ -278,13 +278,8 @@ fn is_same(old: &Value, new: &Value) -> bool {
         let fields = value.and_then(Value::as_object).into_iter().flatten();
         fields.filter(|(key, _)| *key != left_out).collect()
     }
-    fn entries(object: &Value) -> &[Value] {
-        object::at(object, &["metadata", "managedFields"])
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
-    let (before, after) = (entries(old), entries(new));
+    let entries = ["metadata", "managedFields"];
+    let (before, after) = (object::items(old, &entries), object::items(new, &entries));
     // A time that changes the order of the entries is a change.
     let same_entries = before.len() == after.len()
         && before

@@ -10,7 +10,7 @@ use super::rule::{CelRule, Reason};
 use super::types;
 use super::used::Used;
 use super::{depth, macros, repair};
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
 use crate::api::schema::{Schema, Type};
 
 impl CelRule {
@@ -20,7 +20,7 @@ impl CelRule {
         (path, index): (&str, usize),
         uncorrelatable: Option<&str>,
         (schema, is_object): (&Schema, bool),
-        causes: &mut Vec<RefusalCause>,
+        causes: &mut Causes,
     ) -> Option<Self> {
         let list = format!("{path}.x-kubernetes-validations");
         let path = format!("{list}[{index}]");
@@ -31,10 +31,7 @@ impl CelRule {
                 .map(str::to_owned)
         };
         let Some(rule) = text("rule") else {
-            causes.push(RefusalCause::required(
-                format!("{path}.rule"),
-                "rule is not specified",
-            ));
+            causes.required(format!("{path}.rule"), "rule is not specified");
             return None;
         };
         if !check_texts(raw, &path, schema, causes) {
@@ -43,10 +40,10 @@ impl CelRule {
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
         let Some(own) = types::Type::of(schema, is_object) else {
             if index == 0 {
-                causes.push(RefusalCause::internal(
+                causes.internal(
                     list,
                     "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
-                ));
+                );
             }
             return None;
         };
@@ -62,11 +59,11 @@ impl CelRule {
             .is_some_and(|expression| expression.references().has_variable("oldSelf"));
         let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
         if let (Some(given), false) = (old_is_given, is_transition) {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.optionalOldSelf"),
                 given,
                 "may not be set if oldSelf is not used in rule",
-            ));
+            );
         }
         let expression = compiled?;
         let message_expression = match text("messageExpression") {
@@ -74,11 +71,11 @@ impl CelRule {
             None => None,
         };
         if let (Some(list), true) = (uncorrelatable, is_transition) {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.rule"),
-                &rule.clone().into(),
+                rule.clone(),
                 &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
-            ));
+            );
         }
         let reason = match text("reason").as_deref() {
             None | Some("FieldValueInvalid") => Reason::Invalid,
@@ -92,11 +89,7 @@ impl CelRule {
                     "FieldValueInvalid",
                     "FieldValueRequired",
                 ];
-                causes.push(RefusalCause::unsupported(
-                    format!("{path}.reason"),
-                    &other.into(),
-                    &supported.map(Value::from),
-                ));
+                causes.unsupported(format!("{path}.reason"), other, &supported);
                 return None;
             }
         };
@@ -125,12 +118,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    fn compile(
-        &self,
-        source: &str,
-        field: &str,
-        causes: &mut Vec<RefusalCause>,
-    ) -> Option<IdedExpr> {
+    fn compile(&self, source: &str, field: &str, causes: &mut Causes) -> Option<IdedExpr> {
         let (wanted, prefix) = if field == "rule" {
             ("bool", "cel expression must evaluate to a bool")
         } else {
@@ -158,19 +146,16 @@ impl Compiler<'_> {
             }
             Err(RuleMistake::Wrong(error)) => format!("{compiling}: ERROR: {error}"),
             Err(RuleMistake::Lacking(name)) => {
-                causes.push(RefusalCause::not_served(
+                causes.not_served(
                     path,
                     format!(
                         "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
                     ),
-                ));
+                );
                 return None;
             }
         };
-        causes.push(RefusalCause::faulty(
-            path,
-            &format!("{}: {wrong}", self.show()),
-        ));
+        causes.faulty(path, &format!("{}: {wrong}", self.show()));
         None
     }
 
@@ -193,49 +178,41 @@ impl Compiler<'_> {
 }
 
 /// Checks the texts of a rule except for its expressions.
-fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) -> bool {
+fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Causes) -> bool {
     let before = causes.len();
     let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
     let breaks = |text: &str| text.trim().contains(['\n', '\r']);
     let (message, blank) = (text("message"), "must be non-empty if specified");
     if !message.is_empty() && message.trim().is_empty() {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.message"),
-            &message.into(),
-            blank,
-        ));
+        causes.invalid(format!("{path}.message"), message, blank);
     } else if breaks(message) {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             format!("{path}.message"),
-            &message.into(),
+            message,
             "must not contain line breaks",
-        ));
+        );
     } else if breaks(text("rule")) && message.is_empty() {
-        causes.push(RefusalCause::required(
+        causes.required(
             format!("{path}.message"),
             "message must be specified if rule contains line breaks",
-        ));
+        );
     }
     let expression = text("messageExpression");
     if !expression.is_empty() && expression.trim().is_empty() {
-        causes.push(RefusalCause::required(
+        causes.required(
             format!("{path}.messageExpression"),
             "messageExpression must be non-empty if specified",
-        ));
+        );
     }
     let field_path = text("fieldPath");
     if !field_path.is_empty() {
         let field = format!("{path}.fieldPath");
         if field_path.trim().is_empty() {
-            causes.push(RefusalCause::invalid(
-                field.clone(),
-                &field_path.into(),
-                blank,
-            ));
+            causes.invalid(field.clone(), field_path, blank);
         }
         if schema.at_path(field_path).is_none() {
             let detail = "must be a valid path";
-            causes.push(RefusalCause::invalid(field, &field_path.into(), detail));
+            causes.invalid(field, field_path, detail);
         }
     }
     causes.len() == before

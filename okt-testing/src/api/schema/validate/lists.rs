@@ -5,16 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::path::join;
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
 use crate::api::schema::{ListType, Schema};
 
 /// Adds the duplicate items of sets and maps to `causes`.
-pub(crate) fn validate_lists(
-    schema: &Schema,
-    value: &Value,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -46,18 +41,14 @@ pub(crate) fn validate_lists(
     }
 }
 
-fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Causes) {
     if let ListType::Map(_) = &schema.list
         && let Some(index) = items
             .iter()
             .position(|item| !item.is_object() && !item.is_null())
     {
         let detail = "must be an object for an array of list-type map";
-        causes.push(RefusalCause::invalid(
-            format!("{path}[{index}]"),
-            &items[index],
-            detail,
-        ));
+        causes.invalid(format!("{path}[{index}]"), &items[index], detail);
         return;
     }
     let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
@@ -71,10 +62,7 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut V
         // A further duplicate is not reported again.
         let identity_text = identity.to_string();
         if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
-            causes.push(RefusalCause::duplicate(
-                format!("{path}[{index}]"),
-                &identity,
-            ));
+            causes.duplicate(format!("{path}[{index}]"), &identity);
         }
     }
 }

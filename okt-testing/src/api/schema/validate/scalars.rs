@@ -4,30 +4,26 @@ use jiff::{Timestamp, civil};
 use serde_json::Value;
 
 use super::path::subject;
-use crate::api::{refusal::RefusalCause, schema::Schema};
+use crate::api::causes::Causes;
+use crate::api::schema::Schema;
 
-pub(super) fn check_string(
-    schema: &Schema,
-    text: &str,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Causes) {
     let value = || Value::from(text);
     let length = text.chars().count() as u64;
     // A server reports only the first of these errors.
     if let Some(limit) = schema.max_length.filter(|limit| length > *limit) {
-        causes.push(RefusalCause::too_long(path, limit));
+        causes.too_long(path, limit);
     } else if let Some(limit) = schema.min_length.filter(|limit| length < *limit) {
         let detail = format!(
             "{} in body should be at least {limit} chars long",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, &value(), &detail));
+        causes.invalid(path, &value(), &detail);
     } else if let Some((pattern, regex)) = &schema.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{} in body should match '{pattern}'", subject(path));
-        causes.push(RefusalCause::invalid(path, &value(), &detail));
+        causes.invalid(path, &value(), &detail);
     }
     if let Some(format) = &schema.format
         && !has_format(format, text)
@@ -36,7 +32,7 @@ pub(super) fn check_string(
             "{} in body must be of type {format}: \"{text}\"",
             subject(path)
         );
-        causes.push(RefusalCause::mistyped(path, &value(), &detail));
+        causes.mistyped(path, &value(), &detail);
     }
 }
 
@@ -55,16 +51,11 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn check_number(
-    schema: &Schema,
-    value: &Value,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     let Some(number) = value.as_f64() else { return };
     let mut complain = |detail: String| {
         let detail = format!("{} in body should be {detail}", subject(path));
-        causes.push(RefusalCause::invalid(path, value, &detail));
+        causes.invalid(path, value, &detail);
     };
     if let Some(bound) = schema.minimum {
         if bound.exclusive && number <= bound.value {
@@ -97,6 +88,6 @@ pub(super) fn check_number(
             "{} in body must be of type {format}: \"{value}\"",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, value, &detail));
+        causes.invalid(path, value, &detail);
     }
 }
