@@ -176,7 +176,7 @@ impl Kubernetes {
 }
 
 /// Prints a line past the capture of test output, to show why a test takes minutes.
-fn say(line: &str) {
+fn report(line: &str) {
     // An error means that stderr is closed.
     let _ = writeln!(io::stderr(), "{line}");
 }

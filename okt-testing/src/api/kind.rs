@@ -1,6 +1,6 @@
 //! Describes a kind of object that the API serves.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::causes::Causes;
 use crate::api::object;
@@ -264,34 +264,32 @@ impl Scale {
                 metadata.insert(key.to_owned(), value.clone());
             }
         }
-        let mut status = Map::new();
-        status.insert("replicas".to_owned(), number(&self.status_replicas).into());
-        if let Some(selector) = &self.selector {
-            match walk(object, selector) {
-                Some(Value::String(text)) if !text.is_empty() => {
-                    status.insert("selector".to_owned(), text.clone().into());
-                }
-                Some(Value::Object(labels)) => {
-                    let pairs: Vec<_> = labels
-                        .iter()
-                        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-                        .collect();
-                    status.insert("selector".to_owned(), pairs.join(",").into());
-                }
-                _ => {}
+        let mut status = json!({ "replicas": number(&self.status_replicas) });
+        let selector = self.selector.as_ref();
+        match selector.and_then(|selector| walk(object, selector)) {
+            Some(Value::String(text)) if !text.is_empty() => {
+                status["selector"] = text.clone().into();
             }
+            Some(Value::Object(labels)) => {
+                let pairs: Vec<_> = labels
+                    .iter()
+                    .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+                    .collect();
+                status["selector"] = pairs.join(",").into();
+            }
+            _ => {}
         }
-        let mut spec = Map::new();
-        if number(&self.spec_replicas) != 0 {
-            spec.insert("replicas".to_owned(), number(&self.spec_replicas).into());
-        }
-        let mut scale = Map::new();
-        scale.insert("kind".to_owned(), "Scale".into());
-        scale.insert("apiVersion".to_owned(), "autoscaling/v1".into());
-        scale.insert("metadata".to_owned(), metadata.into());
-        scale.insert("spec".to_owned(), spec.into());
-        scale.insert("status".to_owned(), status.into());
-        scale.into()
+        let spec = match number(&self.spec_replicas) {
+            0 => json!({}),
+            replicas => json!({ "replicas": replicas }),
+        };
+        json!({
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": metadata,
+            "spec": spec,
+            "status": status,
+        })
     }
 }
 

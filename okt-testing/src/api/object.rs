@@ -202,18 +202,12 @@ pub(crate) fn whole_numbers(value: &mut Value) -> bool {
             false
         }
         Value::Array(items) => {
-            let mut found = false;
-            for item in items {
-                found |= whole_numbers(item);
-            }
-            found
+            let items = items.iter_mut();
+            items.fold(false, |found, item| whole_numbers(item) | found)
         }
         Value::Object(fields) => {
-            let mut found = false;
-            for value in fields.values_mut() {
-                found |= whole_numbers(value);
-            }
-            found
+            let values = fields.values_mut();
+            values.fold(false, |found, value| whole_numbers(value) | found)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

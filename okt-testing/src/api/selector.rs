@@ -77,25 +77,17 @@ impl Selector {
         self.labels.iter().all(|requirement| {
             let label = object::at(object, &["metadata", "labels", &requirement.key])
                 .and_then(Value::as_str);
-            match (&requirement.condition, label) {
-                (SelectorTerm::In(values), Some(label)) => {
-                    values.iter().any(|value| value == label)
-                }
-                (SelectorTerm::NotIn(values), Some(label)) => {
-                    !values.iter().any(|value| value == label)
-                }
-                (SelectorTerm::Exists, label) => label.is_some(),
-                (SelectorTerm::In(_) | SelectorTerm::More(_) | SelectorTerm::Less(_), None) => {
-                    false
-                }
-                (SelectorTerm::More(limit), Some(label)) => {
-                    label.parse::<i64>().is_ok_and(|number| number > *limit)
-                }
-                (SelectorTerm::Less(limit), Some(label)) => {
-                    label.parse::<i64>().is_ok_and(|number| number < *limit)
-                }
-                (SelectorTerm::NotIn(_), None) => true,
-                (SelectorTerm::Missing, label) => label.is_none(),
+            let is_in = |values: &[String]| {
+                label.is_some_and(|label| values.iter().any(|value| value == label))
+            };
+            let number = || label?.parse::<i64>().ok();
+            match &requirement.condition {
+                SelectorTerm::In(values) => is_in(values),
+                SelectorTerm::NotIn(values) => !is_in(values),
+                SelectorTerm::Exists => label.is_some(),
+                SelectorTerm::Missing => label.is_none(),
+                SelectorTerm::More(limit) => number().is_some_and(|number| number > *limit),
+                SelectorTerm::Less(limit) => number().is_some_and(|number| number < *limit),
             }
         }) && self.fields.iter().all(|requirement| {
             let found = requirement
@@ -215,22 +207,16 @@ fn parse_fields(kind: &ServedKind, text: &str) -> Result<Vec<FieldRequirement>, 
     text.split(',')
         .filter(|part| !part.trim().is_empty())
         .map(|part| {
-            let (path, value, equal) = part
-                .split_once("!=")
-                .map(|(path, value)| (path, value, false))
-                .or_else(|| {
-                    part.split_once("==")
-                        .map(|(path, value)| (path, value, true))
-                })
-                .or_else(|| {
-                    part.split_once('=')
-                        .map(|(path, value)| (path, value, true))
-                })
-                .ok_or_else(|| {
-                    Refusal::bad_request(format!(
-                        "invalid selector: '{text}'; can't understand '{part}'"
-                    ))
-                })?;
+            let operators = [("!=", false), ("==", true), ("=", true)];
+            let split = operators.into_iter().find_map(|(operator, equal)| {
+                let (path, value) = part.split_once(operator)?;
+                Some((path, value, equal))
+            });
+            let (path, value, equal) = split.ok_or_else(|| {
+                Refusal::bad_request(format!(
+                    "invalid selector: '{text}'; can't understand '{part}'"
+                ))
+            })?;
             let path = path.trim();
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || kind.selectable.iter().any(|selectable| selectable == path);

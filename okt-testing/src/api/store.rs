@@ -17,7 +17,7 @@ use crate::api::{builtin, object};
 /// The number of changes of a kind that are replayed to watches that start in the past.
 const HISTORY: usize = 4096;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) clock: Clock,
     version: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Key {
 /// The objects of a kind, in the order of a list.
 pub(crate) type Objects = BTreeMap<Key, Arc<StoredObject>>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Collection {
     objects: Objects,
     /// The objects that were written differently from how they are shown: with more or fewer fields.
@@ -488,28 +488,15 @@ impl Store {
 
     /// Returns a copy of the stored objects, without their history and without watches.
     pub(crate) fn backup(&self) -> Self {
-        let collections = self.collections.iter().map(|(id, collection)| {
-            let copy = Collection {
-                objects: collection.objects.clone(),
-                hiding: collection.hiding.clone(),
-                forgotten: self.version,
-                dropped: self.version,
-                begun: collection.begun,
-                ..Collection::default()
-            };
-            (id.clone(), copy)
-        });
-        Self {
-            clock: self.clock.clone(),
-            version: self.version,
-            uids: self.uids,
-            kinds: self.kinds.clone(),
-            collections: collections.collect(),
-            dependents: self.dependents.clone(),
-            alive: self.alive.clone(),
-            retired: Vec::new(),
-            keeps_all: self.keeps_all,
+        let mut copy = self.clone();
+        copy.retired.clear();
+        for collection in copy.collections.values_mut() {
+            collection.history.clear();
+            collection.watchers.clear();
+            collection.forgotten = self.version;
+            collection.dropped = self.version;
         }
+        copy
     }
 
     /// Replaces the content with a backup: versions repeat from here on, uids do not.

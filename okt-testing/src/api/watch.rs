@@ -56,7 +56,7 @@ pub(crate) struct Watch {
     /// Changes up to this version are not sent; a watch may start from a future version.
     after: u64,
     /// All changes up to this version were sent; no bookmark is older.
-    told: u64,
+    sent: u64,
     /// Whether the kind was removed, so that no more changes come.
     closed: bool,
     over: bool,
@@ -136,7 +136,7 @@ impl Watch {
     }
 
     fn send(&mut self, seen: &SeenChange, fault: Option<EventFault>) {
-        self.told = self.told.max(seen.version);
+        self.sent = self.sent.max(seen.version);
         let sent = match fault {
             None
             | Some(
@@ -200,7 +200,7 @@ impl Watch {
             && self.inbox.is_empty()
             && self.pending.is_none();
         let version = self.audience.replica_view.version(&store);
-        if caught_up && version >= self.told {
+        if caught_up && version >= self.sent {
             let bookmark = self.selection.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
         }

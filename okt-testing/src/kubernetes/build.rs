@@ -7,7 +7,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use super::{KubernetesError, say};
+use super::{KubernetesError, report};
 
 const GO_MOD: &str = include_str!("../../kubernetes/go.mod");
 
@@ -64,7 +64,7 @@ fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, K
     for (name, text) in sources {
         fs::write(source.join(name), text)?;
     }
-    say(
+    report(
         "building a Kubernetes API server from okt-testing/kubernetes: once, about 5 minutes, \
          150 MB in the cache",
     );

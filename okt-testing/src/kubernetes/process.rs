@@ -47,29 +47,29 @@ impl Processes {
 
     /// Returns the last lines of output of all processes.
     pub(super) fn log(&mut self) -> String {
-        self.all()
-            .map(|one| one.log())
-            .collect::<Vec<_>>()
-            .join("\n")
+        let logs: Vec<_> = self.all().map(|one| one.log()).collect();
+        logs.join("\n")
     }
 
     /// Kills the server and its database with SIGKILL.
     pub(super) fn kill(&mut self) -> Result<(), KubernetesError> {
-        if self.servers.is_empty() {
-            return Err(KubernetesError::NotOurs);
-        }
-        Ok(self.servers.iter_mut().try_for_each(ServerProcess::kill)?)
+        Ok(self.own()?.iter_mut().try_for_each(ServerProcess::kill)?)
     }
 
     /// Restarts the killed server and its database.
     pub(super) fn restart(&mut self) -> Result<(), KubernetesError> {
+        Ok(self
+            .own()?
+            .iter_mut()
+            .try_for_each(ServerProcess::restart)?)
+    }
+
+    /// The server and its database, unless they were not started here.
+    fn own(&mut self) -> Result<&mut [ServerProcess], KubernetesError> {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
         }
-        Ok(self
-            .servers
-            .iter_mut()
-            .try_for_each(ServerProcess::restart)?)
+        Ok(&mut self.servers)
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut ServerProcess> {
@@ -192,21 +192,13 @@ impl ServerRun {
         let mut child = command.spawn()?;
         let log = Arc::default();
         let mut readers = Vec::new();
-        for output in [
-            child
-                .stdout
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-            child
-                .stderr
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-        ]
-        .into_iter()
-        .flatten()
-        {
+        let mut read = |output: Box<dyn Read + Send>| {
             let log = Arc::clone(&log);
             readers.push(thread::spawn(move || keep(output, &log)));
+        };
+        if let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) {
+            read(Box::new(output));
+            read(Box::new(errors));
         }
         let input = child.stdin.take();
         Ok(Self {

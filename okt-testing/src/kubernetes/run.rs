@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::process::{Processes, ServerProcess};
 use super::source::{self, ServerSource, on_path};
-use super::{Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build, say};
+use super::{Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build, report};
 
 /// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -87,7 +87,7 @@ impl KubernetesOptions {
         let mut notice = None;
         let source = source::choose(&environment, &mut notice);
         if let Some(notice) = notice {
-            say(&notice);
+            report(&notice);
         }
         match source? {
             ServerSource::Given { kubeconfig } => given(*kubeconfig, &self).await,
@@ -108,7 +108,7 @@ impl KubernetesOptions {
         match self.start().await {
             Ok(kubernetes) => Ok(Some(kubernetes)),
             Err(error) if error.is_missing() && !source::in_ci() => {
-                say(&format!("skipped: {what}: {error}"));
+                report(&format!("skipped: {what}: {error}"));
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -210,8 +210,8 @@ fn conditions_hold<A: Application>(ended: &EndedRun) -> Vec<String> {
     let rules = Rules::of_application::<A>();
     let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
     let broken = broken.into_iter().flat_map(|(version, broken)| {
-        let told = move |rule: String| format!("version {}: {rule}", version.version);
-        broken.into_iter().map(told)
+        let line = move |rule: String| format!("version {}: {rule}", version.version);
+        broken.into_iter().map(line)
     });
     broken.collect()
 }

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
 use super::step::RehearsalStep;
 use super::{Rehearsal, writes};
+use crate::api::object::items;
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
 
 /// The client name of the operators of a run.
@@ -555,11 +556,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
 /// Returns whether the object is ready or stalled for its current generation.
 fn is_settled(object: &Value) -> bool {
     let generation = &object["metadata"]["generation"];
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
+    let conditions = items(object, &["status", "conditions"]);
     let is = |name: &str| {
-        conditions.into_iter().flatten().any(|condition| {
+        conditions.iter().any(|condition| {
             condition["type"] == name
                 && condition["status"] == "True"
                 && condition["observedGeneration"] == *generation
@@ -571,12 +570,8 @@ fn is_settled(object: &Value) -> bool {
 /// Returns the part of an object that must be the same in every run.
 fn place(object: &Value, owned: &[Value]) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
-    let conditions: Vec<_> = conditions
-        .into_iter()
-        .flatten()
+    let conditions: Vec<_> = items(object, &["status", "conditions"])
+        .iter()
         .map(|condition| {
             let text = |key: &str| condition[key].as_str().unwrap_or_default();
             format!("{}={} {}", text("type"), text("status"), text("reason"))

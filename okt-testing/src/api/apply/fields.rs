@@ -153,7 +153,7 @@ impl FieldSet {
         (!below.is_empty()).then_some(below)
     }
 
-    /// A set of these steps. The flag says whether the step is a path itself; the set holds the paths below it.
+    /// A set of these steps. The flag is whether the step is a path itself; the set holds the paths below it.
     pub(crate) fn of(branches: impl Iterator<Item = (FieldStep, bool, Self)>) -> Self {
         let branches = branches.map(|(step, member, below)| Branch {
             step,

@@ -10,25 +10,10 @@ use super::Scene;
 use super::fields::FieldSet;
 use super::reserved::writable;
 use super::shares::{FieldShare, Manager, Shares};
-use super::typed::{self, DuplicateFields};
+use super::typed::{self, Comparison, DuplicateFields};
 use crate::api::schema::Schema;
 
-/// The fields that a write sets and removes.
-#[derive(Debug)]
-pub(super) struct VersionChange {
-    pub(super) set: FieldSet,
-    pub(super) removed: FieldSet,
-}
-
-impl VersionChange {
-    fn of(schema: &Schema, old: &Value, new: &Value) -> Self {
-        let changed = typed::compare(Some(schema), old, new);
-        Self {
-            set: changed.set,
-            removed: changed.removed,
-        }
-    }
-
+impl Comparison {
     /// Keeps only the fields that a writer through this endpoint may own.
     fn writable(self, scene: Scene<'_>, subresource: &str) -> Self {
         Self {
@@ -41,8 +26,8 @@ impl VersionChange {
 /// The fields that a write changes, in its own version and in the versions in which others own fields.
 #[derive(Debug)]
 pub(super) struct Changes {
-    pub(super) own: VersionChange,
-    others: BTreeMap<String, VersionChange>,
+    pub(super) own: Comparison,
+    others: BTreeMap<String, Comparison>,
 }
 
 impl Changes {
@@ -68,7 +53,7 @@ impl Changes {
                 .map_err(|why| format!("failed to convert old object: {why}"))?;
             let schema = convert(scene, version, new)
                 .map_err(|why| format!("failed to convert new object: {why}"))?;
-            let change = VersionChange::of(schema, old, new);
+            let change = typed::compare(Some(schema), old, new);
             // For a write through the main endpoint, a server ignores the reset fields of the write's own version only.
             let change = match subresource.as_str() {
                 "" => change,
@@ -77,7 +62,7 @@ impl Changes {
             others.insert(version.clone(), change);
         }
         Ok(Self {
-            own: VersionChange::of(scene.schema, old, new).writable(scene, subresource),
+            own: typed::compare(Some(scene.schema), old, new).writable(scene, subresource),
             others,
         })
     }
@@ -85,7 +70,7 @@ impl Changes {
     /// A change that sets these fields, in every version.
     pub(super) fn set(fields: FieldSet) -> Self {
         Self {
-            own: VersionChange {
+            own: Comparison {
                 set: fields,
                 removed: FieldSet::default(),
             },
@@ -101,7 +86,7 @@ impl Changes {
     }
 
     /// Returns the change in the version of this share.
-    pub(super) fn seen_by(&self, share: &FieldShare) -> &VersionChange {
+    pub(super) fn seen_by(&self, share: &FieldShare) -> &Comparison {
         self.others.get(&share.api_version).unwrap_or(&self.own)
     }
 }

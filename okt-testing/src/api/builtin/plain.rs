@@ -32,7 +32,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("terminationGracePeriodSeconds", 30),
     ("timeoutSeconds", 1),
 ];
-/// The flags of which a server does not tell `false` from nothing.
+/// The flags of which a server does not distinguish `false` from nothing.
 const FLAGS: &[&str] = &[
     "hostIPC",
     "hostNetwork",
@@ -42,7 +42,7 @@ const FLAGS: &[&str] = &[
     "stdinOnce",
     "tty",
 ];
-/// The maps and structs of which a server does not tell an empty one from none.
+/// The maps and structs of which a server does not distinguish an empty one from none.
 const MAPS: &[&str] = &[
     "annotations",
     "emptyDir",

@@ -71,35 +71,20 @@ pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
     let categories = wanted.get("categories").cloned();
     object::set(object::fields(&mut names), "categories", categories);
     object::put(crd, &["status", "acceptedNames"], names);
-    match refused {
-        None => {
-            condition(
-                crd,
-                "NamesAccepted",
-                true,
-                "NoConflicts",
-                "no conflicts found",
-                now,
-            );
-            if !is_established(crd) {
-                let message = "the initial names have been accepted";
-                condition(
-                    crd,
-                    "Established",
-                    true,
-                    "InitialNamesAccepted",
-                    message,
-                    now,
-                );
-            }
-        }
-        Some((reason, message)) => {
-            condition(crd, "NamesAccepted", false, reason, &message, now);
-            if !is_established(crd) {
-                let message = "not all names are accepted";
-                condition(crd, "Established", false, "NotAccepted", message, now);
-            }
-        }
+    let is_accepted = refused.is_none();
+    let (reason, message) =
+        refused.unwrap_or_else(|| ("NoConflicts", "no conflicts found".to_owned()));
+    set_condition(crd, "NamesAccepted", is_accepted, (reason, &message), now);
+    if !is_established(crd) {
+        let explained = if is_accepted {
+            (
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            )
+        } else {
+            ("NotAccepted", "not all names are accepted")
+        };
+        set_condition(crd, "Established", is_accepted, explained, now);
     }
 }
 
@@ -126,7 +111,13 @@ fn conflicts(
     found
 }
 
-fn condition(crd: &mut Value, kind: &str, holds: bool, reason: &str, message: &str, now: &str) {
+fn set_condition(
+    crd: &mut Value,
+    kind: &str,
+    holds: bool,
+    (reason, message): (&str, &str),
+    now: &str,
+) {
     let mut conditions = object::items(crd, &["status", "conditions"]).to_vec();
     let status = if holds { "True" } else { "False" };
     let at = conditions

@@ -46,7 +46,7 @@ use crate::api::record::{RequestRecord, Verb};
 /// assert_eq!(chaos.struck(), 3);
 /// # }
 /// ```
-#[must_use = "a chaos does nothing until a server is told to misbehave"]
+#[must_use = "a chaos does nothing until `misbehave` starts it"]
 #[derive(Clone, Debug)]
 pub struct Chaos {
     seed: Seed,
@@ -262,10 +262,7 @@ impl ActiveChaos {
 
     /// Returns the hold for an event that this chaos holds back.
     pub(super) fn hold(&self) -> Hold {
-        Hold {
-            tally: Arc::clone(&self.tally),
-            until: self.until,
-        }
+        self.tally.hold(self.until)
     }
 
     /// Settles a strike; returns `None` once all strikes are used up.

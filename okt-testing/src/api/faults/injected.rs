@@ -139,6 +139,12 @@ impl Tally {
         Due { tally, fault, on }
     }
 
+    /// Holds an event back until the fault ends, or until this moment.
+    pub(super) fn hold(self: &Arc<Self>, until: Option<Instant>) -> Hold {
+        let tally = Arc::clone(self);
+        Hold { tally, until }
+    }
+
     fn strike(&self, fault: String, on: String) {
         let at = Instant::now();
         let strike = Strike { at, fault, on };

@@ -118,7 +118,7 @@ impl Call {
         })
     }
 
-    /// Parses a body of JSON, or of YAML if the content type says so.
+    /// Parses a body of JSON, or of YAML if that is the content type.
     pub(super) fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
         let media = self.media();
         if media == "application/vnd.kubernetes.protobuf" {

@@ -52,7 +52,7 @@ pub(super) fn apply(
     let has_metadata = config.get("metadata").is_some();
     let Some(replicas) = replicas.filter(|_| has_metadata && !sets_more && config == only) else {
         return Err(Refusal::not_served(
-            "server-side apply of a scale that does not say its name and its replicas, or says more",
+            "server-side apply of a scale that does not set its name and its replicas, or sets more",
         ));
     };
     let address = (
@@ -93,7 +93,7 @@ pub(super) fn write(
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
     if call.media() == patch::STRATEGIC || call.media().ends_with("yaml") {
-        // These formats do not tell `1.0` from `1`.
+        // These formats do not distinguish `1.0` from `1`.
         object::whole_numbers(&mut shown);
     }
     let replicas = read_replicas(params, &shown)?;

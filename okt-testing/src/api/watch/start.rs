@@ -48,7 +48,7 @@ impl Watch {
             }
         } else if version == 0 {
             after = newest;
-        } else if let Err(gone) = check_told(store, &id, version, newest) {
+        } else if let Err(gone) = check_sent(store, &id, version, newest) {
             out.push_back(Out::Data(error(&gone)));
         }
         let now = Instant::now();
@@ -62,7 +62,7 @@ impl Watch {
             endings: audience.replica_view.endings(),
             audience,
             after,
-            told: after,
+            sent: after,
             closed: false,
             over: !out.is_empty(),
             feed: store.feed(&id, after),
@@ -78,7 +78,7 @@ impl Watch {
 }
 
 /// Checks that all changes after a version are still known; `seen` is the version of the replica.
-fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
+fn check_sent(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
     if version >= seen {
         // The replica has seen no change after this version, so it has forgotten none.
         return store.check_kept(id, version);

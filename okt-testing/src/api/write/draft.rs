@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::clean::clean;
 use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
-use super::{
-    Precondition, WriteParams, WrittenObject, check_address, isolate, place, scene,
-};
+use super::{Precondition, WriteParams, WrittenObject, check_address, isolate, place, scene};
 use crate::api::apply::{self, BareFields};
 use crate::api::convert::{self, stored_id};
 use crate::api::kind::ServedKind;

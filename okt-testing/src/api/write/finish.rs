@@ -122,7 +122,7 @@ pub(super) struct WriteOutcome {
 
 /// Validates a new state of an object and prepares its commit.
 ///
-/// `rewritten` says that a field which counts for the generation was written in another form than it is stored.
+/// `rewritten` means that a field which counts for the generation was written in another form than it is stored.
 pub(super) fn finish_update(
     params: &WriteParams,
     old: &Value,
@@ -226,8 +226,8 @@ fn declared_anew(
     old: &Value,
     new: &Value,
 ) -> Result<Option<Vec<ServedKind>>, Refusal> {
-    let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
-    let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
+    let is_kept = |path: &[&str]| object::at(old, path) == object::at(new, path);
+    let is_same = is_kept(&["spec"]) && is_kept(&["status", "acceptedNames"]);
     if is_same || !crd::is_established(new) {
         return Ok(None);
     }

@@ -51,7 +51,7 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut C
         causes.invalid(format!("{path}[{index}]"), &items[index], detail);
         return;
     }
-    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
     for (index, item) in items.iter().enumerate() {
         let identity = match &schema.list {
             ListType::Atomic => break,
@@ -61,7 +61,7 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut C
         };
         // A further duplicate is not reported again.
         let identity_text = identity.to_string();
-        if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
+        if !seen.insert(identity_text.clone()) && reported.insert(identity_text) {
             causes.duplicate(format!("{path}[{index}]"), &identity);
         }
     }
