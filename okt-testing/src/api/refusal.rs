@@ -3,7 +3,7 @@
 //! The wording is that of a real API server, because operators and people match on it.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::causes::{Causes, RefusalCause};
 use crate::api::object::DEPTH_LIMIT;
@@ -17,9 +17,7 @@ pub(crate) struct Refusal {
     pub(crate) code: u16,
     reason: &'static str,
     message: String,
-    details: Map<String, Value>,
-    /// `details` is written even though it is empty.
-    empty_details: bool,
+    details: Option<Value>,
     /// The warnings that were found before the refusal.
     pub(crate) warnings: Vec<String>,
 }
@@ -38,14 +36,15 @@ impl Subject<'_> {
         qualified(self.plural, self.group)
     }
 
-    fn details(&self, kind: &str) -> Map<String, Value> {
-        let mut details = Map::new();
+    /// The details of a refusal; `None` if nothing is known of the object.
+    fn details(&self, kind: &str) -> Option<Value> {
+        let mut details = json!({});
         for (key, value) in [("name", self.name), ("group", self.group), ("kind", kind)] {
             if !value.is_empty() {
-                details.insert(key.to_owned(), value.into());
+                details[key] = value.into();
             }
         }
-        details
+        Some(details).filter(|details| *details != json!({}))
     }
 }
 
@@ -55,8 +54,7 @@ impl Refusal {
             code,
             reason,
             message: message.into(),
-            details: Map::new(),
-            empty_details: false,
+            details: None,
             warnings: Vec::new(),
         }
     }
@@ -91,7 +89,7 @@ impl Refusal {
     pub(crate) fn cannot_create(subject: Subject<'_>) -> Self {
         let resource = subject.resource();
         let message = format!("create is not supported on resources of kind \"{resource}\"");
-        Self::new(405, "MethodNotAllowed", message).about(subject.details(subject.plural))
+        Self::of_subject(405, "MethodNotAllowed", message, subject)
     }
 
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
@@ -107,7 +105,7 @@ impl Refusal {
 
     pub(crate) fn not_found(subject: Subject<'_>) -> Self {
         let message = format!("{} \"{}\" not found", subject.resource(), subject.name);
-        Self::new(404, "NotFound", message).about(subject.details(subject.plural))
+        Self::of_subject(404, "NotFound", message, subject)
     }
 
     pub(crate) fn already_exists(subject: Subject<'_>, deleting: bool) -> Self {
@@ -121,7 +119,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(409, "AlreadyExists", message).about(subject.details(subject.plural))
+        Self::of_subject(409, "AlreadyExists", message, subject)
     }
 
     pub(crate) fn conflict(subject: Subject<'_>, why: &str) -> Self {
@@ -130,7 +128,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(409, "Conflict", message).about(subject.details(subject.plural))
+        Self::of_subject(409, "Conflict", message, subject)
     }
 
     pub(crate) fn stale(subject: Subject<'_>) -> Self {
@@ -146,7 +144,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(403, "Forbidden", message).about(subject.details(subject.plural))
+        Self::of_subject(403, "Forbidden", message, subject)
     }
 
     pub(crate) fn invalid(subject: Subject<'_>, causes: &[RefusalCause]) -> Self {
@@ -166,9 +164,9 @@ impl Refusal {
             qualified(subject.kind, subject.group),
             subject.name
         );
-        let mut details = subject.details(subject.kind);
-        details.insert("causes".to_owned(), list_causes(causes));
-        Self::new(422, "Invalid", message).about(details)
+        let mut details = subject.details(subject.kind).unwrap_or_default();
+        details["causes"] = list_causes(causes);
+        Self::new(422, "Invalid", message).with(details)
     }
 
     /// An object that is nested deeper than this crate stores.
@@ -193,16 +191,13 @@ impl Refusal {
     /// A JSON patch that cannot be applied; a real server does not name the reason.
     pub(crate) fn unprocessable_patch() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        let mut refusal = Self::new(422, "Invalid", message);
-        refusal.empty_details = true;
-        refusal
+        Self::new(422, "Invalid", message).with(json!({}))
     }
 
     /// Fields that other managers own.
     pub(crate) fn apply_conflict(message: String, causes: &[RefusalCause]) -> Self {
-        let mut details = Map::new();
-        details.insert("causes".to_owned(), list_causes(causes));
-        Self::new(409, "Conflict", message).about(details)
+        let details = json!({ "causes": list_causes(causes) });
+        Self::new(409, "Conflict", message).with(details)
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
@@ -210,15 +205,13 @@ impl Refusal {
     }
 
     pub(crate) fn too_large_version(version: u64, current: u64) -> Self {
-        let mut details = Map::new();
         let cause = json!({
             "reason": "ResourceVersionTooLarge",
             "message": "Too large resource version",
         });
-        details.insert("causes".to_owned(), json!([cause]));
-        details.insert("retryAfterSeconds".to_owned(), 1.into());
+        let details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
         let message = format!("Timeout: Too large resource version: {version}, current: {current}");
-        Self::new(504, "Timeout", message).about(details)
+        Self::new(504, "Timeout", message).with(details)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -238,9 +231,8 @@ impl Refusal {
 
     /// An internal error of a server.
     pub(crate) fn internal_error(why: &str) -> Self {
-        let mut details = Map::new();
-        details.insert("causes".to_owned(), json!([{ "message": why }]));
-        Self::internal(format!("Internal error occurred: {why}")).about(details)
+        let details = json!({ "causes": [{ "message": why }] });
+        Self::internal(format!("Internal error occurred: {why}")).with(details)
     }
 
     /// An error that a real server passes on unchanged.
@@ -248,8 +240,16 @@ impl Refusal {
         Self::new(500, NO_REASON, message)
     }
 
-    fn about(mut self, details: Map<String, Value>) -> Self {
-        self.details = details;
+    /// A refusal that names its object.
+    fn of_subject(code: u16, reason: &'static str, message: String, subject: Subject<'_>) -> Self {
+        Self {
+            details: subject.details(subject.plural),
+            ..Self::new(code, reason, message)
+        }
+    }
+
+    fn with(mut self, details: Value) -> Self {
+        self.details = Some(details);
         self
     }
 
@@ -271,8 +271,8 @@ impl Refusal {
         if !self.reason.is_empty() {
             body["reason"] = self.reason.into();
         }
-        if !self.details.is_empty() || self.empty_details {
-            body["details"] = Value::Object(self.details.clone());
+        if let Some(details) = &self.details {
+            body["details"] = details.clone();
         }
         body
     }

@@ -29,8 +29,9 @@ const DATA_LIMIT: u64 = 1024 * 1024;
 /// The finalizers of Kubernetes itself, which need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-fn pattern(inner: &str) -> Regex {
-    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
+/// Returns the pattern for a whole text.
+pub(crate) fn pattern(inner: &str) -> Regex {
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this crate are valid")
 }
 
 /// Checks the metadata of an object.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::version::is;
 use crate::api::causes::Causes;
 use crate::api::object::{self, text};
+use crate::api::rules::pattern;
 use crate::api::schema::{Schema, Type};
 
 const LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
@@ -50,10 +51,6 @@ const ROOT_FIELDS: [&str; 22] = [
 ];
 
 static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(LABEL));
-
-fn pattern(inner: &str) -> Regex {
-    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
-}
 
 /// Checks the names and the switches of a CRD.
 pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {

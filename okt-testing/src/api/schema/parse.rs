@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::cel::{CelRule, check_rules};
 use super::{
@@ -57,13 +57,11 @@ impl Schema {
         }
         self.properties.insert("metadata".to_owned(), metadata);
         for key in ["apiVersion", "kind"] {
-            self.properties.insert(
-                key.to_owned(),
-                Schema {
-                    kind: Some(Type::String),
-                    ..Schema::default()
-                },
-            );
+            let text = Schema {
+                kind: Some(Type::String),
+                ..Schema::default()
+            };
+            self.properties.insert(key.to_owned(), text);
         }
     }
 }
@@ -148,29 +146,29 @@ impl SchemaPlace<'_> {
     }
 }
 
-fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -> Schema {
-    let Some(node) = raw.as_object() else {
-        causes.invalid(path, raw, "must be a schema object");
+fn parse(node: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -> Schema {
+    if !node.is_object() {
+        causes.invalid(path, node, "must be a schema object");
         return Schema::default();
-    };
+    }
     let mut schema = Schema {
-        nullable: flag(node, "nullable"),
-        keeps_unknown: flag(node, "x-kubernetes-preserve-unknown-fields"),
-        int_or_string: flag(node, "x-kubernetes-int-or-string"),
-        embedded: flag(node, "x-kubernetes-embedded-resource"),
-        atomic_map: node.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
+        nullable: node["nullable"] == true,
+        keeps_unknown: node["x-kubernetes-preserve-unknown-fields"] == true,
+        int_or_string: node["x-kubernetes-int-or-string"] == true,
+        embedded: node["x-kubernetes-embedded-resource"] == true,
+        atomic_map: node["x-kubernetes-map-type"] == "atomic",
         required: texts(node, "required"),
-        values: node.get("enum").and_then(Value::as_array).cloned(),
+        values: node["enum"].as_array().cloned(),
         format: text(node, "format"),
-        multiple_of: node.get("multipleOf").and_then(Value::as_f64),
+        multiple_of: node["multipleOf"].as_f64(),
         minimum: bound(node, "minimum", "exclusiveMinimum"),
         maximum: bound(node, "maximum", "exclusiveMaximum"),
-        min_length: count(node, "minLength"),
-        max_length: count(node, "maxLength"),
-        min_items: count(node, "minItems"),
-        max_items: count(node, "maxItems"),
-        min_properties: count(node, "minProperties"),
-        max_properties: count(node, "maxProperties"),
+        min_length: node["minLength"].as_u64(),
+        max_length: node["maxLength"].as_u64(),
+        min_items: node["minItems"].as_u64(),
+        max_items: node["maxItems"].as_u64(),
+        min_properties: node["minProperties"].as_u64(),
+        max_properties: node["maxProperties"].as_u64(),
         default: node.get("default").cloned(),
         list: list_type(node),
         ..Schema::default()
@@ -191,7 +189,7 @@ fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -
         schema.add_object_fields();
     }
     check_list_keys(path, &schema, causes);
-    let rules = members(node, "x-kubernetes-validations");
+    let rules = object::items(node, &["x-kubernetes-validations"]);
     for (index, raw) in rules.iter().enumerate().filter(|_| !place.junctor) {
         let of = (&schema, schema.embedded || place.root);
         if let Some(rule) = CelRule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
@@ -203,7 +201,7 @@ fn parse(raw: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -
 }
 
 fn parse_children(
-    node: &Map<String, Value>,
+    node: &Value,
     path: &str,
     place: SchemaPlace<'_>,
     schema: &mut Schema,
@@ -212,9 +210,8 @@ fn parse_children(
     if let Some(Value::Object(properties)) = node.get("properties") {
         for (key, raw) in properties {
             let path = format!("{path}.properties[{key}]");
-            schema
-                .properties
-                .insert(key.clone(), parse(raw, &path, place.below(), causes));
+            let property = parse(raw, &path, place.below(), causes);
+            schema.properties.insert(key.clone(), property);
         }
     }
     match node.get("additionalProperties") {
@@ -246,33 +243,19 @@ fn parse_children(
         ("anyOf", &mut schema.any_of),
         ("oneOf", &mut schema.one_of),
     ] {
-        for (index, raw) in members(node, key).iter().enumerate() {
-            list.push(parse(
-                raw,
-                &format!("{path}.{key}[{index}]"),
-                place.junctor(),
-                causes,
-            ));
+        for (index, raw) in object::items(node, &[key]).iter().enumerate() {
+            let path = format!("{path}.{key}[{index}]");
+            list.push(parse(raw, &path, place.junctor(), causes));
         }
     }
     if let Some(raw) = node.get("not") {
-        schema.not = Some(Box::new(parse(
-            raw,
-            &format!("{path}.not"),
-            place.junctor(),
-            causes,
-        )));
+        let path = format!("{path}.not");
+        schema.not = Some(Box::new(parse(raw, &path, place.junctor(), causes)));
     }
 }
 
-fn parse_type(
-    node: &Map<String, Value>,
-    path: &str,
-    junctor: bool,
-    schema: &mut Schema,
-    causes: &mut Causes,
-) {
-    if node.contains_key("$ref") {
+fn parse_type(node: &Value, path: &str, junctor: bool, schema: &mut Schema, causes: &mut Causes) {
+    if node.get("$ref").is_some() {
         causes.forbidden(format!("{path}.$ref"), "$ref is not supported");
     }
     let field = format!("{path}.type");
@@ -284,7 +267,7 @@ fn parse_type(
                 causes.unsupported(field, name, &supported);
             }
         }
-        None if node.contains_key("$ref") => {}
+        None if node.get("$ref").is_some() => {}
         None if junctor || schema.int_or_string || schema.keeps_unknown => {}
         None => causes.required(
             field,
@@ -371,45 +354,27 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Causes) {
     causes.append(&mut found);
 }
 
-fn list_type(node: &Map<String, Value>) -> ListType {
-    match node.get("x-kubernetes-list-type").and_then(Value::as_str) {
-        Some("set") => ListType::Set,
-        Some("map") => ListType::Map(texts(node, "x-kubernetes-list-map-keys")),
+fn list_type(node: &Value) -> ListType {
+    match object::text(node, &["x-kubernetes-list-type"]) {
+        "set" => ListType::Set,
+        "map" => ListType::Map(texts(node, "x-kubernetes-list-map-keys")),
         _ => ListType::Atomic,
     }
 }
 
-fn bound(node: &Map<String, Value>, key: &str, exclusive: &str) -> Option<Bound> {
+fn bound(node: &Value, key: &str, exclusive: &str) -> Option<Bound> {
     Some(Bound {
-        value: node.get(key)?.as_f64()?,
-        exclusive: flag(node, exclusive),
+        value: node[key].as_f64()?,
+        exclusive: node[exclusive] == true,
     })
 }
 
-fn flag(node: &Map<String, Value>, key: &str) -> bool {
-    node.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn count(node: &Map<String, Value>, key: &str) -> Option<u64> {
-    node.get(key).and_then(Value::as_u64)
-}
-
-fn text(node: &Map<String, Value>, key: &str) -> Option<String> {
-    let text = node.get(key)?.as_str()?;
+fn text(node: &Value, key: &str) -> Option<String> {
+    let text = object::text(node, &[key]);
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn texts(node: &Map<String, Value>, key: &str) -> Vec<String> {
-    members(node, key)
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
-}
-
-fn members<'a>(node: &'a Map<String, Value>, key: &str) -> &'a [Value] {
-    node.get(key)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+fn texts(node: &Value, key: &str) -> Vec<String> {
+    let texts = object::texts(node, &[key]).into_iter();
+    texts.map(str::to_owned).collect()
 }
