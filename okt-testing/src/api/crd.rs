@@ -177,19 +177,13 @@ fn check_names(crd: &Value) -> Causes {
     let plural = text(crd, &["spec", "names", "plural"]);
     let group = text(crd, &["spec", "group"]);
     if !group.is_empty() && !group.contains('.') {
-        causes.invalid(
-            "spec.group",
-            group,
-            "should be a domain with at least one dot",
-        );
+        let detail = "should be a domain with at least one dot";
+        causes.invalid("spec.group", group, detail);
     }
     let name = object::name(crd);
     if !plural.is_empty() && name != format!("{plural}.{group}") {
-        causes.invalid(
-            "metadata.name",
-            name,
-            "must be spec.names.plural+\".\"+spec.group",
-        );
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        causes.invalid("metadata.name", name, detail);
     }
     if group.ends_with(".k8s.io")
         && object::at(
@@ -198,10 +192,8 @@ fn check_names(crd: &Value) -> Causes {
         )
         .is_none()
     {
-        causes.required(
-            "metadata.annotations[api-approved.kubernetes.io]",
-            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
-        );
+        let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111";
+        causes.required("metadata.annotations[api-approved.kubernetes.io]", detail);
     }
     causes
 }

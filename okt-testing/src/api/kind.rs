@@ -192,8 +192,7 @@ impl Scale {
             match found.as_i64() {
                 Some(0..) => {}
                 Some(_) => {
-                    let detail = "should be a non-negative integer";
-                    causes.invalid(field, found, detail);
+                    causes.invalid(field, found, "should be a non-negative integer");
                 }
                 None => refuse_type(field, found, causes),
             }

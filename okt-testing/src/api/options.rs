@@ -110,27 +110,21 @@ fn of_list(query: &Query) -> Causes {
     let (matching, version) = (query.text(MATCH), query.text("resourceVersion"));
     if !matching.is_empty() {
         if version.is_empty() {
-            causes.forbidden(
-                MATCH,
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            );
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            causes.forbidden(MATCH, detail);
         }
         check_continued(query, &mut causes);
         if !matches!(matching, "Exact" | "NotOlderThan") {
             causes.unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]);
         }
         if matching == "Exact" && version == "0" {
-            causes.forbidden(
-                MATCH,
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-            );
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            causes.forbidden(MATCH, detail);
         }
     }
     if query.has("sendInitialEvents") {
-        causes.forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        );
+        let detail = "sendInitialEvents is forbidden for list";
+        causes.forbidden("sendInitialEvents", detail);
     }
     causes
 }
@@ -139,17 +133,14 @@ fn of_watch(query: &Query) -> Causes {
     let mut causes = Causes::default();
     let (matching, streams) = (query.text(MATCH), query.has("sendInitialEvents"));
     if streams && matching != "NotOlderThan" {
-        causes.forbidden(
-            MATCH,
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
+        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        causes.forbidden(MATCH, detail);
     }
     if !matching.is_empty() {
         if !streams {
-            causes.forbidden(
-                MATCH,
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            causes.forbidden(MATCH, detail);
         }
         if matching != "NotOlderThan" {
             causes.unsupported(MATCH, matching, &["NotOlderThan"]);
@@ -161,8 +152,10 @@ fn of_watch(query: &Query) -> Causes {
 
 fn check_continued(query: &Query, causes: &mut Causes) {
     if !query.text("continue").is_empty() {
-        let why = "resourceVersionMatch is forbidden when continue is provided";
-        causes.forbidden(MATCH, why);
+        causes.forbidden(
+            MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        );
     }
 }
 

@@ -66,11 +66,8 @@ pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Cau
             && !finalizer.contains('/')
             && !STANDARD_FINALIZERS.contains(finalizer)
         {
-            causes.invalid(
-                format!("metadata.finalizers[{index}]"),
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            );
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.invalid(format!("metadata.finalizers[{index}]"), finalizer, detail);
         }
     }
     check_owners(object, causes);
@@ -148,8 +145,7 @@ fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Causes) {
 /// Checks the value of a label.
 pub(crate) fn check_label(field: &str, value: &str, causes: &mut Causes) {
     if value.len() > 63 {
-        let detail = "must be no more than 63 bytes";
-        causes.invalid(field, value, detail);
+        causes.invalid(field, value, "must be no more than 63 bytes");
     }
     if !LABEL_VALUE.is_match(value) {
         causes.invalid(
@@ -206,11 +202,8 @@ fn check_owners(object: &Value, causes: &mut Causes) {
         controllers += usize::from(owner.get("controller") == Some(&true.into()));
     }
     if controllers > 1 {
-        causes.invalid(
-            field,
-            &json!(object::owners(object)),
-            "Only one reference can have Controller set to true",
-        );
+        let detail = "Only one reference can have Controller set to true";
+        causes.invalid(field, &json!(object::owners(object)), detail);
     }
 }
 
@@ -221,8 +214,7 @@ pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Causes) {
         let path = ["metadata", key];
         let (was, now) = (object::at(old, &path), object::at(new, &path));
         if was != now {
-            let shown = now.cloned().unwrap_or_default();
-            causes.invalid(path.join("."), &shown, "field is immutable");
+            causes.invalid(path.join("."), now, "field is immutable");
         }
     }
 }

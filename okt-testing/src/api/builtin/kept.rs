@@ -47,8 +47,7 @@ fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Causes)
     if is_same(before, after) {
         return;
     }
-    let shown = after.cloned().unwrap_or_default();
-    causes.invalid(path.join("."), &shown, "field is immutable");
+    causes.invalid(path.join("."), after, "field is immutable");
 }
 
 fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
@@ -60,14 +59,12 @@ fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
 }
 
 fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let (before, mut after) = (spec(old), spec(new));
+    let (before, mut after) = (old["spec"].clone(), new["spec"].clone());
     for key in ["containers", "initContainers"] {
         let field = format!("spec.{key}");
         let (were, are) = (items(&before, &[key]), items(&after, &[key]));
         if were.len() != are.len() {
-            let detail = "pod updates may not add or remove containers";
-            causes.forbidden(field, detail);
+            causes.forbidden(field, "pod updates may not add or remove containers");
             return;
         }
         for (index, (was, is)) in were.iter().zip(are).enumerate() {
@@ -78,13 +75,12 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
                 causes.required(field.clone(), "");
                 causes.required(field, "");
             } else if is.trim() != is {
-                let detail = "must not have leading or trailing whitespace";
-                causes.invalid(field, is, detail);
+                causes.invalid(field, is, "must not have leading or trailing whitespace");
             }
         }
     }
     let field = "spec.activeDeadlineSeconds";
-    let deadline = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_i64);
+    let deadline = |spec: &Value| spec["activeDeadlineSeconds"].as_i64();
     match (deadline(&before), deadline(&after)) {
         (_, Some(now)) if !(1..=i64::from(i32::MAX)).contains(&now) => {
             // A server checks the spec and the update, with different limits.
@@ -97,8 +93,7 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
             return;
         }
         (Some(was), Some(now)) if was < now => {
-            let detail = "must be less than or equal to previous value";
-            causes.invalid(field, now, detail);
+            causes.invalid(field, now, "must be less than or equal to previous value");
             return;
         }
         (Some(_), None) => {
@@ -113,7 +108,7 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
     for key in ["containers", "initContainers"] {
         let images: Vec<_> = items(&before, &[key])
             .iter()
-            .map(|container| container.get("image").cloned().unwrap_or_default())
+            .map(|container| container["image"].clone())
             .collect();
         let containers = after.get_mut(key).and_then(Value::as_array_mut);
         for (container, image) in containers.into_iter().flatten().zip(images) {
@@ -121,19 +116,12 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
         }
     }
     let mut kept = vec!["activeDeadlineSeconds", "schedulingGates", "tolerations"];
-    let grace = |spec: &Value| {
-        spec.get("terminationGracePeriodSeconds")
-            .and_then(Value::as_i64)
-    };
+    let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
     if grace(&before).is_some_and(|seconds| seconds < 0) && grace(&after) == Some(1) {
         kept.push("terminationGracePeriodSeconds");
     }
     for key in kept {
-        put(
-            &mut after,
-            &[key],
-            before.get(key).cloned().unwrap_or_default(),
-        );
+        put(&mut after, &[key], before[key].clone());
     }
     if !items(&before, &["schedulingGates"]).is_empty() {
         keep_placement(&before, &mut after, causes);
@@ -143,8 +131,10 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
 
 /// A gated Pod may get a more precise placement.
 fn keep_placement(before: &Value, after: &mut Value, causes: &mut Causes) {
-    let labels = |spec: &Value| spec.get("nodeSelector").cloned().unwrap_or_default();
-    let (was, is) = (labels(before), labels(after));
+    let (was, is) = (
+        before["nodeSelector"].clone(),
+        after["nodeSelector"].clone(),
+    );
     let is_kept = |(key, value): (&String, &Value)| is.get(key) == Some(value);
     if !was.as_object().into_iter().flatten().all(is_kept) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
@@ -188,12 +178,10 @@ fn check_gates(before: &Value, after: &Value, causes: &mut Causes) {
 
 fn check_claim(old: &Value, new: &Value, causes: &mut Causes) {
     const STORAGE: [&str; 3] = ["resources", "requests", "storage"];
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let (before, mut after) = (spec(old), spec(new));
+    let (before, mut after) = (old["spec"].clone(), new["spec"].clone());
     let asked = |spec: &Value| at(spec, &STORAGE).and_then(quantity::parse);
     let sizes = (asked(&before), asked(&after));
     let capacity = at(new, &["status", "capacity", "storage"]).and_then(quantity::parse);
-    let mode = after.get("volumeMode").cloned();
     // A controller sets the volume, and the default class.
     for key in ["volumeName", "storageClassName"] {
         let is_unset = before.get(key).is_none_or(Value::is_null);
@@ -202,14 +190,10 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Causes) {
         }
     }
     if text(new, &["status", "phase"]) == "Bound" {
-        let asked = at(&before, &STORAGE).cloned().unwrap_or_default();
+        let asked = before["resources"]["requests"]["storage"].clone();
         put(&mut after, &STORAGE, asked);
-        let class = before.get("volumeAttributesClassName").cloned();
-        put(
-            &mut after,
-            &["volumeAttributesClassName"],
-            class.unwrap_or_default(),
-        );
+        let class = before["volumeAttributesClassName"].clone();
+        put(&mut after, &["volumeAttributesClassName"], class);
     }
     forbid_changes(CLAIM_FIELDS, &plain(&before), &plain(&after), causes);
     if let (Some(was), Some(is)) = sizes
@@ -217,13 +201,12 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Causes) {
         && is <= capacity.unwrap_or(0)
     {
         let field = "spec.resources.requests.storage";
-        let detail = "field can not be less than status.capacity";
-        causes.forbidden(field, detail);
+        causes.forbidden(field, "field can not be less than status.capacity");
     }
-    let whole = |mode: Option<&Value>| plain(&json!({ "volumeMode": mode }));
-    if whole(before.get("volumeMode")) != whole(mode.as_ref()) {
-        let shown = mode.unwrap_or_default();
-        causes.invalid("volumeMode", &shown, "field is immutable");
+    let mode = |object: &Value| plain(&json!({ "volumeMode": object["spec"]["volumeMode"] }));
+    if mode(old) != mode(new) {
+        let detail = "field is immutable";
+        causes.invalid("volumeMode", &new["spec"]["volumeMode"], detail);
     }
 }
 
@@ -240,13 +223,12 @@ fn check_service(old: &Value, new: &Value, causes: &mut Causes) {
 
 /// Checks the data of a `ConfigMap` or Secret that is immutable.
 fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Causes) {
-    let is_immutable = |object: &Value| object.get("immutable") == Some(&true.into());
+    let is_immutable = |object: &Value| object["immutable"] == true;
     if !is_immutable(old) {
         return;
     }
     let mut forbid = |field: &str| {
-        let detail = "field is immutable when `immutable` is set";
-        causes.forbidden(field, detail);
+        causes.forbidden(field, "field is immutable when `immutable` is set");
     };
     if !is_immutable(new) {
         forbid("immutable");
@@ -260,14 +242,13 @@ fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Causes) {
 
 fn check_selector(old: &Value, new: &Value, causes: &mut Causes) {
     // A real server stores no such object without a selector.
-    if at(old, &["spec", "selector"]).is_some_and(Value::is_object) {
+    if old["spec"]["selector"].is_object() {
         check_immutable(old, new, &["spec", "selector"], causes);
     }
 }
 
 fn require_selector(old: &Value, new: &Value, causes: &mut Causes) {
-    let has = |workload: &Value| at(workload, &["spec", "selector"]).is_some_and(Value::is_object);
-    if has(old) && !has(new) {
+    if old["spec"]["selector"].is_object() && !new["spec"]["selector"].is_object() {
         causes.required("spec.selector", "");
     }
 }
@@ -276,9 +257,9 @@ fn require_selector(old: &Value, new: &Value, causes: &mut Causes) {
 fn check_labels(old: &Value, new: &Value, causes: &mut Causes) {
     if selects_its_pods(old) && !selects_its_pods(new) {
         let path = ["spec", "template", "metadata", "labels"];
-        let labels = at(new, &path).cloned().unwrap_or_default();
+        let labels = at(new, &path);
         let detail = "`selector` does not match template `labels`";
-        causes.invalid(path.join("."), &labels, detail);
+        causes.invalid(path.join("."), labels, detail);
     }
 }
 
@@ -306,7 +287,7 @@ fn check_stateful_set(old: &Value, new: &Value, causes: &mut Causes) {
     require_selector(old, new, causes);
     check_labels(old, new, causes);
     let rest = |set: &Value| {
-        let mut spec = set.get("spec").cloned().unwrap_or_default();
+        let mut spec = set["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
             fields.retain(|key, _| {
                 !matches!(
@@ -334,22 +315,19 @@ fn check_stateful_set(old: &Value, new: &Value, causes: &mut Causes) {
 }
 
 fn check_job(old: &Value, new: &Value, causes: &mut Causes) {
-    let number = |key: &str| at(new, &["spec", key]).and_then(Value::as_i64);
+    let number = |key: &str| new["spec"][key].as_i64();
     if text(new, &["spec", "completionMode"]) != "Indexed" {
         check_completions(old, new, causes);
     } else if let Some(completions) = number("completions")
-        && at(old, &["spec", "completions"]) != Some(&completions.into())
+        && old["spec"]["completions"] != completions
         && completions != number("parallelism").unwrap_or(1)
     {
-        causes.invalid(
-            "spec.completions",
-            completions,
-            "can only be modified in tandem with spec.parallelism",
-        );
+        let detail = "can only be modified in tandem with spec.parallelism";
+        causes.invalid("spec.completions", completions, detail);
     }
     check_labels(old, new, causes);
     // A real server has generated a selector, which an empty patch does not change.
-    if at(new, &["spec", "selector"]) != Some(&json!({})) {
+    if new["spec"]["selector"] != json!({}) {
         check_immutable(old, new, &["spec", "selector"], causes);
     }
     check_job_template(old, new, causes);
@@ -360,8 +338,7 @@ fn check_job(old: &Value, new: &Value, causes: &mut Causes) {
         } else {
             "NonIndexed"
         };
-        let detail = "field is immutable";
-        causes.invalid("spec.completionMode", mode, detail);
+        causes.invalid("spec.completionMode", mode, "field is immutable");
     }
     for key in [
         "podFailurePolicy",
@@ -375,28 +352,23 @@ fn check_job(old: &Value, new: &Value, causes: &mut Causes) {
 
 /// Checks the completions of a Job that is not indexed. Their default is 1, unless the parallelism is set.
 fn check_completions(old: &Value, new: &Value, causes: &mut Causes) {
-    let completions = |job: &Value| {
-        let set = |key: &str| at(job, &["spec", key]).filter(|value| !value.is_null());
-        match (set("completions"), set("parallelism")) {
-            (Some(completions), _) => completions.clone(),
-            (None, None) => 1.into(),
-            (None, Some(_)) => Value::Null,
-        }
+    let completions = |job: &Value| match (&job["spec"]["completions"], &job["spec"]["parallelism"])
+    {
+        (Value::Null, Value::Null) => 1.into(),
+        (completions, _) => completions.clone(),
     };
     // A real server has stored the default, which a change of the parallelism alone keeps.
     let was = completions(old);
-    let is_unset = at(new, &["spec", "completions"]).is_none_or(Value::is_null);
+    let is_unset = new["spec"]["completions"].is_null();
     if was != completions(new) && !(is_unset && at(old, &["spec", "completions"]).is_none()) {
-        let detail = "field is immutable";
-        causes.invalid("spec.completions", &completions(new), detail);
+        causes.invalid("spec.completions", &completions(new), "field is immutable");
     }
 }
 
 /// Checks the template of a Job, of which a suspended Job may change the placement and the resources of its Pods.
 fn check_job_template(old: &Value, new: &Value, causes: &mut Causes) {
-    let template = |job: &Value| at(job, &["spec", "template"]).cloned().unwrap_or_default();
-    let (mut before, after) = (template(old), template(new));
-    let is_suspended = at(old, &["spec", "suspend"]) == Some(&true.into())
+    let (mut before, after) = (old["spec"]["template"].clone(), &new["spec"]["template"]);
+    let is_suspended = old["spec"]["suspend"] == true
         && object::is_condition_true(old, "Suspended")
         && at(old, &["status", "active"]).is_none_or(|active| *active == 0);
     if is_suspended {
@@ -408,29 +380,27 @@ fn check_job_template(old: &Value, new: &Value, causes: &mut Causes) {
             &["spec", "schedulingGates"],
             &["spec", "tolerations"],
         ] {
-            carry(Some(&after), &mut before, path);
+            carry(Some(after), &mut before, path);
         }
         for key in ["containers", "initContainers"] {
             let containers = before.pointer_mut(&format!("/spec/{key}"));
             let containers = containers.and_then(Value::as_array_mut);
-            let others = after.get("spec").map(|spec| items(spec, &[key]));
-            let others = others.unwrap_or_default();
+            let others = items(after, &["spec", key]);
             for (container, other) in containers.into_iter().flatten().zip(others) {
                 if container.get("name") == other.get("name") {
-                    let resources = other.get("resources").cloned().unwrap_or_default();
+                    let resources = other["resources"].clone();
                     put(container, &["resources"], resources);
                 }
             }
         }
     }
-    if plain(&before) != plain(&after) {
+    if plain(&before) != plain(after) {
         let (field, shown) = if is_suspended {
-            ("spec.template.spec", after.get("spec"))
+            ("spec.template.spec", &after["spec"])
         } else {
-            ("spec.template", Some(&after))
+            ("spec.template", after)
         };
-        let shown = shown.cloned().unwrap_or_default();
-        causes.invalid(field, &shown, "field is immutable");
+        causes.invalid(field, shown, "field is immutable");
     }
 }
 

@@ -80,22 +80,16 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {
     }
     let kind = text(&names, &["kind"]);
     if !kind.is_empty() && kind == text(&names, &["listKind"]) {
-        causes.invalid(
-            "spec.names.listKind",
-            kind,
-            "kind and listKind may not be the same",
-        );
+        let detail = "kind and listKind may not be the same";
+        causes.invalid("spec.names.listKind", kind, detail);
     }
     let strategy = text(crd, &["spec", "conversion", "strategy"]);
     if !matches!(strategy, "" | "None" | "Webhook") {
         causes.unsupported("spec.conversion.strategy", strategy, &["None", "Webhook"]);
     }
     if object::at(crd, &["spec", "preserveUnknownFields"]) == Some(&true.into()) {
-        causes.invalid(
-            "spec.preserveUnknownFields",
-            true,
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
-        );
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        causes.invalid("spec.preserveUnknownFields", true, detail);
     }
     let versions = object::items(crd, &["spec", "versions"]);
     for (index, version) in versions.iter().enumerate() {
@@ -223,8 +217,11 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             .filter(|path| !path.starts_with(".metadata"))
             .and_then(|path| schema.at_path(path));
         let Some(found) = found else {
-            let detail = "is an invalid path: does not refer to a valid field";
-            causes.invalid(field, path, detail);
+            causes.invalid(
+                field,
+                path,
+                "is an invalid path: does not refer to a valid field",
+            );
             continue;
         };
         if !matches!(
@@ -271,8 +268,7 @@ fn check_column(column: &Value, path: &str, causes: &mut Causes) {
 fn check_path(field: String, path: &str, causes: &mut Causes) -> bool {
     let holds = path.starts_with('.');
     if !holds {
-        let detail = "must be a simple json path starting with .";
-        causes.invalid(field, path, detail);
+        causes.invalid(field, path, "must be a simple json path starting with .");
     }
     holds
 }

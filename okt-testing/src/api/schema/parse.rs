@@ -287,10 +287,8 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Causes) {
         return;
     };
     if keys.is_empty() {
-        causes.required(
-            format!("{path}.x-kubernetes-list-map-keys"),
-            "must not be empty if x-kubernetes-list-type is map",
-        );
+        let detail = "must not be empty if x-kubernetes-list-type is map";
+        causes.required(format!("{path}.x-kubernetes-list-map-keys"), detail);
     }
     let Some(items) = schema
         .items
@@ -308,10 +306,8 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Causes) {
                 "entries must all be names of item properties",
             ),
             Some(item) if item.default.is_none() && !items.required.contains(key) => {
-                causes.required(
-                    format!("{property}.default"),
-                    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-                );
+                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+                causes.required(format!("{property}.default"), detail);
             }
             Some(_) => {}
         }

@@ -12,16 +12,12 @@ pub(super) fn check_root(node: &Value, path: &str, causes: &mut Causes) {
         return;
     }
     if !node["additionalProperties"].is_null() {
-        causes.forbidden(
-            format!("{path}.additionalProperties"),
-            "must not be used at the root",
-        );
+        let detail = "must not be used at the root";
+        causes.forbidden(format!("{path}.additionalProperties"), detail);
     }
     if node["nullable"] == true {
-        causes.forbidden(
-            format!("{path}.nullable"),
-            "nullable cannot be true at the root",
-        );
+        let detail = "nullable cannot be true at the root";
+        causes.forbidden(format!("{path}.nullable"), detail);
     }
     let kind = text(node, &["type"]);
     if !matches!(kind, "" | "object") {
@@ -59,17 +55,13 @@ fn check_object_fields(node: &Value, path: &str, causes: &mut Causes) {
             .keys()
             .any(|field| field != "name" && field != "generateName")
         {
-            causes.forbidden(
-                path.clone(),
-                "must not specify anything other than name and generateName, but metadata is implicitly specified",
-            );
+            let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            causes.forbidden(path.clone(), detail);
         }
         for (field, schema) in fields {
             if schema.get("default").is_some_and(|it| !it.is_null()) {
-                causes.forbidden(
-                    format!("{path}.properties[{field}].default"),
-                    "must not be set in top-level metadata",
-                );
+                let detail = "must not be set in top-level metadata";
+                causes.forbidden(format!("{path}.properties[{field}].default"), detail);
             }
         }
     }
@@ -111,11 +103,8 @@ fn check_node(node: &Value, path: &str, causes: &mut Causes) {
     }
     let preserve = "x-kubernetes-preserve-unknown-fields";
     if node[preserve] == false {
-        causes.invalid(
-            format!("{path}.{preserve}"),
-            false,
-            "must be true or undefined",
-        );
+        let detail = "must be true or undefined";
+        causes.invalid(format!("{path}.{preserve}"), false, detail);
     }
     let map_type = text(node, &["x-kubernetes-map-type"]);
     if !map_type.is_empty() {
@@ -149,11 +138,8 @@ fn check_embedded(node: &Value, path: &str, causes: &mut Causes) {
     }
     let kind = text(node, &["type"]);
     if kind != "object" {
-        causes.invalid(
-            format!("{path}.type"),
-            kind,
-            "must be object if x-kubernetes-embedded-resource is true",
-        );
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        causes.invalid(format!("{path}.type"), kind, detail);
     }
     check_object_fields(node, path, causes);
 }
@@ -165,8 +151,10 @@ fn check_list(node: &Value, path: &str, causes: &mut Causes) {
     let list = text(node, &["x-kubernetes-list-type"]);
     if list.is_empty() {
         if !keys.is_empty() {
-            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-            causes.required(field, detail);
+            causes.required(
+                field,
+                "must be map if x-kubernetes-list-map-keys is non-empty",
+            );
         }
         return;
     }
@@ -232,10 +220,11 @@ fn check_items_of_map(items: &Value, keys: &[&str], path: &str, causes: &mut Cau
     let mut seen = BTreeSet::new();
     for key in keys {
         if !seen.insert(key) {
+            let detail = "must not contain duplicate entries";
             causes.invalid(
                 path.replace(".items", ".x-kubernetes-list-map-keys"),
                 keys,
-                "must not contain duplicate entries",
+                detail,
             );
         }
         let property = &items["properties"][key];
@@ -244,11 +233,8 @@ fn check_items_of_map(items: &Value, keys: &[&str], path: &str, causes: &mut Cau
         }
         let path = format!("{path}.properties[{key}]");
         if matches!(text(property, &["type"]), "array" | "object") {
-            causes.invalid(
-                format!("{path}.type"),
-                kind,
-                "must be a scalar type if parent array's x-kubernetes-list-type is map",
-            );
+            let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            causes.invalid(format!("{path}.type"), kind, detail);
         }
         if property["nullable"] == true {
             causes.forbidden(

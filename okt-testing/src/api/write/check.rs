@@ -51,11 +51,8 @@ pub(super) fn check(
     if !blocking {
         schema::cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
-        causes.invalid(
-            "<nil>",
-            &Value::Null,
-            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-        );
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        causes.invalid("<nil>", &Value::Null, detail);
     }
     if !causes.is_empty() {
         let subject = Subject {

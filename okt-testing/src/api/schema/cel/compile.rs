@@ -40,10 +40,8 @@ impl CelRule {
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
         let Some(own) = types::Type::of(schema, is_object) else {
             if index == 0 {
-                causes.internal(
-                    list,
-                    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
-                );
+                let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+                causes.internal(list, detail);
             }
             return None;
         };
@@ -59,11 +57,8 @@ impl CelRule {
             .is_some_and(|expression| expression.references().has_variable("oldSelf"));
         let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
         if let (Some(given), false) = (old_is_given, is_transition) {
-            causes.invalid(
-                format!("{path}.optionalOldSelf"),
-                given,
-                "may not be set if oldSelf is not used in rule",
-            );
+            let detail = "may not be set if oldSelf is not used in rule";
+            causes.invalid(format!("{path}.optionalOldSelf"), given, detail);
         }
         let expression = compiled?;
         let message_expression = match text("messageExpression") {
@@ -186,23 +181,16 @@ fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Causes) ->
     if !message.is_empty() && message.trim().is_empty() {
         causes.invalid(format!("{path}.message"), message, blank);
     } else if breaks(message) {
-        causes.invalid(
-            format!("{path}.message"),
-            message,
-            "must not contain line breaks",
-        );
+        let detail = "must not contain line breaks";
+        causes.invalid(format!("{path}.message"), message, detail);
     } else if breaks(text("rule")) && message.is_empty() {
-        causes.required(
-            format!("{path}.message"),
-            "message must be specified if rule contains line breaks",
-        );
+        let detail = "message must be specified if rule contains line breaks";
+        causes.required(format!("{path}.message"), detail);
     }
     let expression = text("messageExpression");
     if !expression.is_empty() && expression.trim().is_empty() {
-        causes.required(
-            format!("{path}.messageExpression"),
-            "messageExpression must be non-empty if specified",
-        );
+        let detail = "messageExpression must be non-empty if specified";
+        causes.required(format!("{path}.messageExpression"), detail);
     }
     let field_path = text("fieldPath");
     if !field_path.is_empty() {
@@ -211,8 +199,7 @@ fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Causes) ->
             causes.invalid(field.clone(), field_path, blank);
         }
         if schema.at_path(field_path).is_none() {
-            let detail = "must be a valid path";
-            causes.invalid(field, field_path, detail);
+            causes.invalid(field, field_path, "must be a valid path");
         }
     }
     causes.len() == before
