@@ -119,22 +119,22 @@ mod tests {
     fn the_file_is_written_when_asked_and_compared_otherwise() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("lifecycle.lock");
-        let old = [
+        let old_states = [
             state("Start", Mark::Entry, &[StateId(1)]),
             state("End", Mark::Leaf, &[]),
         ];
-        let old = graph(&old);
+        let old = graph(&old_states);
         let missing = checked(&file, &[&old], false).expect_err("no file");
         assert!(missing.contains("OKT_LOCK=write cargo test"), "{missing}");
         assert_eq!(checked(&file, &[&old], true), Ok(()));
         assert_eq!(checked(&file, &[&old], false), Ok(()));
 
-        let new = [
+        let new_states = [
             state("Start", Mark::Entry, &[StateId(2)]),
             state("End", Mark::Leaf, &[]),
             state("Middle", Mark::NoTransit, &[StateId(1)]),
         ];
-        let new = graph(&new);
+        let new = graph(&new_states);
         let differs = checked(&file, &[&new], false).expect_err("it differs");
         assert!(
             differs.contains("  Life: added state `Middle`\n"),

@@ -68,8 +68,8 @@ pub(crate) fn apply(
             .split_once('/')
             .map_or("", |(group, _)| group);
         let unknown = builtin::drop_unknown((group, scene.kind), &mut config.clone());
-        let unknown = unknown.iter();
         errors = unknown
+            .iter()
             .map(|path| format!(".{path}: field not declared in schema"))
             .collect();
     }

@@ -245,11 +245,9 @@ fn fill_conditions(object: &mut Value, texts: &[&str], times: &[&str]) {
 }
 
 fn fill_service(service: &mut Value) {
-    let status = object::fields(service).entry("status");
-    let status = object::fields(status.or_insert(Value::Null));
+    let status = object::fields(&mut service["status"]);
     status.entry("loadBalancer").or_insert_with(|| json!({}));
-    let spec = object::fields(service).entry("spec");
-    let spec = object::fields(spec.or_insert(Value::Null));
+    let spec = object::fields(&mut service["spec"]);
     let kind = spec.entry("type").or_insert_with(|| "ClusterIP".into());
     let has_address = kind != "ExternalName";
     let is_outside = kind == "NodePort" || kind == "LoadBalancer";

@@ -62,9 +62,12 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
     let mut kinds = Vec::new();
     for (index, version) in versions.iter().enumerate() {
         if is(version.raw, "served") || is(version.raw, "storage") {
-            let siblings = versions.iter().enumerate();
-            let siblings = siblings.filter(|(other, _)| *other != index);
-            let siblings = siblings.map(|(_, other)| other.sibling(&names)).collect();
+            let siblings = versions
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index)
+                .map(|(_, other)| other.sibling(&names))
+                .collect();
             kinds.push(version.kind(&names, siblings, raw)?);
         }
     }
@@ -91,8 +94,9 @@ fn read_schemas(raw: &[Value], causes: &mut Causes) -> Vec<Option<SharedSchema>>
         let schema = match (place.look(), openapi(version)) {
             (Some(path), Some(openapi)) if openapi.is_object() => {
                 let path = format!("{path}.openAPIV3Schema");
-                let parsed = Schema::parse_root(openapi, &path);
-                let parsed = parsed.map_err(|mut found| causes.append(&mut found)).ok();
+                let parsed = Schema::parse_root(openapi, &path)
+                    .map_err(|mut found| causes.append(&mut found))
+                    .ok();
                 let has_status = match place {
                     VersionPlace::Here(_) => version::has_status(version),
                     VersionPlace::Above(_) | VersionPlace::Met => {

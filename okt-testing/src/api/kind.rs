@@ -345,8 +345,8 @@ pub(crate) fn in_go(value: &Value) -> String {
             format!("[{}]", items.join(" "))
         }
         Value::Object(fields) => {
-            let fields = fields.iter();
             let fields: Vec<_> = fields
+                .iter()
                 .map(|(key, value)| format!("{key}:{}", in_go(value)))
                 .collect();
             format!("map[{}]", fields.join(" "))

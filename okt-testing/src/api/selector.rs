@@ -1,7 +1,5 @@
 //! Parses the selectors of a request and matches objects against them.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use crate::api::causes::{Causes, RefusalCause};
@@ -90,11 +88,8 @@ impl Selector {
                 SelectorTerm::Less(limit) => number().is_some_and(|number| number < *limit),
             }
         }) && self.fields.iter().all(|requirement| {
-            let found = requirement
-                .path
-                .iter()
-                .try_fold(object, |value, key| value.get(key));
-            let found = match found {
+            let mut path = requirement.path.iter();
+            let found = match path.try_fold(object, |value, key| value.get(key)) {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
@@ -169,11 +164,12 @@ fn parse_label(part: &str) -> Option<Requirement> {
         let (head, values) = inner.split_once('(')?;
         let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
         // The order in which a real server numbers them.
-        let values: BTreeSet<_> = values
+        let mut values: Vec<_> = values
             .split(',')
             .map(|value| value.trim().to_owned())
             .collect();
-        let values = Vec::from_iter(values);
+        values.sort();
+        values.dedup();
         return match operator {
             "in" => requirement(key, SelectorTerm::In(values)),
             "notin" => requirement(key, SelectorTerm::NotIn(values)),

@@ -87,7 +87,8 @@ where
     let mut faults = request_faults(&endpoint, &call, &mut record);
     let in_flight = std::mem::take(&mut faults.in_flight);
     let shared = &endpoint.shared;
-    let number = (shared.records()).then(|| shared.requests().push(record.clone()));
+    let is_recorded = shared.records();
+    let number = is_recorded.then(|| shared.requests().push(record.clone()));
     let mut arrived = ArrivedRequest {
         endpoint,
         call,

@@ -147,8 +147,8 @@ fn range(call: &CallExpr) -> Result<(Field, Range<u128>), String> {
         .into_iter()
         .find(|field| field.to_string() == path)
         .ok_or_else(|| {
-            let supported = [Field::Uid, Field::Namespace].map(|field| field.to_string());
-            let supported = supported.join(", ");
+            let fields = [Field::Uid, Field::Namespace].map(|field| field.to_string());
+            let supported = fields.join(", ");
             format!("unsupported field path \"{path}\"; supported: {supported}")
         })?;
     let (start, start_text) = bound(start, "hexStart")?;

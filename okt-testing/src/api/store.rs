@@ -170,13 +170,14 @@ impl Store {
 
     /// Returns all changes that are kept, in order.
     pub(crate) fn changes(&self) -> Vec<(KindId, Arc<StoreChange>)> {
-        let alive = self.collections.iter();
-        let alive = alive.map(|(id, collection)| (id, &collection.history));
+        let collections = self.collections.iter();
+        let alive = collections.map(|(id, collection)| (id, &collection.history));
         let retired = self.retired.iter().map(|(id, history)| (id, history));
         let mut changes: Vec<_> = alive
             .chain(retired)
             .flat_map(|(id, history)| {
-                (history.iter()).map(|change| (id.clone(), Arc::clone(change)))
+                let changes = history.iter();
+                changes.map(|change| (id.clone(), Arc::clone(change)))
             })
             .collect();
         changes.sort_by_key(|(_, change)| change.version);

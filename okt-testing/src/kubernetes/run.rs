@@ -134,10 +134,11 @@ async fn given(
     let processes = Processes::new(Vec::new(), directory.path())?;
     let kubernetes = finish(directory, file, processes, kubectl, true).await?;
     if options.flag().is_some() {
-        let metrics = http::Request::get("/metrics").body(Vec::new());
-        let metrics = metrics.map_err(io::Error::other)?;
+        let request = http::Request::get("/metrics")
+            .body(Vec::new())
+            .map_err(io::Error::other)?;
         let client = Client::try_from(kubernetes.config.clone())?;
-        if let Some((gate, on)) = options.differing(&client.request_text(metrics).await?) {
+        if let Some((gate, on)) = options.differing(&client.request_text(request).await?) {
             return Err(KubernetesError::FeatureGate { gate, on });
         }
     }

@@ -133,8 +133,8 @@ impl RehearsalPlan {
                 shown: *shown,
             }));
             plans.push(Self::Deletion { at: *at });
-            let left = changes.get(place + 1);
-            let left = left.map_or(course.took, |next| course.changes[next - 1].0);
+            let next = changes.get(place + 1);
+            let left = next.map_or(course.took, |next| course.changes[next - 1].0);
             let stay = left.saturating_sub(course.changes[at - 1].0);
             if stay >= LONG {
                 let wait = stay / 2;

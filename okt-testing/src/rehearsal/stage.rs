@@ -108,9 +108,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> =
             Api::all_with(server.client(), &ApiResource::from_gvk(&crds));
-        let definition = serde_json::to_value(definition).expect("a CRD is JSON");
-        let definition = serde_json::from_value(definition).expect("a CRD is an object");
-        let created = crds.create(&PostParams::default(), &definition).await;
+        let json = serde_json::to_value(definition).expect("a CRD is JSON");
+        let object = serde_json::from_value(json).expect("a CRD is an object");
+        let created = crds.create(&PostParams::default(), &object).await;
         created.expect("the server takes the CRD");
         let resource = ApiResource::erase::<A::Resource>(&());
         let metadata = &rehearsal.object["metadata"];
@@ -242,8 +242,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             }
         });
         let client = (self.rehearsal.through)(client);
-        let operator = Operator::new(client, self.app.clone());
-        let mut operator = (self.rehearsal.operator)(operator)
+        let usual = Operator::new(client, self.app.clone());
+        let mut operator = (self.rehearsal.operator)(usual)
             .virtual_time()
             .__test_hooks(test_hooks);
         if matches!(self.plan, RehearsalPlan::Past { .. }) {
@@ -401,15 +401,17 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     /// Returns every write request for the object by any client, in order: its time, and the version it committed.
     fn changes(requests: Vec<RequestRecord>) -> Vec<(Instant, Option<u64>)> {
         let plural = A::Resource::plural(&());
-        let writes = requests.into_iter();
-        let writes = writes.filter(|request| request.is_write() && request.resource == plural);
-        writes.map(|write| (write.at, write.committed)).collect()
+        requests
+            .into_iter()
+            .filter(|request| request.is_write() && request.resource == plural)
+            .map(|write| (write.at, write.committed))
+            .collect()
     }
 
     /// Takes the object through all steps; returns an error if a step fails.
     async fn run_steps(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
-        let object = serde_json::from_value(self.rehearsal.object.clone());
-        let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
+        let object: DynamicObject = serde_json::from_value(self.rehearsal.object.clone())
+            .map_err(|error| format!("no object: {error}"))?;
         if self.name.is_empty() {
             return Err("the object has no name".to_owned());
         }
@@ -437,10 +439,12 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
 
     /// Returns how long an object that is at rest has not changed.
     fn quiet(&self) -> Duration {
-        let states = StateOf::<A>::GRAPH.iter();
-        let states = states.filter(|(_, state)| !state.is(okt_core::Mark::Leaf));
-        let states = states.filter_map(|(id, _)| StateOf::<A>::from_id(id));
-        let longest = states.map(|state| self.app.observe_every(state)).max();
+        let longest = StateOf::<A>::GRAPH
+            .iter()
+            .filter(|(_, state)| !state.is(okt_core::Mark::Leaf))
+            .filter_map(|(id, _)| StateOf::<A>::from_id(id))
+            .map(|state| self.app.observe_every(state))
+            .max();
         // What an observation leads to follows soon.
         longest.unwrap_or_default().saturating_add(SOON).max(QUIET)
     }
@@ -460,8 +464,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             };
             last = Some((version, since));
             if since.elapsed() >= quiet {
-                let object = newest.filter(|it| it.kind != EventKind::Deleted);
-                let object = object.map(|newest| newest.object());
+                let object = newest
+                    .filter(|it| it.kind != EventKind::Deleted)
+                    .map(|newest| newest.object());
                 if object.as_ref().is_none_or(is_settled) {
                     return Rest {
                         after: after.to_owned(),
@@ -536,8 +541,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     fn course(&self, since: Mark, took: Duration) -> Course {
         let requests = self.server.requests_since(since);
         let plural = A::Resource::plural(&());
-        let events = self.server.events_since(since).into_iter();
-        let events = events.filter(|event| {
+        let sent = self.server.events_since(since).into_iter();
+        let events = sent.filter(|event| {
             let is_bookmark = event.kind == EventKind::Bookmark;
             event.client == OPERATOR && event.resource == plural && !is_bookmark
         });

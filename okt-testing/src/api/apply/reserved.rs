@@ -85,9 +85,9 @@ impl BareFields {
     pub(crate) fn of(mut object: Value) -> Self {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let reserved = metadata.map(|metadata| {
-            let reserved = SYSTEM_FIELDS.into_iter().filter(|key| is_reserved(key));
-            let reserved = reserved.filter_map(|key| Some((key, metadata.remove(key)?)));
-            reserved.collect()
+            let keys = SYSTEM_FIELDS.into_iter().filter(|key| is_reserved(key));
+            keys.filter_map(|key| Some((key, metadata.remove(key)?)))
+                .collect()
         });
         Self {
             object,
@@ -97,16 +97,18 @@ impl BareFields {
 
     /// The entries of `managedFields`.
     pub(super) fn entries(&self) -> Option<&Value> {
+        self.reserved("managedFields")
+    }
+
+    fn reserved(&self, wanted: &str) -> Option<&Value> {
         let mut reserved = self.reserved.iter();
-        reserved.find_map(|(key, value)| (*key == "managedFields").then_some(value))
+        reserved.find_map(|(key, value)| (*key == wanted).then_some(value))
     }
 
     /// The namespace; empty for cluster-scoped objects.
     pub(super) fn namespace(&self) -> &str {
-        let mut reserved = self.reserved.iter();
-        let namespace = reserved.find(|(key, _)| *key == "namespace");
-        let namespace = namespace.and_then(|(_, namespace)| namespace.as_str());
-        namespace.unwrap_or_default()
+        let namespace = self.reserved("namespace");
+        namespace.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Copies the reserved fields to another object, except for `managedFields`, which is written anew.

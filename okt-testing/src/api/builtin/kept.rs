@@ -383,8 +383,8 @@ fn check_job_template(old: &Value, new: &Value, causes: &mut Causes) {
             carry(Some(after), &mut before, path);
         }
         for key in ["containers", "initContainers"] {
-            let containers = before.pointer_mut(&format!("/spec/{key}"));
-            let containers = containers.and_then(Value::as_array_mut);
+            let found = before.pointer_mut(&format!("/spec/{key}"));
+            let containers = found.and_then(Value::as_array_mut);
             let others = items(after, &["spec", key]);
             for (container, other) in containers.into_iter().flatten().zip(others) {
                 if container.get("name") == other.get("name") {

@@ -60,15 +60,15 @@ const MAPS: &[&str] = &[
 pub(super) fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().filter(|(key, value)| !is_default(key, value));
-            let fields = fields.map(|(key, value)| {
+            let set = fields.iter().filter(|(key, value)| !is_default(key, value));
+            let plain_fields = set.map(|(key, value)| {
                 let value = match key.as_str() {
                     "limits" | "requests" | "overhead" => plain_quantities(value),
                     _ => plain(value),
                 };
                 (key.clone(), value)
             });
-            let mut fields: Map<_, _> = fields.collect();
+            let mut fields: Map<_, _> = plain_fields.collect();
             drop_dependent(&mut fields);
             fields.retain(|key, value| match value {
                 Value::Array(items) => !items.is_empty(),

@@ -78,8 +78,8 @@ pub(super) struct Names<'c> {
 
 impl<'c> Names<'c> {
     pub(super) fn of(crd: &'c Value) -> Self {
-        let given = [&["status", "acceptedNames"][..], &["spec", "names"]];
-        let mut given = given.into_iter().filter_map(|path| object::at(crd, path));
+        let paths = [&["status", "acceptedNames"][..], &["spec", "names"]];
+        let mut given = paths.into_iter().filter_map(|path| object::at(crd, path));
         Self {
             group: text(crd, &["spec", "group"]),
             namespaced: text(crd, &["spec", "scope"]) == "Namespaced",

@@ -98,8 +98,8 @@ impl Cascade {
         let id = stored_id(kind);
         let place = StorePlace::new(&id, &Key::of(old));
         let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
-            let mut last = convert::stored_form(store, kind, old);
-            let last = store.remove(&id, &mut last);
+            let mut stored = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut stored);
             self.after_removal(store, kind, &last);
             return Left::Nothing(last);
         };
@@ -133,8 +133,8 @@ impl Cascade {
         }
         if kind.namespaced {
             let namespace = object::namespace(&last.read()).to_owned();
-            let namespace = place_of("", "namespaces", &namespace);
-            self.steps.push(CascadeStep::Proceed(namespace));
+            let place = place_of("", "namespaces", &namespace);
+            self.steps.push(CascadeStep::Proceed(place));
         }
         // Owners that waited for the object may proceed.
         let owners = last.owners().filter_map(|owner| store.by_uid(owner));
@@ -284,12 +284,12 @@ fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
         return;
     };
     let mut object = object.read();
-    let rest: Vec<Value> = object::owners(&object)
+    let owners: Vec<Value> = object::owners(&object)
         .iter()
         .filter(|reference| object::text(reference, &["uid"]) != owner)
         .cloned()
         .collect();
-    let rest = (!rest.is_empty()).then(|| rest.into());
+    let rest = (!owners.is_empty()).then(|| owners.into());
     object::set(object::metadata(&mut object), "ownerReferences", rest);
     if let Some(kind) = store.kind(&place.kind).cloned() {
         store.put(&place.kind, &mut convert::absorb(&kind, object));

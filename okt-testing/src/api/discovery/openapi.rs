@@ -72,9 +72,7 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<ApiAnswer, Refusal> {
         definitions.insert(definition_name(kind), definition(kind));
     }
     if !takes_json(accept) && accept.contains("application/com.github.proto-openapi.spec.v2") {
-        let definitions = definitions.iter();
-        let definitions = definitions.map(|(name, definition)| (name.clone(), definition));
-        let document = protobuf::document(definitions);
+        let document = protobuf::document(&definitions);
         return Ok(ApiAnswer::of_type(PROTOBUF, document.into()));
     }
     refuse_protobuf(accept)?;

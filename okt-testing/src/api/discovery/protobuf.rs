@@ -3,16 +3,16 @@
 //! The messages are those of `openapiv2/OpenAPIv2.proto` in the repository google/gnostic-models, with the fields that
 //! kubectl reads.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::object::{text, texts};
 
 /// Returns a document with these definitions, in the form that a real server publishes.
-pub(super) fn document<'v>(definitions: impl Iterator<Item = (String, &'v Value)>) -> Vec<u8> {
+pub(super) fn document(definitions: &Map<String, Value>) -> Vec<u8> {
     let mut all = Message::default();
     for (name, definition) in definitions {
         let schema = schema(definition);
-        all.message(1, &named(&name, &schema));
+        all.message(1, &named(name, &schema));
     }
     let mut info = Message::default();
     info.text(1, "okt-testing");

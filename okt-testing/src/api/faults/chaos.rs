@@ -269,7 +269,8 @@ impl ActiveChaos {
     fn settle(&self, fault: String, on: String) -> Option<Due> {
         let settled = {
             let mut counts = self.tally.counts();
-            if (self.mix.at_most).is_some_and(|most| counts.settled >= most) {
+            let most = self.mix.at_most;
+            if most.is_some_and(|most| counts.settled >= most) {
                 return None;
             }
             counts.settled += 1;

@@ -48,15 +48,12 @@ struct PatchStep<'p> {
 }
 
 fn read(patch: &Value) -> Result<Vec<PatchStep<'_>>, Refusal> {
-    let steps = match patch {
+    let raw = match patch {
         Value::Null => return Ok(Vec::new()),
         Value::Array(steps) => steps,
         other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
     };
-    let steps: Vec<_> = steps
-        .iter()
-        .map(PatchStep::read)
-        .collect::<Result<_, _>>()?;
+    let steps: Vec<_> = raw.iter().map(PatchStep::read).collect::<Result<_, _>>()?;
     if steps.len() > LIMIT {
         return Err(Refusal::new(
             413,

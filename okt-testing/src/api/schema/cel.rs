@@ -88,8 +88,8 @@ impl CelRule {
                 return Ok(());
             }
         };
-        let field = format!("{path}{}", self.field_path);
-        let field = field.strip_prefix('.').unwrap_or(&field);
+        let whole = format!("{path}{}", self.field_path);
+        let field = whole.strip_prefix('.').unwrap_or(&whole);
         let compound = raw.is_object() || raw.is_array();
         match self.reason {
             Reason::Invalid if compound => causes.faulty(field, &message),

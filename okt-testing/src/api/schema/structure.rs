@@ -288,8 +288,8 @@ fn check_within_junctor(node: &Value, path: &str, takes_types: bool, causes: &mu
 
 /// The schemas of fields, entries and items, with the steps to them.
 fn children(node: &Value) -> impl Iterator<Item = (String, &Value)> {
-    let properties = object::entries(node, &["properties"]);
-    let properties = properties.map(|(name, below)| (format!("properties[{name}]"), below));
+    let properties = object::entries(node, &["properties"])
+        .map(|(name, below)| (format!("properties[{name}]"), below));
     let others = ["additionalProperties", "items"].map(|key| (key.to_owned(), &node[key]));
     let all = properties.chain(others);
     all.filter(|(_, below)| below.is_object())

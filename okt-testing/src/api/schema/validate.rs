@@ -32,11 +32,10 @@ pub(crate) fn validate(
     }
     let fits = check_type(schema, value, path, causes);
     if schema.kind == Some(Type::Integer) && value.is_f64() && !fits {
-        let format = schema.format.as_deref();
-        let format = format.map_or_else(
-            || "(default format)".to_owned(),
-            |format| format!("with format {format}"),
-        );
+        let format = match &schema.format {
+            None => "(default format)".to_owned(),
+            Some(format) => format!("with format {format}"),
+        };
         let detail = format!("Checked value must be of type integer {format} in {path}");
         causes.invalid("<nil>", "", &detail);
     }
@@ -132,20 +131,8 @@ fn check_list(
     path: &str,
     causes: &mut Causes,
 ) {
-    if let Some(limit) = schema.max_items
-        && items.len() as u64 > limit
-    {
-        causes.too_many(path, items.len(), limit);
-    }
-    if let Some(limit) = schema.min_items
-        && (items.len() as u64) < limit
-    {
-        let detail = format!(
-            "{} in body should have at least {limit} items",
-            subject(path)
-        );
-        causes.invalid(path, items.len(), &detail);
-    }
+    let limits = (schema.min_items, schema.max_items);
+    check_count(items.len(), limits, "items", path, causes);
     if let Some(below) = &schema.items {
         for (index, item) in items.iter().enumerate() {
             let old = old_item(schema, item, old);
@@ -163,20 +150,8 @@ fn check_map(
     path: &str,
     causes: &mut Causes,
 ) {
-    if let Some(limit) = schema.max_properties
-        && fields.len() as u64 > limit
-    {
-        causes.too_many(path, fields.len(), limit);
-    }
-    if let Some(limit) = schema.min_properties
-        && (fields.len() as u64) < limit
-    {
-        let detail = format!(
-            "{} in body should have at least {limit} properties",
-            subject(path)
-        );
-        causes.invalid(path, fields.len(), &detail);
-    }
+    let limits = (schema.min_properties, schema.max_properties);
+    check_count(fields.len(), limits, "properties", path, causes);
     for key in &schema.required {
         if !fields.contains_key(key) {
             causes.required(join(path, key), "");
@@ -200,6 +175,24 @@ fn check_map(
                 validate(below, value, old, &join(path, key), causes);
             }
         }
+    }
+}
+
+/// Checks the number of items or properties.
+fn check_count(
+    count: usize,
+    (least, most): (Option<u64>, Option<u64>),
+    what: &str,
+    path: &str,
+    causes: &mut Causes,
+) {
+    if let Some(limit) = most.filter(|limit| count as u64 > *limit) {
+        causes.too_many(path, count, limit);
+    }
+    if let Some(limit) = least.filter(|limit| (count as u64) < *limit) {
+        let subject = subject(path);
+        let detail = format!("{subject} in body should have at least {limit} {what}");
+        causes.invalid(path, count, &detail);
     }
 }
 

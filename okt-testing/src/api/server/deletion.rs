@@ -115,18 +115,18 @@ fn read(body: &Value) -> Result<DeleteOptions, Refusal> {
     field(body, place, "gracePeriodSeconds", "int64", Value::is_i64)?;
     let ignores = "ignoreStoreReadErrorWithClusterBreakingPotential";
     field(body, place, ignores, "bool", Value::is_boolean)?;
-    let policy = "v1.DeletionPropagation";
-    let policy = field(body, place, "propagationPolicy", policy, Value::is_string)?;
+    let go = "v1.DeletionPropagation";
+    let policy = field(body, place, "propagationPolicy", go, Value::is_string)?;
     let orphans = field(body, place, "orphanDependents", "bool", Value::is_boolean)?;
     let dry_run = field(body, place, "dryRun", "[]string", Value::is_array)?;
     let words = dry_run.and_then(Value::as_array).into_iter().flatten();
-    let go = "v1.Preconditions";
-    let conditions = field(body, place, "preconditions", go, Value::is_object)?;
-    let conditions = conditions.unwrap_or(&Value::Null);
+    let kind = "v1.Preconditions";
+    let preconditions = field(body, place, "preconditions", kind, Value::is_object)?;
+    let conditions = preconditions.unwrap_or(&Value::Null);
     let place = "Preconditions.preconditions";
     let uid = field(conditions, place, "uid", "types.UID", Value::is_string)?;
-    let version = "resourceVersion";
-    let version = field(conditions, place, version, "string", Value::is_string)?;
+    let name = "resourceVersion";
+    let version = field(conditions, place, name, "string", Value::is_string)?;
     let owned = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(DeleteOptions {
         dry_run: words

@@ -21,9 +21,9 @@ pub(super) fn ingress() -> Vec<Column> {
             let hosts: Vec<_> = rules
                 .iter()
                 .take(SHOWN)
+                .map(String::as_str)
                 .filter(|host| !host.is_empty())
                 .collect();
-            let hosts: Vec<_> = hosts.iter().map(|host| host.as_str()).collect();
             match rules.len().checked_sub(SHOWN) {
                 _ if hosts.is_empty() => "*".into(),
                 Some(more @ 1..) => format!("{} + {more} more...", hosts.join(",")).into(),

@@ -61,8 +61,8 @@ impl PodView {
             "" => "Pending",
             phase => phase,
         };
-        let sidecars = items(pod, &["spec", "initContainers"]);
-        let sidecars = sidecars.iter().filter(|container| is_sidecar(container));
+        let inits = items(pod, &["spec", "initContainers"]);
+        let sidecars = inits.iter().filter(|container| is_sidecar(container));
         let mut view = Self {
             ready: 0,
             containers: items(pod, &["spec", "containers"]).len() + sidecars.count(),

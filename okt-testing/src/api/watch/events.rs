@@ -20,9 +20,10 @@ impl Selection {
             return None;
         }
         let new = convert::present(&self.kind, &change.object);
-        let old = change.previous.as_ref();
-        let old = old.map(|old| convert::present(&self.kind, old));
-        let old = old.filter(|old| self.selector.selects(key, old));
+        let previous = change.previous.as_ref();
+        let old = previous
+            .map(|old| convert::present(&self.kind, old))
+            .filter(|old| self.selector.selects(key, old));
         let is_selected = !change.removed && self.selector.selects(key, &new);
         match (old, is_selected) {
             (None, false) => None,

@@ -52,8 +52,8 @@ fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
     let (Some(below), Some(metadata)) = (below, object.get_mut("metadata")) else {
         return Vec::new();
     };
-    let unknown = schema::prune(below, metadata).dropped;
-    let unknown = unknown.iter().map(|path| format!("metadata.{path}"));
+    let dropped = schema::prune(below, metadata).dropped;
+    let unknown = dropped.iter().map(|path| format!("metadata.{path}"));
     unknown.collect()
 }
 
@@ -69,12 +69,13 @@ fn complain(
     {
         return Ok(Vec::new());
     }
-    let duplicates = params.duplicates.iter();
-    let duplicates = duplicates.map(|path| format!("duplicate field \"{path}\""));
-    let unknown = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""));
-    let found: Vec<_> = duplicates.chain(unknown).collect();
+    let mut found = Vec::new();
+    for path in &params.duplicates {
+        found.push(format!("duplicate field \"{path}\""));
+    }
+    for path in unknown {
+        found.push(format!("unknown field \"{path}\""));
+    }
     match params.unknown_fields {
         UnknownFields::Ignore => Ok(Vec::new()),
         UnknownFields::Warn => Ok(found),

@@ -106,8 +106,8 @@ pub(crate) fn draft_apply(
 ) -> Result<Draft, Refusal> {
     let kind = &*params.kind;
     let precondition = Precondition::of(&config);
-    let old = moment.stored.as_ref();
-    let old = old.map(|old| convert::present(kind, old).read());
+    let stored = moment.stored.as_ref();
+    let old = stored.map(|stored| convert::present(kind, stored).read());
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }

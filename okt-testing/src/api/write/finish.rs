@@ -187,8 +187,8 @@ pub(super) fn commit_update(
     if outcome.removes {
         // The last state is the stored one; the change that removes the object appears only in the answer.
         if !params.dry_run {
-            let mut last = convert::stored_form(store, kind, old);
-            let last = store.remove(&id, &mut last);
+            let mut stored = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut stored);
             delete::after_removal(store, &params.kind, &last);
         }
         return Ok(Arc::new(StoredObject::new(new)));

@@ -93,9 +93,9 @@ fn differ_as(
                 let before = by_step(shape, list, before);
                 let after = by_step(shape, list, after);
                 for (step, items) in &before {
-                    let now = after.iter().find(|(other, _)| other == step);
-                    let now = now.map(|(_, items)| items.as_slice()).unwrap_or_default();
-                    differ_items(shape, step, items, now, path, found);
+                    let found_now = after.iter().find(|(other, _)| other == step);
+                    let now = found_now.map(|(_, items)| items.as_slice());
+                    differ_items(shape, step, items, now.unwrap_or_default(), path, found);
                 }
                 for (step, items) in &after {
                     if !before.iter().any(|(other, _)| other == step) {

@@ -123,8 +123,8 @@ fn to_string(This(value): This<Value>) -> ResolveResult {
 /// Returns an optional, where the crate returns a value or null.
 fn named_format(name: &str) -> Value {
     let found = plain(&format!("format.{name}"), Vec::new());
-    let found = found.map_or_else(|_| OptionalValue::none(), OptionalValue::of);
-    Value::Opaque(Arc::new(found))
+    let optional = found.map_or_else(|_| OptionalValue::none(), OptionalValue::of);
+    Value::Opaque(Arc::new(optional))
 }
 
 /// Returns a part of a time, in UTC or the given zone, or the whole of a duration in that unit.

@@ -43,11 +43,11 @@ impl Checker {
         let overloads = library::overloads(&name).ok_or_else(|| RuleMistake::undeclared(&name))?;
         let is_method = target.is_some();
         let given: Vec<&Type> = target.iter().chain(&arguments).collect();
-        let possible = overloads
+        let possible: Vec<_> = overloads
             .iter()
             .filter(|overload| overload.is_method == is_method)
-            .filter_map(|overload| overload.result_for(&given));
-        let possible: Vec<_> = possible.collect();
+            .filter_map(|overload| overload.result_for(&given))
+            .collect();
         let Some(first) = possible.first() else {
             return Err(no_overload(&name, target.as_ref(), &arguments));
         };
@@ -100,8 +100,8 @@ fn no_overload(name: &str, target: Option<&Type>, arguments: &[Type]) -> RuleMis
     if let (true, Some(other)) = (is_logical, other) {
         return RuleMistake::Wrong(format!("expected type 'bool' but found '{other}'"));
     }
-    let list: Vec<_> = arguments.iter().map(Type::to_string).collect();
-    let list = list.join(", ");
+    let types: Vec<_> = arguments.iter().map(Type::to_string).collect();
+    let list = types.join(", ");
     let owner = target.map_or_else(String::new, |target| format!("{target}."));
     RuleMistake::Wrong(format!(
         "found no matching overload for '{name}' applied to '{owner}({list})'"
