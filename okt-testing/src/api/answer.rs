@@ -115,7 +115,7 @@ fn to_yaml(json: Bytes) -> (&'static str, Bytes) {
 
 /// Returns the response of a fault.
 pub(crate) fn fail(failure: &FailureResponse, request: &RequestRecord) -> Response<Body> {
-    let mut body = failure.body(request);
+    let mut body = failure.refusal(request).body();
     let mut code = failure.code;
     if request.verb == Verb::Watch && code == 410 {
         // A watch from an expired version starts, and ends with an error event.

@@ -5,7 +5,6 @@
 
 mod account;
 mod conflict;
-mod context;
 mod fields;
 mod reserved;
 mod scale;
@@ -14,7 +13,6 @@ mod typed;
 mod versions;
 
 pub(crate) use self::account::{account, account_scale};
-pub(crate) use self::context::Scene;
 pub(crate) use self::reserved::BareFields;
 pub(crate) use self::scale::apply_scale;
 pub(crate) use self::shares::{Manager, Operation};
@@ -27,8 +25,23 @@ use self::reserved::{own, writable};
 use self::shares::{FieldShare, read_entries, write};
 use self::typed::DuplicateFields;
 use self::versions::Changes;
+use crate::api::kind::ServedKind;
 use crate::api::refusal::Refusal;
+use crate::api::schema::Schema;
 use crate::api::{builtin, object};
+
+/// The context of a write: its kind, in the version of the request, and its time as text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) kind: &'a ServedKind,
+    pub(crate) now: &'a str,
+}
+
+impl<'a> Scene<'a> {
+    fn schema(&self) -> &'a Schema {
+        &self.kind.schema
+    }
+}
 
 /// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -44,7 +57,7 @@ pub(crate) fn apply(
     manager: &Manager,
     force: bool,
 ) -> Result<Value, Refusal> {
-    let shape = Some(scene.schema);
+    let shape = Some(scene.schema());
     let empty = json!({});
     let live_bare = live.map_or(&empty, |live| &live.object);
     let mut shares = live
@@ -62,12 +75,9 @@ pub(crate) fn apply(
         }
     }
     let mut errors = typed::check(shape, &config, DuplicateFields::Refused);
-    if scene.built_in && errors.is_empty() {
-        let group = scene
-            .api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group);
-        let unknown = builtin::drop_unknown((group, scene.kind), &mut config.clone());
+    if scene.kind.is_built_in() && errors.is_empty() {
+        let kind = (scene.kind.group.as_str(), scene.kind.kind.as_str());
+        let unknown = builtin::drop_unknown(kind, &mut config.clone());
         errors = unknown
             .iter()
             .map(|path| format!(".{path}: field not declared in schema"))
@@ -84,11 +94,11 @@ pub(crate) fn apply(
         let first = Manager {
             operation: Operation::Update,
             name: BEFORE_FIRST_APPLY.to_owned(),
-            api_version: scene.api_version.to_owned(),
+            api_version: scene.kind.api_version(),
             subresource: manager.subresource.clone(),
         };
-        let blank = if scene.built_in {
-            builtin::blank(scene.kind)
+        let blank = if scene.kind.is_built_in() {
+            builtin::blank(&scene.kind.kind)
         } else {
             json!({})
         };
@@ -103,7 +113,7 @@ pub(crate) fn apply(
     let time = last.as_ref().and_then(|share| share.time.clone());
     let share = FieldShare {
         fields: wanted,
-        api_version: scene.api_version.to_owned(),
+        api_version: scene.kind.api_version(),
         time,
     };
     shares.insert(manager.clone(), share);
@@ -142,10 +152,7 @@ pub(crate) fn apply(
 }
 
 fn identify(scene: Scene<'_>, namespace: &str, object: &Value) -> String {
-    let (group, version) = scene
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", scene.api_version));
+    let (group, version) = (&scene.kind.group, &scene.kind.version);
     format!(
         "{namespace}/{}; {group}/{version}, Kind={}",
         object::name(object),

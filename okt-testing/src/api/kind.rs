@@ -113,7 +113,8 @@ impl ServedKind {
     }
 
     pub(crate) fn sibling(&self, api_version: &str) -> Option<&Sibling> {
-        Sibling::find(&self.siblings, api_version)
+        let mut siblings = self.siblings.iter();
+        siblings.find(|sibling| sibling.api_version == api_version)
     }
 
     /// Whether this is the `apiVersion` of this version (e.g. `demo.okt.dev/v1`).
@@ -137,6 +138,10 @@ impl ServedKind {
         Refusal::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
         ))
+    }
+
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.origin == Origin::BuiltIn
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
@@ -165,13 +170,6 @@ impl ServedKind {
             (Some(a), Some(b)) => same(a, b),
             _ => a == b,
         }
-    }
-}
-
-impl Sibling {
-    pub(crate) fn find<'s>(siblings: &'s [Self], api_version: &str) -> Option<&'s Self> {
-        let mut siblings = siblings.iter();
-        siblings.find(|sibling| sibling.api_version == api_version)
     }
 }
 

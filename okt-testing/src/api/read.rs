@@ -234,7 +234,7 @@ pub(crate) fn list(
     }
     let left = rest.count();
     let mut metadata = json!({ "resourceVersion": page.version.to_string() });
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         // A server writes this field into every list of custom resources.
         metadata["continue"] = "".into();
     }
@@ -320,7 +320,7 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
 
 /// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
 fn item(kind: &ServedKind, object: &StoredObject) -> Bytes {
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         return object.json().clone();
     }
     let mut item = object.read();

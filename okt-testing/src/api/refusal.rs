@@ -2,6 +2,8 @@
 //!
 //! The wording is that of a real API server, because operators and people match on it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ const NO_REASON: &str = "";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
-    reason: &'static str,
+    reason: Cow<'static, str>,
     message: String,
     details: Option<Value>,
     /// The warnings that were found before the refusal.
@@ -49,10 +51,14 @@ impl Subject<'_> {
 }
 
 impl Refusal {
-    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
             details: None,
             warnings: Vec::new(),
@@ -209,9 +215,11 @@ impl Refusal {
             "reason": "ResourceVersionTooLarge",
             "message": "Too large resource version",
         });
-        let details = json!({ "causes": [cause], "retryAfterSeconds": 1 });
+        let details = json!({ "causes": [cause] });
         let message = format!("Timeout: Too large resource version: {version}, current: {current}");
-        Self::new(504, "Timeout", message).with(details)
+        Self::new(504, "Timeout", message)
+            .with(details)
+            .retry_after(1)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -241,11 +249,22 @@ impl Refusal {
     }
 
     /// A refusal that names its object.
-    fn of_subject(code: u16, reason: &'static str, message: String, subject: Subject<'_>) -> Self {
+    pub(crate) fn of_subject(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: String,
+        subject: Subject<'_>,
+    ) -> Self {
         Self {
             details: subject.details(subject.plural),
             ..Self::new(code, reason, message)
         }
+    }
+
+    /// A refusal that asks the client to retry after this time.
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.details.get_or_insert_default()["retryAfterSeconds"] = seconds.into();
+        self
     }
 
     fn with(mut self, details: Value) -> Self {
@@ -269,7 +288,7 @@ impl Refusal {
             "code": self.code,
         });
         if !self.reason.is_empty() {
-            body["reason"] = self.reason.into();
+            body["reason"] = (*self.reason).into();
         }
         if let Some(details) = &self.details {
             body["details"] = details.clone();

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::api::causes::Causes;
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::ServedKind;
 use crate::api::{crd, object};
 
 /// The maximum size of all annotations of an object together, in bytes.
@@ -61,7 +61,7 @@ pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Cau
     }
     for (index, finalizer) in object::finalizers(object).iter().enumerate() {
         check_key("metadata.finalizers", finalizer, causes);
-        if kind.origin == Origin::BuiltIn
+        if kind.is_built_in()
             && !kind.is(crd::GROUP, crd::PLURAL)
             && !finalizer.contains('/')
             && !STANDARD_FINALIZERS.contains(finalizer)

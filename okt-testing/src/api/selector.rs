@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::causes::{Causes, RefusalCause};
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::ServedKind;
 use crate::api::path::Query;
 use crate::api::refusal::Refusal;
 use crate::api::shards::Shards;
@@ -218,7 +218,7 @@ fn parse_fields(kind: &ServedKind, text: &str) -> Result<Vec<FieldRequirement>, 
                 || kind.selectable.iter().any(|selectable| selectable == path);
             if !known {
                 // The message differs for built-in kinds without selectable fields.
-                let plain = kind.origin == Origin::BuiltIn && kind.selectable.is_empty();
+                let plain = kind.is_built_in() && kind.selectable.is_empty();
                 return Err(Refusal::bad_request(if plain {
                     format!(
                         "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

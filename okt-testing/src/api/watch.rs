@@ -1,6 +1,5 @@
 //! Streams changes to watches.
 
-mod bookmark;
 mod delay;
 mod events;
 mod pending;
@@ -16,7 +15,7 @@ use futures::{Stream, stream};
 use http_body::Frame;
 use tokio::time::Instant;
 
-use self::bookmark::next_bookmark;
+use self::events::next_bookmark;
 use self::pending::{Pending, go_ahead, time_or_never};
 use self::seen::{SeenChange, error};
 use crate::api::body::cut_off;

@@ -63,12 +63,8 @@ pub(crate) fn create(
     check_floats(params, &body)?;
     object::whole_numbers(&mut body);
     let now = store.clock.text();
-    apply::account(
-        scene(kind, &kind.api_version(), &now),
-        None,
-        &mut body,
-        &params.manager,
-    );
+    let scene = Scene { kind, now: &now };
+    apply::account(scene, None, &mut body, &params.manager);
     let name = object::name(&body).to_owned();
     let object = finish_create(store, params, body).map_err(|refusal| refusal.warned(&warnings))?;
     Ok(WrittenObject {
@@ -146,8 +142,7 @@ pub(crate) fn update(
         rewritten |= found && params.subresource == Subresource::None && kind.counts(key);
     }
     let now = store.clock.text();
-    let api_version = kind.api_version();
-    let scene = scene(kind, &api_version, &now);
+    let scene = Scene { kind, now: &now };
     match (params.subresource, &kind.scale) {
         (Subresource::Scale, Some(scale)) => {
             apply::account_scale(scene, old, &mut new, &params.manager, &scale.spec_replicas);
@@ -169,7 +164,7 @@ pub(crate) fn update(
 /// Refuses replicas such as `1.0`, which a server accepts in any other field.
 fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
     let kind = &*params.kind;
-    let Some(scale) = kind.scale.as_ref().filter(|_| kind.origin == Origin::Crd) else {
+    let Some(scale) = kind.scale.as_ref().filter(|_| !kind.is_built_in()) else {
         return Ok(());
     };
     let causes = scale.check_floats(object, params.subresource == Subresource::Status);
@@ -178,18 +173,6 @@ fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
     }
     let name = object::name(object);
     Err(Refusal::invalid(kind.subject(name), &causes))
-}
-
-fn scene<'a>(kind: &'a ServedKind, api_version: &'a str, now: &'a str) -> Scene<'a> {
-    Scene {
-        schema: &kind.schema,
-        api_version,
-        kind: &kind.kind,
-        siblings: &kind.siblings,
-        has_status: kind.has_status,
-        built_in: kind.origin == Origin::BuiltIn,
-        now,
-    }
 }
 
 /// Sets the namespace of an object to that of the path.

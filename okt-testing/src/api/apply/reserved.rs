@@ -8,17 +8,17 @@ use crate::api::{builtin, object};
 
 /// Returns the fields that a writer through this endpoint may own.
 pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
-    let reset: &[&str] = match (subresource, scene.has_status) {
+    let reset: &[&str] = match (subresource, scene.kind.has_status) {
         ("", true) => &["status"],
-        ("status", true) if scene.built_in => &["spec"],
+        ("status", true) if scene.kind.is_built_in() => &["spec"],
         ("status", true) => &["metadata", "spec"],
         _ => &[],
     };
     for key in reset {
         set.cut(&[FieldStep::field(key)]);
     }
-    if subresource == "status" && scene.built_in {
-        for key in builtin::kept_by_status(scene.kind) {
+    if subresource == "status" && scene.kind.is_built_in() {
+        for key in builtin::kept_by_status(&scene.kind.kind) {
             set.cut(&[FieldStep::field("metadata"), FieldStep::field(key)]);
         }
     }

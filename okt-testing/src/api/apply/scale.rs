@@ -41,7 +41,7 @@ pub(crate) fn apply_scale(
     }
     let share = shares.entry(manager.clone()).or_insert_with(|| FieldShare {
         fields: field,
-        api_version: scene.api_version.to_owned(),
+        api_version: scene.kind.api_version(),
         time: None,
     });
     if changed {

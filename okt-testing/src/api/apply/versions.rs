@@ -62,7 +62,7 @@ impl Changes {
             others.insert(version.clone(), change);
         }
         Ok(Self {
-            own: typed::compare(Some(scene.schema), old, new).writable(scene, subresource),
+            own: typed::compare(Some(scene.schema()), old, new).writable(scene, subresource),
             others,
         })
     }
@@ -93,7 +93,7 @@ impl Changes {
 
 /// Whether fields in this version have the names of the version of the write.
 fn is_own(scene: Scene<'_>, version: &str) -> bool {
-    version == scene.api_version || scene.built_in
+    scene.kind.is_in(version) || scene.kind.is_built_in()
 }
 
 /// Returns the schema of the version in which a manager owns fields, if an object fits it.
@@ -106,9 +106,9 @@ pub(super) fn convert<'s>(
     object: &Value,
 ) -> Result<&'s Schema, String> {
     if is_own(scene, version) {
-        return Ok(scene.schema);
+        return Ok(scene.schema());
     }
-    let Some(sibling) = scene.sibling(version) else {
+    let Some(sibling) = scene.kind.sibling(version) else {
         return Err(format!(
             "request to convert CR to an invalid group/version: {version}"
         ));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
 use crate::api::convert::{self, stored_id};
-use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::kind::{KindId, ServedKind};
 use crate::api::store::{Key, Store, StorePlace};
 use crate::api::stored::StoredObject;
 use crate::api::{crd, object};
@@ -126,7 +126,7 @@ impl Cascade {
             crd::reconsider(store, object::text(&last, &["spec", "group"]));
         }
         // Pushed in reverse order, because the last step runs first.
-        if kind.origin == Origin::Crd {
+        if !kind.is_built_in() {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = place_of(crd::GROUP, crd::PLURAL, &name);
             self.steps.push(CascadeStep::Proceed(crd));

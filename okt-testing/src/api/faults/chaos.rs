@@ -303,8 +303,8 @@ impl ActiveChaos {
         );
         let meets =
             |fault: &Fault<OnRequest>| fault.target.meets_request(request) && takes(&fault.what);
-        let (what, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
-        let what = what.scaled(size);
+        let (drawn, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
+        let what = drawn.scaled(size);
         let due = self.settle(what.to_string(), request.to_string())?;
         Some((what, due))
     }
@@ -331,8 +331,8 @@ impl ActiveChaos {
             event.client, event.resource.plural, event.resource.group, event.namespace, event.name
         );
         let meets = |fault: &Fault<OnEvent>| fault.target.meets_event(event) && takes(&fault.what);
-        let (what, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
-        let what = what.scaled(size);
+        let (drawn, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
+        let what = drawn.scaled(size);
         let due = self.settle(what.to_string(), event.to_string())?;
         Some((what, due))
     }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::api::apply::{Manager, Operation};
 use crate::api::causes::{Causes, RefusalCause};
 use crate::api::endpoint::Endpoint;
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::ServedKind;
 use crate::api::path::{Query, RequestTarget, ResourcePath};
 use crate::api::record::{RequestRecord, Verb};
 use crate::api::refusal::Refusal;
@@ -153,11 +153,11 @@ impl Call {
             )));
         }
         let mut body = self.parse(&["application/json", "application/yaml"])?;
-        if kind.origin == Origin::BuiltIn {
+        if kind.is_built_in() {
             fill_in_kind(kind, &mut body);
         }
         check_object(kind, &body)?;
-        if kind.origin == Origin::BuiltIn
+        if kind.is_built_in()
             && !self.media().ends_with("yaml")
             && let Some(why) = builtin::check_integers(&kind.kind, &body)
         {
@@ -262,7 +262,7 @@ pub(super) fn check_object(kind: &ServedKind, body: &Value) -> Result<(), Refusa
         )));
     }
     // The kind of a custom resource is checked later, with the rest of it.
-    if given("kind") != kind.kind && kind.origin == Origin::BuiltIn {
+    if given("kind") != kind.kind && kind.is_built_in() {
         let (found, version) = (given("kind"), kind.api_version());
         return Err(Refusal::bad_request(format!(
             "{found} in version \"{}\" cannot be handled as a {}: no kind \"{found}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"",

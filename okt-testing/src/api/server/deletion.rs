@@ -8,7 +8,7 @@ use super::call::Call;
 use crate::api::answer::ApiAnswer;
 use crate::api::convert;
 use crate::api::delete::{self, Deletion, Propagation};
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::ServedKind;
 use crate::api::object::{self, json_type, text};
 use crate::api::options::DeleteOptions;
 use crate::api::record::RequestRecord;
@@ -57,7 +57,7 @@ pub(super) fn of_collection(
         if selector.selects(&key, &object) {
             delete::delete(store, kind, &key, &deletion)?;
             let mut item = object.read();
-            if kind.origin == Origin::BuiltIn {
+            if kind.is_built_in() {
                 let fields = object::fields(&mut item);
                 fields.remove("apiVersion");
                 fields.remove("kind");
@@ -66,7 +66,7 @@ pub(super) fn of_collection(
         }
     }
     let mut metadata = json!({ "resourceVersion": store.version().to_string() });
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         metadata["continue"] = "".into();
     } else if let Some(shards) = selector.shards() {
         metadata["shardInfo"] = json!({ "selector": shards.to_string() });

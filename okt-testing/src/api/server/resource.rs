@@ -100,7 +100,7 @@ impl ResourceRequest<'_> {
                 return Ok(ApiAnswer::json(match (&kind.scale, subresource) {
                     (Some(scale), Subresource::Scale) => {
                         let object = object.read();
-                        if kind.origin == Origin::Crd && !scale.is_set(&object) {
+                        if !kind.is_built_in() && !scale.is_set(&object) {
                             return Err(scale.unset());
                         }
                         form.show_with(&table::scale_columns(), scale.of(&object), store)
@@ -247,7 +247,7 @@ pub(super) fn without_name(shared: &Shared, call: &Call, target: RequestTarget) 
                 && path.name.is_some()
                 && path.subresource.is_none()
                 && find(&shared.lock(), &path).is_ok_and(|kind| {
-                    kind.origin == Origin::Crd && kind.namespaced == path.namespace.is_some()
+                    !kind.is_built_in() && kind.namespaced == path.namespace.is_some()
                 }) =>
         {
             RequestTarget::Resource(ResourcePath { name: None, ..path })
@@ -277,7 +277,7 @@ fn subresource(kind: &ServedKind, path: &ResourcePath) -> Result<Subresource, Re
         None => Subresource::None,
         Some("status") if kind.has_status => Subresource::Status,
         Some("scale") if kind.scale.is_some() => Subresource::Scale,
-        Some(other) if kind.origin == Origin::BuiltIn => {
+        Some(other) if kind.is_built_in() => {
             return Err(Refusal::not_served(format!(
                 "the subresource {other} of {}",
                 kind.plural
@@ -309,7 +309,7 @@ fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> 
         return Ok(Arc::clone(kind));
     }
     match store.kind(&id) {
-        Some(kind) if kind.origin == Origin::Crd => Err(Refusal::unknown_path()),
+        Some(kind) if !kind.is_built_in() => Err(Refusal::unknown_path()),
         _ if builtin::is_known_elsewhere(&path.group) => Err(Refusal::not_served(format!(
             "the resource {} of {}/{}",
             path.plural, path.group, path.version
@@ -355,18 +355,18 @@ fn change(
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
     let strategic = call.media() == patch::STRATEGIC;
-    if strategic || (kind.origin == Origin::BuiltIn && object::text(&new, &["kind"]).is_empty()) {
+    if strategic || (kind.is_built_in() && object::text(&new, &["kind"]).is_empty()) {
         // Such a patch need not name the kind.
         object::fields(&mut new).insert("kind".to_owned(), kind.kind.clone().into());
     }
     let found = object::text(&new, &["kind"]);
-    if kind.origin == Origin::BuiltIn && found != kind.kind {
+    if kind.is_built_in() && found != kind.kind {
         return Err(Refusal::undecodable_patch(&new, "it is of another kind"));
     }
     if let Some(why) = mistyped_metadata(kind, &new) {
         return Err(Refusal::undecodable_patch(&new, &why));
     }
-    if kind.origin == Origin::BuiltIn
+    if kind.is_built_in()
         && !strategic
         && let Some(why) = builtin::check_integers(&kind.kind, &new)
     {
@@ -386,7 +386,7 @@ fn change(
 /// Returns the error for a patch that changes the version of a custom resource.
 fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
     let version = object::text(patched, &["apiVersion"]);
-    if kind.origin == Origin::BuiltIn || version.is_empty() || kind.is_in(version) {
+    if kind.is_built_in() || version.is_empty() || kind.is_in(version) {
         return None;
     }
     let found = object::text(patched, &["kind"]);
@@ -410,7 +410,7 @@ fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
 
 /// Applies a patch to a document. `kind` is `None` for a scale, which is no kind of its own.
 fn apply_patch(call: &Call, kind: Option<&ServedKind>, target: &mut Value) -> Result<(), Refusal> {
-    let strategic = kind.is_none_or(|kind| kind.origin == Origin::BuiltIn);
+    let strategic = kind.is_none_or(|kind| kind.is_built_in());
     let mut accepted = vec![patch::JSON, patch::MERGE];
     if strategic {
         accepted.push(patch::STRATEGIC);

@@ -37,7 +37,7 @@ pub(super) fn apply(
             given.0, given.1
         )));
     }
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         return Err(Refusal::not_served(
             "server-side apply of the scale of a custom resource, at which a real server fails",
         ));
@@ -99,7 +99,7 @@ pub(super) fn write(
     let replicas = read_replicas(params, &shown)?;
     write::check_address(kind, key, &shown)?;
     Precondition::of(&shown).check_version(kind, &old)?;
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         // Those of a custom resource are checked with the resource.
         check_replicas(key, replicas)?;
     }

@@ -1,9 +1,11 @@
-//! Converts changes to the events of a watch.
+//! Converts changes to the events of a watch, and schedules its bookmarks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::seen::SeenChange;
 use crate::api::faults::EventKind;
@@ -11,6 +13,11 @@ use crate::api::read::{Form, Selection};
 use crate::api::store::{Key, Store, StoreChange};
 use crate::api::stored::StoredObject;
 use crate::api::{convert, object};
+
+/// The interval of bookmarks, if the client asks for them.
+const BOOKMARKS: Duration = Duration::from_mins(1);
+/// The time between the last bookmark and the end of a watch.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 impl Selection {
     /// Returns the event of a change for this watch, or `None` if the watch does not cover it.
@@ -103,5 +110,15 @@ impl Selection {
             // No fault may drop the bookmark that ends the initial list, because clients wait for it.
             is_decided: ends_list,
         }
+    }
+}
+
+/// Returns the time of the next bookmark: each minute, and once more before the end.
+pub(super) fn next_bookmark(now: Instant, ends: Option<Instant>) -> Option<Instant> {
+    let next = now + BOOKMARKS;
+    let last = ends.and_then(|end| end.checked_sub(LAST_BOOKMARK));
+    match last {
+        Some(last) if last < next => (last > now).then_some(last),
+        Some(_) | None => Some(next),
     }
 }

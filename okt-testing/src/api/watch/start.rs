@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::bookmark::next_bookmark;
+use super::events::next_bookmark;
 use super::seen::error;
 use super::{Audience, Out, Watch};
 use crate::api::convert::stored_id;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Subresource, WriteParams};
 use crate::api::causes::{Causes, RefusalCause};
-use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::kind::{KindId, ServedKind};
 use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
 use crate::api::{builtin, object, rules, schema};
@@ -26,7 +26,7 @@ pub(super) fn check(
     }
     let mut causes = Causes::default();
     let found = object::text(object, &["kind"]);
-    let is_other = kind.origin == Origin::Crd && found != kind.kind;
+    let is_other = !kind.is_built_in() && found != kind.kind;
     if is_other {
         // An object of another kind is not validated against the schema, except for its lists and CEL rules.
         let detail = format!("must be {}", kind.kind);
@@ -99,12 +99,12 @@ fn check_fields(params: &WriteParams, object: &Value, old: Option<&Value>, cause
     if params.subresource == Subresource::Status {
         causes.iter_mut().for_each(RefusalCause::shorten_to_status);
     }
-    if kind.origin == Origin::Crd
+    if !kind.is_built_in()
         && let Some(scale) = &kind.scale
     {
         scale.check(object, causes);
     }
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         schema::validate_lists(&kind.schema, object, "", causes);
     }
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{UnknownFields, WriteParams};
 use crate::api::apply::Operation;
-use crate::api::kind::Origin;
 use crate::api::refusal::Refusal;
 use crate::api::schema::{self, Schema};
 use crate::api::{builtin, object};
@@ -14,19 +13,19 @@ use crate::api::{builtin, object};
 /// Removes undeclared fields and fills in defaults.
 pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let kind = &*params.kind;
-    if kind.origin == Origin::Crd && params.manager.operation == Operation::Apply {
+    if !kind.is_built_in() && params.manager.operation == Operation::Apply {
         // The result of an apply is checked unchanged.
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
     }
-    if kind.origin == Origin::Crd && object::text(object, &["kind"]) != kind.kind {
+    if !kind.is_built_in() && object::text(object, &["kind"]) != kind.kind {
         // The schema does not apply to another kind.
         let unknown = prune_metadata(&kind.schema, object);
         object::tidy_metadata(object);
         return complain(params, object, &unknown);
     }
     let mut unknown = schema::prune(&kind.schema, object).dropped;
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         unknown.extend(builtin::drop_unknown((&kind.group, &kind.kind), object));
         schema::nulls_to_texts(&kind.schema, object, false);
         schema::drop_unknown_nulls(Some(&kind.schema), object);
@@ -34,12 +33,12 @@ pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<Stri
     if kind.is("", "secrets") {
         encode_strings(object);
     }
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         schema::drop_empty(&kind.schema, object);
     }
     schema::drop_nulls(&kind.schema, object);
     object::tidy_metadata(object);
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         builtin::fill(&kind.kind, object);
     }
     schema::apply_defaults(&kind.schema, object);

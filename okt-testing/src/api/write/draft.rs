@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::clean::clean;
 use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
-use super::{Precondition, WriteParams, WrittenObject, check_address, isolate, place, scene};
-use crate::api::apply::{self, BareFields};
+use super::{Precondition, WriteParams, WrittenObject, check_address, isolate, place};
+use crate::api::apply::{self, BareFields, Scene};
 use crate::api::convert::{self, stored_id};
 use crate::api::kind::ServedKind;
 use crate::api::object;
@@ -89,8 +89,8 @@ pub(crate) fn apply_scale(
     force: bool,
 ) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
-    let (api_version, now) = (kind.api_version(), store.clock.text());
-    let scene = scene(kind, &api_version, &now);
+    let now = store.clock.text();
+    let scene = Scene { kind, now: &now };
     let mut new = apply::apply_scale(scene, old, replicas, &params.manager, force)?;
     let outcome = finish_update(params, old, &mut new, false)?;
     commit_update(store, params, old, &mut new, outcome)
@@ -111,8 +111,10 @@ pub(crate) fn draft_apply(
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let api_version = kind.api_version();
-    let scene = scene(kind, &api_version, &moment.now);
+    let scene = Scene {
+        kind,
+        now: &moment.now,
+    };
     let address = check_address(kind, key, &config);
     let old = old.map(BareFields::of);
     let mut new = apply::apply(scene, old.as_ref(), config, &params.manager, force)?;

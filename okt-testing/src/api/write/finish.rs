@@ -9,7 +9,7 @@ use super::check::{check, check_crd_update, check_namespace};
 use super::shown::{check_readable, hide, reread};
 use super::{Subresource, WriteParams};
 use crate::api::convert::{self, current, stored_id};
-use crate::api::kind::{Origin, ServedKind};
+use crate::api::kind::ServedKind;
 use crate::api::refusal::Refusal;
 use crate::api::store::{Key, Store};
 use crate::api::stored::StoredObject;
@@ -25,7 +25,7 @@ pub(super) fn finish_create(
     let name = object::name(&object).to_owned();
     let namespace = object::namespace(&object).to_owned();
     check_namespace(store, kind, &namespace, &name)?;
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         delete::check_not_terminating(store, kind, &name)?;
     }
     let now = store.clock.text();
@@ -34,7 +34,7 @@ pub(super) fn finish_create(
     if kind.has_status {
         fields.remove("status");
     }
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         builtin::fill(&kind.kind, &mut object);
     }
     let metadata = object::metadata(&mut object);
