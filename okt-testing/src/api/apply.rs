@@ -63,8 +63,8 @@ pub(crate) fn apply(
     let mut shares = live
         .and_then(|live| read_entries(live.entries()))
         .unwrap_or_default();
-    let first = live.filter(|_| shares.is_empty());
-    if let Some(live) = first {
+    let is_first = shares.is_empty();
+    if let Some(live) = live.filter(|_| is_first) {
         let errors = typed::check(shape, live_bare, DuplicateFields::Allowed);
         if !errors.is_empty() {
             let what = identify(scene, live.namespace(), live_bare);
@@ -74,23 +74,8 @@ pub(crate) fn apply(
             )));
         }
     }
-    let mut errors = typed::check(shape, &config, DuplicateFields::Refused);
-    if scene.kind.is_built_in() && errors.is_empty() {
-        let kind = (scene.kind.group.as_str(), scene.kind.kind.as_str());
-        let unknown = builtin::drop_unknown(kind, &mut config.clone());
-        errors = unknown
-            .iter()
-            .map(|path| format!(".{path}: field not declared in schema"))
-            .collect();
-    }
-    if !errors.is_empty() {
-        let errors = typed::list(&errors);
-        let what = identify(scene, object::namespace(&config), &config);
-        return Err(Refusal::unexplained(format!(
-            "failed to create typed patch object ({what}): {errors}"
-        )));
-    }
-    if first.is_some() {
+    check_config(scene, &config)?;
+    if live.is_some() && is_first {
         let first = Manager {
             operation: Operation::Update,
             name: BEFORE_FIRST_APPLY.to_owned(),
@@ -149,6 +134,27 @@ pub(crate) fn apply(
     }
     write(&mut new, shares);
     Ok(new)
+}
+
+/// Checks that a configuration fits the schema and sets no field twice.
+fn check_config(scene: Scene<'_>, config: &Value) -> Result<(), Refusal> {
+    let mut errors = typed::check(Some(scene.schema()), config, DuplicateFields::Refused);
+    if scene.kind.is_built_in() && errors.is_empty() {
+        let kind = (scene.kind.group.as_str(), scene.kind.kind.as_str());
+        let unknown = builtin::drop_unknown(kind, &mut config.clone());
+        errors = unknown
+            .iter()
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let errors = typed::list(&errors);
+    let what = identify(scene, object::namespace(config), config);
+    Err(Refusal::unexplained(format!(
+        "failed to create typed patch object ({what}): {errors}"
+    )))
 }
 
 fn identify(scene: Scene<'_>, namespace: &str, object: &Value) -> String {

@@ -33,7 +33,7 @@ pub(super) struct ResourceRequest<'r> {
     pub(super) record: &'r mut RequestRecord,
 }
 
-impl ResourceRequest<'_> {
+impl<'r> ResourceRequest<'r> {
     pub(super) fn answer(mut self) -> Result<ApiAnswer, Refusal> {
         let mut prepared = self.prepare();
         let mut store = self.endpoint.shared.lock();
@@ -52,120 +52,155 @@ impl ResourceRequest<'_> {
         kind: &Arc<ServedKind>,
         prepared: Option<&mut PreparedApply>,
     ) -> Result<ApiAnswer, Refusal> {
-        let (call, query) = (self.call, &self.call.query);
-        let replica_view = &self.endpoint.replica_view;
-        let namespace = self.path.namespace.as_deref().filter(|_| kind.namespaced);
         let subresource = subresource(kind, self.path)?;
-        let form = Form::accepted(&call.header(ACCEPT), query)?;
-        let written = match self.record.verb {
+        let form = Form::accepted(&self.call.header(ACCEPT), &self.call.query)?;
+        match self.record.verb {
             Verb::List => {
                 let selection = self.selection(kind, form)?;
-                let seen = replica_view.version(store);
-                let list = read::list(store, seen, &selection, query)?;
-                return Ok(ApiAnswer::json(list));
+                let seen = self.endpoint.replica_view.version(store);
+                read::list(store, seen, &selection, &self.call.query).map(ApiAnswer::json)
             }
-            Verb::Watch => {
-                if Form::is_yaml(&call.header(ACCEPT)) {
-                    return Err(Refusal::new(
-                        406,
-                        "NotAcceptable",
-                        "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
-                    ));
-                }
-                let audience = Audience {
-                    shared: Arc::clone(&self.endpoint.shared),
-                    replica_view: Arc::clone(replica_view),
-                    client: self.record.client.clone(),
-                };
-                let selection = self.selection(kind, form)?;
-                let watch = Watch::start(audience, store, selection, query)?;
-                return Ok(ApiAnswer::watch(watch));
-            }
+            Verb::Watch => self.watch(store, kind, form),
+            Verb::Get => self.get(store, kind, subresource, form),
             Verb::DeleteCollection => {
-                return deletion::of_collection(store, call, kind, namespace, self.record);
-            }
-            Verb::Create => {
-                let params = call.params(kind, Subresource::None, Operation::Update);
-                let body = call.object(kind)?;
-                if kind.namespaced && namespace.is_none() {
-                    return Err(Refusal::unknown_path());
-                }
-                write::create(store, &params, namespace.unwrap_or_default(), body)?
-            }
-            Verb::Get => {
-                let seen = query
-                    .has("resourceVersion")
-                    .then(|| replica_view.version(store));
-                let object = read::get(store, seen, kind, &key(kind, self.path)?)?;
-                return Ok(ApiAnswer::json(match (&kind.scale, subresource) {
-                    (Some(scale), Subresource::Scale) => {
-                        let object = object.read();
-                        if !kind.is_built_in() && !scale.is_set(&object) {
-                            return Err(scale.unset());
-                        }
-                        form.show_with(&table::scale_columns(), scale.of(&object), store)
-                    }
-                    _ => form.show(kind, &object, store),
-                }));
+                let namespace = self.namespace(kind);
+                deletion::of_collection(store, self.call, kind, namespace, self.record)
             }
             Verb::Delete if subresource == Subresource::None => {
                 let key = key(kind, self.path)?;
-                return deletion::of_object(store, call, kind, &key, self.record);
+                deletion::of_object(store, self.call, kind, &key, self.record)
             }
-            Verb::Delete => return Err(Refusal::method_not_allowed()),
-            Verb::Update => {
-                let key = key(kind, self.path)?;
-                let params = call.params(kind, subresource, Operation::Update);
+            Verb::Delete => Err(Refusal::method_not_allowed()),
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Apply => {
                 if subresource == Subresource::Scale {
-                    let body = call.parse(&["application/json", "application/yaml"])?;
-                    return scale::write(store, call, &params, &key, |scale| {
-                        scale.clone_from(&body);
-                        Ok(())
-                    });
+                    return self.write_scale(store, kind);
                 }
+                let written = self.write(store, kind, subresource, prepared)?;
+                self.record.name = Some(written.name);
+                let mut answer = ApiAnswer::json(form.show(kind, &written.object, store));
+                if written.created {
+                    answer.code = 201;
+                }
+                answer.warnings = written.warnings;
+                Ok(answer)
+            }
+        }
+    }
+
+    fn watch(
+        &self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        form: Form,
+    ) -> Result<ApiAnswer, Refusal> {
+        if Form::is_yaml(&self.call.header(ACCEPT)) {
+            return Err(Refusal::new(
+                406,
+                "NotAcceptable",
+                "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+            ));
+        }
+        let audience = Audience {
+            shared: Arc::clone(&self.endpoint.shared),
+            replica_view: Arc::clone(&self.endpoint.replica_view),
+            client: self.record.client.clone(),
+        };
+        let selection = self.selection(kind, form)?;
+        let watch = Watch::start(audience, store, selection, &self.call.query)?;
+        Ok(ApiAnswer::watch(watch))
+    }
+
+    fn get(
+        &self,
+        store: &Store,
+        kind: &ServedKind,
+        subresource: Subresource,
+        form: Form,
+    ) -> Result<ApiAnswer, Refusal> {
+        let takes_cached = self.call.query.has("resourceVersion");
+        let seen = takes_cached.then(|| self.endpoint.replica_view.version(store));
+        let object = read::get(store, seen, kind, &key(kind, self.path)?)?;
+        Ok(ApiAnswer::json(match (&kind.scale, subresource) {
+            (Some(scale), Subresource::Scale) => {
+                let object = object.read();
+                if !kind.is_built_in() && !scale.is_set(&object) {
+                    return Err(scale.unset());
+                }
+                form.show_with(&table::scale_columns(), scale.of(&object), store)
+            }
+            _ => form.show(kind, &object, store),
+        }))
+    }
+
+    fn write(
+        &self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        subresource: Subresource,
+        prepared: Option<&mut PreparedApply>,
+    ) -> Result<WrittenObject, Refusal> {
+        let call = self.call;
+        match self.record.verb {
+            Verb::Create => {
+                let params = call.params(kind, Subresource::None, Operation::Update);
                 let body = call.object(kind)?;
-                write::replace(store, &params, &key, body)?
-            }
-            Verb::Patch => {
-                let key = key(kind, self.path)?;
-                let params = call.params(kind, subresource, Operation::Update);
-                if subresource == Subresource::Scale {
-                    let edit = |scale: &mut Value| apply_patch(call, None, scale);
-                    return scale::write(store, call, &params, &key, edit);
+                let namespace = self.namespace(kind);
+                if kind.namespaced && namespace.is_none() {
+                    return Err(Refusal::unknown_path());
                 }
-                change(store, call, &params, &key)?
+                write::create(store, &params, namespace.unwrap_or_default(), body)
             }
             Verb::Apply => {
                 let key = key(kind, self.path)?;
-                if subresource == Subresource::Scale {
-                    return scale::apply(store, call, kind, &key);
+                if let Some(prepared) = prepared
+                    && prepared.moment.holds(store, kind, &key)
+                {
+                    return prepared.draft.commit(store, &prepared.params);
                 }
-                match prepared {
-                    Some(prepared) if prepared.moment.holds(store, kind, &key) => {
-                        prepared.draft.commit(store, &prepared.params)?
-                    }
-                    _ => {
-                        let moment = Moment::of(store, kind, &key);
-                        let mut prepared =
-                            PreparedApply::of(moment, call, kind, subresource, &key)?;
-                        prepared.draft.commit(store, &prepared.params)?
-                    }
-                }
+                let moment = Moment::of(store, kind, &key);
+                let mut prepared = PreparedApply::of(moment, call, kind, subresource, &key)?;
+                prepared.draft.commit(store, &prepared.params)
             }
-        };
-        self.record.name = Some(written.name.clone());
-        let mut answer = ApiAnswer::json(form.show(kind, &written.object, store));
-        if written.created {
-            answer.code = 201;
+            verb => {
+                let key = key(kind, self.path)?;
+                let params = call.params(kind, subresource, Operation::Update);
+                if verb == Verb::Patch {
+                    return change(store, call, &params, &key);
+                }
+                write::replace(store, &params, &key, call.object(kind)?)
+            }
         }
-        answer.warnings = written.warnings;
-        Ok(answer)
+    }
+
+    fn write_scale(&self, store: &mut Store, kind: &Arc<ServedKind>) -> Result<ApiAnswer, Refusal> {
+        let (call, key) = (self.call, key(kind, self.path)?);
+        if self.record.verb == Verb::Apply {
+            return scale::apply(store, call, kind, &key);
+        }
+        let params = call.params(kind, Subresource::Scale, Operation::Update);
+        let body = match self.record.verb {
+            Verb::Patch => None,
+            _ => Some(call.parse(&["application/json", "application/yaml"])?),
+        };
+        scale::write(store, call, &params, &key, |scale| match body {
+            None => apply_patch(call, None, scale),
+            Some(body) => {
+                *scale = body;
+                Ok(())
+            }
+        })
+    }
+
+    /// Returns the namespace of the path; `None` for a cluster-scoped kind.
+    fn namespace(&self, kind: &ServedKind) -> Option<&'r str> {
+        let namespace = self.path.namespace.as_deref();
+        namespace.filter(|_| kind.namespaced)
     }
 
     fn selection(&self, kind: &Arc<ServedKind>, form: Form) -> Result<Selection, Refusal> {
         Ok(Selection {
             kind: Arc::clone(kind),
-            namespace: self.path.namespace.clone().filter(|_| kind.namespaced),
+            namespace: self.namespace(kind).map(str::to_owned),
             selector: self.call.selector(kind)?,
             form,
         })

@@ -72,22 +72,7 @@ impl CelRule {
                 &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
             );
         }
-        let reason = match text("reason").as_deref() {
-            None | Some("FieldValueInvalid") => Reason::Invalid,
-            Some("FieldValueForbidden") => Reason::Forbidden,
-            Some("FieldValueRequired") => Reason::Required,
-            Some("FieldValueDuplicate") => Reason::Duplicate,
-            Some(other) => {
-                let supported = [
-                    "FieldValueDuplicate",
-                    "FieldValueForbidden",
-                    "FieldValueInvalid",
-                    "FieldValueRequired",
-                ];
-                causes.unsupported(format!("{path}.reason"), other, &supported);
-                return None;
-            }
-        };
+        let reason = read_reason(text("reason").as_deref(), &path, causes)?;
         Some(Self {
             used: Used::by(std::iter::once(&expression).chain(&message_expression)),
             expression,
@@ -101,6 +86,22 @@ impl CelRule {
             text: rule,
         })
     }
+}
+
+fn read_reason(reason: Option<&str>, path: &str, causes: &mut Causes) -> Option<Reason> {
+    let reasons = [
+        ("FieldValueDuplicate", Reason::Duplicate),
+        ("FieldValueForbidden", Reason::Forbidden),
+        ("FieldValueInvalid", Reason::Invalid),
+        ("FieldValueRequired", Reason::Required),
+    ];
+    let reason = reason.unwrap_or("FieldValueInvalid");
+    let found = reasons.iter().find(|(name, _)| *name == reason);
+    if found.is_none() {
+        let supported = reasons.map(|(name, _)| name);
+        causes.unsupported(format!("{path}.reason"), reason, &supported);
+    }
+    found.map(|(_, reason)| *reason)
 }
 
 /// The common context of the expressions of one rule.
