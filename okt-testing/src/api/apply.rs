@@ -5,6 +5,7 @@
 
 mod account;
 mod conflict;
+mod context;
 mod fields;
 mod reserved;
 mod scale;
@@ -13,6 +14,7 @@ mod typed;
 mod versions;
 
 pub(crate) use self::account::{account, account_scale};
+pub(crate) use self::context::Scene;
 pub(crate) use self::reserved::BareFields;
 pub(crate) use self::scale::apply_scale;
 pub(crate) use self::shares::{Manager, Operation};
@@ -25,23 +27,8 @@ use self::reserved::{own, writable};
 use self::shares::{FieldShare, read_entries, write};
 use self::typed::DuplicateFields;
 use self::versions::Changes;
-use crate::api::kind::ServedKind;
 use crate::api::refusal::Refusal;
-use crate::api::schema::Schema;
 use crate::api::{builtin, object};
-
-/// The context of a write: its kind, in the version of the request, and its time as text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene<'a> {
-    pub(crate) kind: &'a ServedKind,
-    pub(crate) now: &'a str,
-}
-
-impl<'a> Scene<'a> {
-    fn schema(&self) -> &'a Schema {
-        &self.kind.schema
-    }
-}
 
 /// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

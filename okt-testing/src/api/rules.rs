@@ -30,8 +30,8 @@ const DATA_LIMIT: u64 = 1024 * 1024;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Returns the pattern for a whole text.
-pub(crate) fn pattern(inner: &str) -> Regex {
-    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this crate are valid")
+fn pattern(inner: &str) -> Regex {
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this module are valid")
 }
 
 /// Checks the metadata of an object.

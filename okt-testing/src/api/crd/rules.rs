@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::version::is;
 use crate::api::causes::Causes;
 use crate::api::object::{self, text};
-use crate::api::rules::pattern;
 use crate::api::schema::{Schema, Type};
 
 const LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
@@ -50,7 +49,9 @@ const ROOT_FIELDS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(LABEL));
+static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(&format!("^(?:{LABEL})$")).expect("the pattern of a label is valid")
+});
 
 /// Checks the names and the switches of a CRD.
 pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {

@@ -4,12 +4,14 @@
 //! allows can be repaired field by field.
 
 mod lists;
+mod path;
 mod scalars;
 
 pub(crate) use self::lists::{old_item, validate_lists};
 
 use serde_json::{Map, Value};
 
+use self::path::{join, subject};
 use self::scalars::{check_number, check_string};
 use super::{Schema, Type};
 use crate::api::causes::Causes;
@@ -228,19 +230,5 @@ fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Cause
     }
     if !schema.all_of.iter().all(holds) {
         refuse("must validate all the schemas (allOf)", &schema.all_of);
-    }
-}
-
-/// Returns the name of a path within a message.
-fn subject(path: &str) -> &str {
-    if path.is_empty() { "<root>" } else { path }
-}
-
-/// Returns the path of a field.
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
     }
 }

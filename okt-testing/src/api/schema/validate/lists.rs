@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::join;
+use super::path::join;
 use crate::api::causes::Causes;
 use crate::api::schema::{ListType, Schema};
 

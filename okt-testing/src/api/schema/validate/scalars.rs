@@ -3,7 +3,7 @@
 use jiff::{Timestamp, civil};
 use serde_json::Value;
 
-use super::subject;
+use super::path::subject;
 use crate::api::causes::Causes;
 use crate::api::schema::Schema;
 

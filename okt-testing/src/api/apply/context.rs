@@ -1,0 +1,17 @@
+//! [`Scene`]: the context of a write.
+
+use crate::api::kind::ServedKind;
+use crate::api::schema::Schema;
+
+/// The context of a write: its kind, in the version of the request, and its time as text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) kind: &'a ServedKind,
+    pub(crate) now: &'a str,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn schema(&self) -> &'a Schema {
+        &self.kind.schema
+    }
+}
