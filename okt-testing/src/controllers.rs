@@ -1,7 +1,7 @@
 //! Stand-ins for the controllers of a cluster: they bring Pods, Deployments, `StatefulSets`, Jobs and
 //! `PersistentVolumeClaims` to ready, or let them fail.
 //!
-//! [`ApiServer`](crate::ApiServer) stores objects and nothing else: nobody starts a Pod there. Run these next to an
+//! [`ApiServer`](crate::ApiServer) stores objects and nothing else: no Pod starts there. Run these next to an
 //! operator that waits for what it owns:
 //!
 //! ```

@@ -65,7 +65,7 @@ fn checked(file: &Path, graphs: &[&Graph<'_>], may_write: bool) -> Result<(), St
     })
 }
 
-/// Returns the message about changes that nobody accepted.
+/// Returns the message about changes that are not accepted.
 fn refusal(name: &str, refused: &[&Difference]) -> String {
     let mut text = format!("stored objects lose something by these changes of {name}:\n");
     for difference in refused {

@@ -145,8 +145,11 @@ fn path(keys: &[&str]) -> Vec<String> {
 }
 
 fn selectable(kind: &str, group: &str) -> Vec<String> {
-    let paths: &[&str] = match (kind, group) {
-        ("Pod", _) => &[
+    if kind == "Event" {
+        return selectable_of_event(group);
+    }
+    let paths: &[&str] = match kind {
+        "Pod" => &[
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -154,38 +157,34 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
             "status.phase",
             "status.podIP",
         ],
-        ("Namespace", _) => &["status.phase"],
-        ("Secret", _) => &["type"],
-        ("Service", _) => &["spec.clusterIP", "spec.type"],
-        ("Event", "") => &[
-            "involvedObject.apiVersion",
-            "involvedObject.fieldPath",
-            "involvedObject.kind",
-            "involvedObject.name",
-            "involvedObject.namespace",
-            "involvedObject.resourceVersion",
-            "involvedObject.uid",
-            "reason",
-            "reportingComponent",
-            "type",
-        ],
-        ("Event", _) => &[
-            "regarding.apiVersion",
-            "regarding.fieldPath",
-            "regarding.kind",
-            "regarding.name",
-            "regarding.namespace",
-            "regarding.resourceVersion",
-            "regarding.uid",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("ReplicaSet", _) => &["status.replicas"],
-        ("Job", _) => &["status.successful"],
+        "Namespace" => &["status.phase"],
+        "Secret" => &["type"],
+        "Service" => &["spec.clusterIP", "spec.type"],
+        "ReplicaSet" => &["status.replicas"],
+        "Job" => &["status.successful"],
         _ => &[],
     };
     paths.iter().map(|&path| path.to_owned()).collect()
+}
+
+fn selectable_of_event(group: &str) -> Vec<String> {
+    let (object, component) = match group {
+        "" => ("involvedObject", "reportingComponent"),
+        _ => ("regarding", "reportingController"),
+    };
+    let mut paths = [
+        "apiVersion",
+        "fieldPath",
+        "kind",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "uid",
+    ]
+    .map(|field| format!("{object}.{field}"))
+    .to_vec();
+    paths.extend(["reason", component, "type"].map(str::to_owned));
+    paths
 }
 
 /// Fills in the fields that a type always has, even if they are empty.

@@ -16,6 +16,13 @@ use crate::api::schema::{Schema, SharedSchema};
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
+/// The fields that each CRD has and that do not change.
+pub(crate) const IDENTITY: [&[&str]; 4] = [
+    &["spec", "group"],
+    &["spec", "scope"],
+    &["spec", "names", "plural"],
+    &["spec", "names", "kind"],
+];
 
 /// Reads the kinds that a CRD declares, one for each version that is served or stored; the storage version comes first.
 ///
@@ -164,12 +171,7 @@ pub(crate) fn note_stored(crd: &mut Value) {
 
 fn check_names(crd: &Value) -> Causes {
     let mut causes = Causes::default();
-    for path in [
-        &["spec", "group"][..],
-        &["spec", "scope"],
-        &["spec", "names", "plural"],
-        &["spec", "names", "kind"],
-    ] {
+    for path in IDENTITY {
         if text(crd, path).is_empty() {
             causes.required(path.join("."), "");
         }

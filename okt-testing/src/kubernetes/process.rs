@@ -244,7 +244,7 @@ watcher=$!
 exec 3<&-
 wait $child
 status=$?
-# Later the number may be somebody else's.
+# Later another process may have the number.
 kill $watcher 2>/dev/null
 exit $status
 "#;

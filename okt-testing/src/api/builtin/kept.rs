@@ -1,4 +1,4 @@
-//! Checks that an update of a built-in kind keeps the fields that nobody may change.
+//! Checks that an update of a built-in kind keeps the fields that are immutable.
 
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use crate::api::causes::{Causes, RefusalCause};
 use crate::api::kind::{KindId, ServedKind};
 use crate::api::refusal::{Refusal, Subject};
 use crate::api::store::{Key, Store};
-use crate::api::{builtin, object, rules, schema};
+use crate::api::{builtin, crd, object, rules, schema};
 
 /// The maximum size of an object in etcd, in bytes.
 const SIZE_LIMIT: usize = 1_572_864;
@@ -132,12 +132,7 @@ pub(super) fn check_namespace(
 }
 
 pub(super) fn check_crd_update(kind: &ServedKind, old: &Value, new: &Value) -> Result<(), Refusal> {
-    for path in [
-        &["spec", "group"][..],
-        &["spec", "scope"],
-        &["spec", "names", "plural"],
-        &["spec", "names", "kind"],
-    ] {
+    for path in crd::IDENTITY {
         let value = object::at(new, path).cloned().unwrap_or_default();
         if object::at(old, path) != Some(&value) {
             let subject = kind.subject(object::name(old));

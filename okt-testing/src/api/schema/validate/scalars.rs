@@ -58,10 +58,11 @@ pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &
         causes.invalid(path, value, &detail);
     };
     if let Some(bound) = schema.minimum {
-        if bound.exclusive && number <= bound.value {
-            complain(format!("greater than {}", bound.value));
-        } else if number < bound.value {
-            complain(format!("greater than or equal to {}", bound.value));
+        let limit = bound.value;
+        if bound.exclusive && number <= limit {
+            complain(format!("greater than {limit}"));
+        } else if number < limit {
+            complain(format!("greater than or equal to {limit}"));
         }
     }
     if let Some(bound) = schema.maximum {
