@@ -107,7 +107,7 @@ fn kind(&(group, version, kind, plural, short, traits): &'static KindLine) -> Se
         group: group.to_owned(),
         version: version.to_owned(),
         kind: kind.to_owned(),
-        list_kind: format!("{}List", kind),
+        list_kind: format!("{kind}List"),
         plural: plural.to_owned(),
         singular: kind.to_lowercase(),
         short_names: words(short),

@@ -203,7 +203,7 @@ fn check_owners(object: &Value, causes: &mut Causes) {
     }
     if controllers > 1 {
         let detail = "Only one reference can have Controller set to true";
-        causes.invalid(field, &json!(object::owners(object)), detail);
+        causes.invalid(field, json!(object::owners(object)), detail);
     }
 }
 

@@ -217,7 +217,7 @@ fn check_service(old: &Value, new: &Value, causes: &mut Causes) {
     let (was, is) = (address(old), address(new));
     if !is.is_empty() && is != was && !is_outside(old) && !is_outside(new) {
         let detail = "may not change once set";
-        causes.invalid("spec.clusterIPs[0]", &json!([is]), detail);
+        causes.invalid("spec.clusterIPs[0]", json!([is]), detail);
     }
 }
 
@@ -361,7 +361,7 @@ fn check_completions(old: &Value, new: &Value, causes: &mut Causes) {
     let was = completions(old);
     let is_unset = new["spec"]["completions"].is_null();
     if was != completions(new) && !(is_unset && at(old, &["spec", "completions"]).is_none()) {
-        causes.invalid("spec.completions", &completions(new), "field is immutable");
+        causes.invalid("spec.completions", completions(new), "field is immutable");
     }
 }
 
@@ -411,7 +411,7 @@ fn check_role(old: &Value, new: &Value, causes: &mut Causes) {
         json!({ "APIGroup": group.as_deref().unwrap_or(RBAC), "Kind": of("kind"), "Name": of("name") })
     };
     if role(old) != role(new) {
-        causes.invalid("roleRef", &role(new), "cannot change roleRef");
+        causes.invalid("roleRef", role(new), "cannot change roleRef");
     }
 }
 

@@ -445,7 +445,7 @@ fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
 
 /// Applies a patch to a document. `kind` is `None` for a scale, which is no kind of its own.
 fn apply_patch(call: &Call, kind: Option<&ServedKind>, target: &mut Value) -> Result<(), Refusal> {
-    let strategic = kind.is_none_or(|kind| kind.is_built_in());
+    let strategic = kind.is_none_or(ServedKind::is_built_in);
     let mut accepted = vec![patch::JSON, patch::MERGE];
     if strategic {
         accepted.push(patch::STRATEGIC);

@@ -44,7 +44,7 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
     match kind {
         "StatefulSet" => {}
         "ReplicationController" => {
-            columns.push(Column::labels("Selector", &["spec", "selector"]).wide())
+            columns.push(Column::labels("Selector", &["spec", "selector"]).wide());
         }
         _ => columns.push(selector_column(&["spec", "selector"])),
     }

@@ -18,12 +18,12 @@ pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut
             "{} in body should be at least {limit} chars long",
             subject(path)
         );
-        causes.invalid(path, &value(), &detail);
+        causes.invalid(path, value(), &detail);
     } else if let Some((pattern, regex)) = &schema.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{} in body should match '{pattern}'", subject(path));
-        causes.invalid(path, &value(), &detail);
+        causes.invalid(path, value(), &detail);
     }
     if let Some(format) = &schema.format
         && !has_format(format, text)
@@ -32,7 +32,7 @@ pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut
             "{} in body must be of type {format}: \"{text}\"",
             subject(path)
         );
-        causes.mistyped(path, &value(), &detail);
+        causes.mistyped(path, value(), &detail);
     }
 }
 
