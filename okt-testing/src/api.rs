@@ -39,6 +39,7 @@ mod event;
 mod kind;
 mod priority;
 
+mod causes;
 mod clock;
 mod convert;
 pub(crate) mod object;

@@ -1,7 +1,7 @@
 //! Stand-ins for the controllers of a cluster: they bring Pods, Deployments, `StatefulSets`, Jobs and
 //! `PersistentVolumeClaims` to ready, or let them fail.
 //!
-//! [`ApiServer`](crate::ApiServer) stores objects and nothing else: nobody starts a Pod there. Run these next to an
+//! [`ApiServer`](crate::ApiServer) stores objects and nothing else: no Pod starts there. Run these next to an
 //! operator that waits for what it owns:
 //!
 //! ```
@@ -37,6 +37,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use crate::api::object::items;
 
 /// How long an object takes by default until it is ready.
 const USUAL: Duration = Duration::from_secs(2);
@@ -100,15 +102,16 @@ impl Controller {
 
     /// Runs it until the future is dropped.
     pub fn run(self, client: Client) -> BoxFuture<'static, ()> {
-        let runs = self.kinds.iter().map(|(group, version, kind, status)| {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            (resource, *status)
-        });
-        let runs: Vec<_> = runs.collect();
         async move {
-            let runs = runs.iter();
-            join_all(runs.map(|(resource, status)| self.run_kind(&client, resource, *status)))
-                .await;
+            let runs = self
+                .kinds
+                .iter()
+                .map(async |(group, version, kind, status)| {
+                    let kind = GroupVersionKind::gvk(group, version, kind);
+                    let resource = ApiResource::from_gvk(&kind);
+                    self.run_kind(&client, &resource, *status).await;
+                });
+            join_all(runs).await;
         }
         .boxed()
     }
@@ -174,8 +177,7 @@ fn pod(pod: &Value, fails: bool) -> Value {
         (true, true) => json!({ "terminated": { "exitCode": 1, "reason": "Error" } }),
         (true, false) => json!({ "waiting": { "reason": "CrashLoopBackOff" } }),
     };
-    let containers = pod["spec"]["containers"].as_array();
-    let containers = containers.into_iter().flatten().map(|container| {
+    let containers = items(pod, &["spec", "containers"]).iter().map(|container| {
         json!({
             "name": container["name"],
             "image": container["image"],

@@ -163,7 +163,10 @@ impl<K: LifecycleObject> Given<K, Action<K>> {
     /// If the object cannot own one of the resources; the message says why.
     #[track_caller]
     pub fn build(self) -> Action<K> {
-        let made = (self.fixture).action(self.attempt, self.is_resumed, self.is_cancelled);
+        let Self {
+            fixture, attempt, ..
+        } = self;
+        let made = fixture.action(attempt, self.is_resumed, self.is_cancelled);
         made.unwrap_or_else(|why| panic!("{why}"))
     }
 }

@@ -7,11 +7,9 @@ mod process;
 mod run;
 mod source;
 
-use std::{
-    io::{self, Write},
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::{Client, Config};
 
@@ -178,7 +176,7 @@ impl Kubernetes {
 }
 
 /// Prints a line past the capture of test output, to show why a test takes minutes.
-fn say(line: &str) {
+fn report(line: &str) {
     // An error means that stderr is closed.
     let _ = writeln!(io::stderr(), "{line}");
 }

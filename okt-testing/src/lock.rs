@@ -45,7 +45,7 @@ fn checked(file: &Path, graphs: &[&Graph<'_>], may_write: bool) -> Result<(), St
         let shown = why.render(earlier, &name.to_string(), false);
         format!("the lock file cannot be read; mend it, or take it from git again\n{shown}")
     })?;
-    let (refused, told): (Vec<_>, Vec<_>) = differences.iter().partition(|it| it.is_refused());
+    let (refused, accepted): (Vec<_>, Vec<_>) = differences.iter().partition(|it| it.is_refused());
     if !refused.is_empty() {
         return Err(refusal(&name.to_string(), &refused));
     }
@@ -56,16 +56,16 @@ fn checked(file: &Path, graphs: &[&Graph<'_>], may_write: bool) -> Result<(), St
     if may_write {
         return std::fs::write(file, current).map_err(|error| format!("{name}: {error}"));
     }
-    let told: String = told.iter().map(|it| line(it)).collect();
+    let changes: String = accepted.iter().map(|it| line(it)).collect();
     Err(match text {
         None => format!("there is no {name}; write it: OKT_LOCK=write cargo test"),
         Some(_) => format!(
-            "{name} differs from the code; if that is right, write it: OKT_LOCK=write cargo test\n{told}"
+            "{name} differs from the code; if that is right, write it: OKT_LOCK=write cargo test\n{changes}"
         ),
     })
 }
 
-/// Returns the message about changes that nobody accepted.
+/// Returns the message about changes that are not accepted.
 fn refusal(name: &str, refused: &[&Difference]) -> String {
     let mut text = format!("stored objects lose something by these changes of {name}:\n");
     for difference in refused {
@@ -119,24 +119,27 @@ mod tests {
     fn the_file_is_written_when_asked_and_compared_otherwise() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("lifecycle.lock");
-        let old = [
+        let old_states = [
             state("Start", Mark::Entry, &[StateId(1)]),
             state("End", Mark::Leaf, &[]),
         ];
-        let old = graph(&old);
+        let old = graph(&old_states);
         let missing = checked(&file, &[&old], false).expect_err("no file");
         assert!(missing.contains("OKT_LOCK=write cargo test"), "{missing}");
         assert_eq!(checked(&file, &[&old], true), Ok(()));
         assert_eq!(checked(&file, &[&old], false), Ok(()));
 
-        let new = [
+        let new_states = [
             state("Start", Mark::Entry, &[StateId(2)]),
             state("End", Mark::Leaf, &[]),
             state("Middle", Mark::NoTransit, &[StateId(1)]),
         ];
-        let new = graph(&new);
-        let told = checked(&file, &[&new], false).expect_err("it differs");
-        assert!(told.contains("  Life: added state `Middle`\n"), "{told}");
+        let new = graph(&new_states);
+        let differs = checked(&file, &[&new], false).expect_err("it differs");
+        assert!(
+            differs.contains("  Life: added state `Middle`\n"),
+            "{differs}"
+        );
         assert_eq!(checked(&file, &[&new], true), Ok(()));
 
         // Back again: a state is gone, which not even writing accepts.
@@ -150,8 +153,8 @@ mod tests {
         let line = "// accept Life: removed state `Middle`: no release had it";
         let text = std::fs::read_to_string(&file).expect("it is there");
         std::fs::write(&file, format!("{text}{line}\n")).expect("it is written");
-        let told = checked(&file, &[&old], false).expect_err("it differs");
-        assert!(told.contains("OKT_LOCK=write"), "{told}");
+        let differs = checked(&file, &[&old], false).expect_err("it differs");
+        assert!(differs.contains("OKT_LOCK=write"), "{differs}");
         assert_eq!(checked(&file, &[&old], true), Ok(()));
         assert_eq!(checked(&file, &[&old], false), Ok(()));
         let text = std::fs::read_to_string(&file).expect("it is there");

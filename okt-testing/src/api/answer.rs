@@ -1,137 +1,110 @@
-//! This file converts answers and failures to HTTP responses.
+//! Converts answers and failures to HTTP responses.
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CONTENT_TYPE, RETRY_AFTER, WARNING},
-};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 
-use crate::api::{
-    body::{Body, whole},
-    faults::FailureResponse,
-    record::{RequestRecord, Verb},
-    refusal::Refusal,
-    watch::Watch,
-};
+use crate::api::body::{Body, whole};
+use crate::api::faults::FailureResponse;
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::Refusal;
+use crate::api::watch::Watch;
 
 const JSON: &str = "application/json";
 
+const TEXT: &str = "text/plain; charset=utf-8";
+
 /// An answer before its conversion to an HTTP response.
-pub(crate) enum ApiAnswer {
-    Object(Value),
-    /// A body that is already JSON.
-    Json {
-        code: u16,
-        body: Bytes,
-        warnings: Vec<String>,
-    },
-    Text(&'static str),
-    Typed {
-        content_type: &'static str,
-        body: Bytes,
-    },
-    Watch {
-        watch: Box<Watch>,
-        warnings: Vec<String>,
-    },
+pub(crate) struct ApiAnswer {
+    pub(crate) code: u16,
+    content_type: &'static str,
+    body: AnswerBody,
+    pub(crate) warnings: Vec<String>,
+}
+
+enum AnswerBody {
+    Whole(Bytes),
+    Watch(Box<Watch>),
 }
 
 impl ApiAnswer {
-    pub(crate) fn ok(body: Value) -> Self {
-        Self::Object(body)
-    }
-
-    /// An answer to a request that is accepted but not completed.
-    pub(crate) fn accepted(body: &Value) -> Self {
-        Self::Json {
-            code: 202,
-            body: bytes_of(body),
+    fn new(content_type: &'static str, body: AnswerBody) -> Self {
+        Self {
+            code: 200,
+            content_type,
+            body,
             warnings: Vec::new(),
         }
+    }
+
+    pub(crate) fn ok(body: &Value) -> Self {
+        Self::json(Bytes::from(body.to_string()))
     }
 
     pub(crate) fn json(body: Bytes) -> Self {
-        Self::Json {
-            code: 200,
-            body,
-            warnings: Vec::new(),
-        }
+        Self::of_type(JSON, body)
     }
 
-    /// Returns the answer with this warning before all others.
-    pub(crate) fn warned(self, warning: &str) -> Self {
-        let before = |mut warnings: Vec<String>| {
-            warnings.insert(0, warning.to_owned());
-            warnings
+    pub(crate) fn text(text: &'static str) -> Self {
+        Self::of_type(TEXT, Bytes::from_static(text.as_bytes()))
+    }
+
+    pub(crate) fn of_type(content_type: &'static str, body: Bytes) -> Self {
+        Self::new(content_type, AnswerBody::Whole(body))
+    }
+
+    pub(crate) fn watch(watch: Watch) -> Self {
+        Self::new(JSON, AnswerBody::Watch(Box::new(watch)))
+    }
+}
+
+impl From<Refusal> for ApiAnswer {
+    fn from(refusal: Refusal) -> Self {
+        let answer = match refusal.plain_text() {
+            Some(text) => Self::of_type(TEXT, Bytes::from(text)),
+            None => Self::ok(&refusal.body()),
         };
-        match self {
-            Self::Object(body) => Self::json(bytes_of(&body)).warned(warning),
-            Self::Json {
-                code,
-                body,
-                warnings,
-            } => Self::Json {
-                code,
-                body,
-                warnings: before(warnings),
-            },
-            Self::Watch { watch, warnings } => Self::Watch {
-                watch,
-                warnings: before(warnings),
-            },
-            Self::Text(_) | Self::Typed { .. } => self,
+        Self {
+            code: refusal.code,
+            warnings: refusal.warnings,
+            ..answer
         }
     }
 }
 
-/// Returns the response, in YAML if the client prefers it to JSON.
-pub(crate) fn respond(answer: Result<ApiAnswer, Refusal>, in_yaml: bool) -> Response<Body> {
-    let (code, content_type, body, warnings) = match answer {
-        Ok(ApiAnswer::Object(body)) => (200, JSON, bytes_of(&body), Vec::new()),
-        Ok(ApiAnswer::Json {
-            code,
-            body,
-            warnings,
-        }) => (code, JSON, body, warnings),
-        Ok(ApiAnswer::Typed { content_type, body }) => (200, content_type, body, Vec::new()),
-        Ok(ApiAnswer::Text(text)) => (
-            200,
-            "text/plain; charset=utf-8",
-            Bytes::from_static(text.as_bytes()),
-            Vec::new(),
-        ),
-        Ok(ApiAnswer::Watch { watch, warnings }) => {
-            let body = StreamBody::new(watch.stream()).boxed_unsync();
-            let mut response = Response::new(body);
-            let json = HeaderValue::from_static(JSON);
-            response.headers_mut().insert(CONTENT_TYPE, json);
-            warn(response.headers_mut(), warnings);
-            return response;
+pub(crate) fn respond(answer: ApiAnswer, in_yaml: bool) -> Response<Body> {
+    let (content_type, body) = match answer.body {
+        AnswerBody::Watch(watch) => {
+            let stream = StreamBody::new(watch.stream());
+            (answer.content_type, stream.boxed_unsync())
         }
-        Err(refusal) => {
-            let (content_type, body) = match refusal.plain_text() {
-                Some(text) => ("text/plain; charset=utf-8", Bytes::from(text)),
-                None => (JSON, bytes_of(&refusal.body())),
-            };
-            (refusal.code, content_type, body, refusal.warnings)
+        AnswerBody::Whole(json) if in_yaml && answer.content_type == JSON => {
+            let (content_type, body) = to_yaml(json);
+            (content_type, whole(body))
         }
+        AnswerBody::Whole(body) => (answer.content_type, whole(body)),
     };
-    let (content_type, body) = match content_type {
-        JSON if in_yaml => to_yaml(body),
-        content_type => (content_type, body),
-    };
-    let mut response = Response::new(whole(body));
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    warn(headers, warnings);
+    let mut response = response(answer.code, content_type, body);
+    for warning in answer.warnings {
+        let warning = format!("299 - {}", Value::from(warning));
+        if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
     response
 }
 
-/// Converts a body; one that cannot be converted stays as it is.
+fn response(code: u16, content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
 fn to_yaml(json: Bytes) -> (&'static str, Bytes) {
     let value = serde_json::from_slice::<Value>(&json).ok();
     match value.and_then(|value| serde_saphyr::to_string(&value).ok()) {
@@ -140,23 +113,9 @@ fn to_yaml(json: Bytes) -> (&'static str, Bytes) {
     }
 }
 
-fn warn(headers: &mut HeaderMap, warnings: Vec<String>) {
-    for warning in warnings {
-        if let Ok(value) =
-            HeaderValue::from_bytes(format!("299 - {}", Value::from(warning)).as_bytes())
-        {
-            headers.append(WARNING, value);
-        }
-    }
-}
-
-fn bytes_of(body: &Value) -> Bytes {
-    Bytes::from(body.to_string())
-}
-
 /// Returns the response of a fault.
 pub(crate) fn fail(failure: &FailureResponse, request: &RequestRecord) -> Response<Body> {
-    let mut body = failure.body(request);
+    let mut body = failure.refusal(request).body();
     let mut code = failure.code;
     if request.verb == Verb::Watch && code == 410 {
         // A watch from an expired version starts, and ends with an error event.
@@ -165,13 +124,10 @@ pub(crate) fn fail(failure: &FailureResponse, request: &RequestRecord) -> Respon
     }
     let mut text = body.to_string();
     text.push('\n');
-    let mut response = Response::new(whole(Bytes::from(text)));
-    *response.status_mut() =
-        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    let mut response = response(code, JSON, whole(Bytes::from(text)));
     if let Some(seconds) = failure.retry_after_seconds {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        let seconds = HeaderValue::from(seconds);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
 }

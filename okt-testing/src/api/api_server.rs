@@ -1,20 +1,20 @@
 //! [`ApiServer`]: the handle that a test holds.
 
-use std::{io, sync::Arc, time::Duration};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::api::{
-    endpoint::Endpoint,
-    faults::{Chaos, Fault, Injected, Strike, What},
-    feature_gate::FeatureGate,
-    kind::KindId,
-    record::RequestRecord,
-    replica::Replica,
-    serve::Served,
-    state::Shared,
-    versions::{EventRecord, Mark, Versions},
-};
+use crate::api::endpoint::Endpoint;
+use crate::api::faults::{Chaos, Fault, Injected, Strike, What};
+use crate::api::feature_gate::FeatureGate;
+use crate::api::kind::KindId;
+use crate::api::record::RequestRecord;
+use crate::api::replica::Replica;
+use crate::api::serve::Served;
+use crate::api::state::Shared;
+use crate::api::versions::{EventRecord, Mark, Versions};
 
 /// A Kubernetes API with a store of its own.
 ///
@@ -52,10 +52,7 @@ impl ApiServer {
     pub fn new() -> Self {
         let shared = Arc::new(Shared::new());
         let mut store = shared.lock();
-        let namespaces = KindId {
-            group: String::new(),
-            plural: "namespaces".to_owned(),
-        };
+        let namespaces = KindId::new("", "namespaces");
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let (uid, now) = (store.new_uid(), store.clock.text());
             let mut namespace = json!({

@@ -1,4 +1,4 @@
-//! This file records which manager set which field (`metadata.managedFields`) and implements server-side apply.
+//! Records which manager set which field (`metadata.managedFields`) and implements server-side apply.
 //!
 //! The algorithm is that of structured-merge-diff. Fields that Kubernetes itself sets, and fields that an endpoint
 //! ignores, have no owner.
@@ -13,25 +13,22 @@ mod shares;
 mod typed;
 mod versions;
 
-pub(crate) use self::{
-    account::{account, account_scale},
-    context::Scene,
-    reserved::BareFields,
-    scale::apply_scale,
-    shares::{Manager, Operation},
-};
+pub(crate) use self::account::{account, account_scale};
+pub(crate) use self::context::Scene;
+pub(crate) use self::reserved::BareFields;
+pub(crate) use self::scale::apply_scale;
+pub(crate) use self::shares::{Manager, Operation};
 
 use serde_json::{Value, json};
 
-use self::{
-    account::take,
-    conflict::settle,
-    reserved::{own, writable},
-    shares::{FieldShare, read_entries, write},
-    typed::DuplicateFields,
-    versions::Changes,
-};
-use crate::api::{builtin, object, refusal::Refusal};
+use self::account::take;
+use self::conflict::settle;
+use self::reserved::{own, writable};
+use self::shares::{FieldShare, read_entries, write};
+use self::typed::DuplicateFields;
+use self::versions::Changes;
+use crate::api::refusal::Refusal;
+use crate::api::{builtin, object};
 
 /// The manager of the fields that were written before ownership was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -47,14 +44,14 @@ pub(crate) fn apply(
     manager: &Manager,
     force: bool,
 ) -> Result<Value, Refusal> {
-    let shape = Some(scene.schema);
+    let shape = Some(scene.schema());
     let empty = json!({});
     let live_bare = live.map_or(&empty, |live| &live.object);
     let mut shares = live
         .and_then(|live| read_entries(live.entries()))
         .unwrap_or_default();
-    let first = live.filter(|_| shares.is_empty());
-    if let Some(live) = first {
+    let is_first = shares.is_empty();
+    if let Some(live) = live.filter(|_| is_first) {
         let errors = typed::check(shape, live_bare, DuplicateFields::Allowed);
         if !errors.is_empty() {
             let what = identify(scene, live.namespace(), live_bare);
@@ -64,34 +61,16 @@ pub(crate) fn apply(
             )));
         }
     }
-    let mut errors = typed::check(shape, &config, DuplicateFields::Refused);
-    if scene.built_in && errors.is_empty() {
-        let group = scene
-            .api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group);
-        let unknown = builtin::drop_unknown((group, scene.kind), &mut config.clone());
-        let unknown = unknown.iter();
-        errors = unknown
-            .map(|path| format!(".{path}: field not declared in schema"))
-            .collect();
-    }
-    if !errors.is_empty() {
-        let errors = typed::list(&errors);
-        let what = identify(scene, object::namespace(&config), &config);
-        return Err(Refusal::unexplained(format!(
-            "failed to create typed patch object ({what}): {errors}"
-        )));
-    }
-    if first.is_some() {
+    check_config(scene, &config)?;
+    if live.is_some() && is_first {
         let first = Manager {
             operation: Operation::Update,
             name: BEFORE_FIRST_APPLY.to_owned(),
-            api_version: scene.api_version.to_owned(),
+            api_version: scene.kind.api_version(),
             subresource: manager.subresource.clone(),
         };
-        let blank = if scene.built_in {
-            builtin::blank(scene.kind)
+        let blank = if scene.kind.is_built_in() {
+            builtin::blank(&scene.kind.kind)
         } else {
             json!({})
         };
@@ -106,7 +85,7 @@ pub(crate) fn apply(
     let time = last.as_ref().and_then(|share| share.time.clone());
     let share = FieldShare {
         fields: wanted,
-        api_version: scene.api_version.to_owned(),
+        api_version: scene.kind.api_version(),
         time,
     };
     shares.insert(manager.clone(), share);
@@ -144,11 +123,29 @@ pub(crate) fn apply(
     Ok(new)
 }
 
+/// Checks that a configuration fits the schema and sets no field twice.
+fn check_config(scene: Scene<'_>, config: &Value) -> Result<(), Refusal> {
+    let mut errors = typed::check(Some(scene.schema()), config, DuplicateFields::Refused);
+    if scene.kind.is_built_in() && errors.is_empty() {
+        let kind = (scene.kind.group.as_str(), scene.kind.kind.as_str());
+        let unknown = builtin::drop_unknown(kind, &mut config.clone());
+        errors = unknown
+            .iter()
+            .map(|path| format!(".{path}: field not declared in schema"))
+            .collect();
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let errors = typed::list(&errors);
+    let what = identify(scene, object::namespace(config), config);
+    Err(Refusal::unexplained(format!(
+        "failed to create typed patch object ({what}): {errors}"
+    )))
+}
+
 fn identify(scene: Scene<'_>, namespace: &str, object: &Value) -> String {
-    let (group, version) = scene
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", scene.api_version));
+    let (group, version) = (&scene.kind.group, &scene.kind.version);
     format!(
         "{namespace}/{}; {group}/{version}, Kind={}",
         object::name(object),

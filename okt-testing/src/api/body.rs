@@ -1,11 +1,12 @@
-//! This file builds the bodies of answers, and the errors of connections that break.
+//! Builds the bodies of answers, and the errors of connections that break.
 
 use std::io;
 
 use bytes::Bytes;
 use futures::stream;
 use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
 
 /// The body of an answer; it fails if its connection breaks.
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;

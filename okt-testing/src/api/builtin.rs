@@ -1,4 +1,4 @@
-//! This file lists the kinds that exist without a CRD.
+//! Lists the kinds that exist without a CRD.
 //!
 //! They are stored without validation and, except for those listed here, without defaults.
 
@@ -16,22 +16,19 @@ use serde_json::{Value, json};
 use self::shape::known_shape;
 pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
 
-use crate::api::{
-    kind::{Origin, Scale, ServedKind},
-    object,
-    schema::{Schema, SharedSchema},
-    table,
-};
+use crate::api::kind::{Origin, Scale, ServedKind};
+use crate::api::schema::{Schema, SharedSchema};
+use crate::api::{object, table};
 
-/// One line of the table below.
-struct FieldLine {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static str,
-    traits: &'static [Trait],
-}
+/// Group, version, kind, plural and short name of a kind, and what is special about it.
+type KindLine = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [Trait],
+);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trait {
@@ -49,56 +46,38 @@ enum Trait {
 
 use Trait::{All, Cluster, Generation, Status, Upsert, Versioned};
 
-const fn line(
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static str,
-    traits: &'static [Trait],
-) -> FieldLine {
-    FieldLine {
-        group,
-        version,
-        kind,
-        plural,
-        short,
-        traits,
-    }
-}
-
 const WORKLOAD: &[Trait] = &[Status, Generation, Trait::Scale, All];
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[rustfmt::skip]
-const LINES: &[FieldLine] = &[
-    line("", "v1", "Namespace", "namespaces", "ns", &[Cluster, Status, Versioned]),
-    line("", "v1", "ConfigMap", "configmaps", "cm", &[]),
-    line("", "v1", "Secret", "secrets", "", &[]),
-    line("", "v1", "Service", "services", "svc", &[Status, Upsert, All]),
-    line("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
-    line("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
-    line("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
-    line("", "v1", "PersistentVolume", "persistentvolumes", "pv", &[Cluster, Status]),
-    line("", "v1", "ReplicationController", "replicationcontrollers", "rc", WORKLOAD),
-    line("", "v1", "Endpoints", "endpoints", "ep", &[Upsert]),
-    line("", "v1", "ResourceQuota", "resourcequotas", "quota", &[Status]),
-    line("", "v1", "LimitRange", "limitranges", "limits", &[Upsert]),
-    line("", "v1", "Event", "events", "ev", &[Upsert]),
-    line("events.k8s.io", "v1", "Event", "events", "ev", &[Upsert]),
-    line("coordination.k8s.io", "v1", "Lease", "leases", "", &[Versioned, Upsert]),
-    line("apps", "v1", "Deployment", "deployments", "deploy", WORKLOAD),
-    line("apps", "v1", "StatefulSet", "statefulsets", "sts", WORKLOAD),
-    line("apps", "v1", "ReplicaSet", "replicasets", "rs", WORKLOAD),
-    line("apps", "v1", "DaemonSet", "daemonsets", "ds", &[Status, Generation, All]),
-    line("batch", "v1", "Job", "jobs", "", &[Status, Generation, All]),
-    line("batch", "v1", "CronJob", "cronjobs", "cj", &[Status, Generation, All]),
-    line("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", &[Status, Generation]),
-    line(RBAC, "v1", "Role", "roles", "", &[Upsert]),
-    line(RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
-    line(RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
-    line(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", "", &[Cluster, Upsert]),
-    line("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd",
+const LINES: &[KindLine] = &[
+    ("", "v1", "Namespace", "namespaces", "ns", &[Cluster, Status, Versioned]),
+    ("", "v1", "ConfigMap", "configmaps", "cm", &[]),
+    ("", "v1", "Secret", "secrets", "", &[]),
+    ("", "v1", "Service", "services", "svc", &[Status, Upsert, All]),
+    ("", "v1", "ServiceAccount", "serviceaccounts", "sa", &[]),
+    ("", "v1", "Pod", "pods", "po", &[Status, Generation, All]),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", &[Status]),
+    ("", "v1", "PersistentVolume", "persistentvolumes", "pv", &[Cluster, Status]),
+    ("", "v1", "ReplicationController", "replicationcontrollers", "rc", WORKLOAD),
+    ("", "v1", "Endpoints", "endpoints", "ep", &[Upsert]),
+    ("", "v1", "ResourceQuota", "resourcequotas", "quota", &[Status]),
+    ("", "v1", "LimitRange", "limitranges", "limits", &[Upsert]),
+    ("", "v1", "Event", "events", "ev", &[Upsert]),
+    ("events.k8s.io", "v1", "Event", "events", "ev", &[Upsert]),
+    ("coordination.k8s.io", "v1", "Lease", "leases", "", &[Versioned, Upsert]),
+    ("apps", "v1", "Deployment", "deployments", "deploy", WORKLOAD),
+    ("apps", "v1", "StatefulSet", "statefulsets", "sts", WORKLOAD),
+    ("apps", "v1", "ReplicaSet", "replicasets", "rs", WORKLOAD),
+    ("apps", "v1", "DaemonSet", "daemonsets", "ds", &[Status, Generation, All]),
+    ("batch", "v1", "Job", "jobs", "", &[Status, Generation, All]),
+    ("batch", "v1", "CronJob", "cronjobs", "cj", &[Status, Generation, All]),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", &[Status, Generation]),
+    (RBAC, "v1", "Role", "roles", "", &[Upsert]),
+    (RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
+    (RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
+    (RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", "", &[Cluster, Upsert]),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd",
         &[Cluster, Status, Generation, Versioned]),
 ];
 
@@ -116,8 +95,8 @@ pub(crate) fn kinds() -> impl Iterator<Item = Arc<ServedKind>> {
     KINDS.iter().cloned()
 }
 
-fn kind(line: &'static FieldLine) -> ServedKind {
-    let has = |wanted: Trait| line.traits.contains(&wanted);
+fn kind(&(group, version, kind, plural, short, traits): &'static KindLine) -> ServedKind {
+    let has = |wanted: Trait| traits.contains(&wanted);
     let words = |text: &str| -> Vec<String> {
         (!text.is_empty())
             .then(|| text.to_owned())
@@ -125,36 +104,36 @@ fn kind(line: &'static FieldLine) -> ServedKind {
             .collect()
     };
     ServedKind {
-        group: line.group.to_owned(),
-        version: line.version.to_owned(),
-        kind: line.kind.to_owned(),
-        list_kind: format!("{}List", line.kind),
-        plural: line.plural.to_owned(),
-        singular: line.kind.to_lowercase(),
-        short_names: words(line.short),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        plural: plural.to_owned(),
+        singular: kind.to_lowercase(),
+        short_names: words(short),
         categories: words(if has(All) { "all" } else { "" }),
         namespaced: !has(Cluster),
         origin: Origin::BuiltIn,
-        schema: SharedSchema::of(|| Schema::of_builtin(known_shape(line.kind))),
+        schema: SharedSchema::of(|| Schema::of_builtin(known_shape(kind))),
         openapi: json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
         has_status: has(Status),
         scale: has(Trait::Scale).then(|| Scale {
             spec_replicas: path(&["spec", "replicas"]),
             status_replicas: path(&["status", "replicas"]),
-            selector: Some(match line.kind {
+            selector: Some(match kind {
                 "ReplicationController" => path(&["spec", "selector"]),
                 _ => path(&["spec", "selector", "matchLabels"]),
             }),
         }),
         has_generation: has(Generation),
-        selectable: selectable(line.kind, line.group),
-        columns: table::builtin_columns(line.kind),
+        selectable: selectable(kind, group),
+        columns: table::builtin_columns(kind),
         updates_unconditionally: !has(Versioned),
         creates_on_update: has(Upsert),
         was_changed: false,
         is_served: true,
         is_stored: true,
-        deprecation: (line.kind == "Endpoints").then(|| {
+        deprecation: (kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
         siblings: Vec::new(),
@@ -166,8 +145,11 @@ fn path(keys: &[&str]) -> Vec<String> {
 }
 
 fn selectable(kind: &str, group: &str) -> Vec<String> {
-    let paths: &[&str] = match (kind, group) {
-        ("Pod", _) => &[
+    if kind == "Event" {
+        return selectable_of_event(group);
+    }
+    let paths: &[&str] = match kind {
+        "Pod" => &[
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -175,38 +157,34 @@ fn selectable(kind: &str, group: &str) -> Vec<String> {
             "status.phase",
             "status.podIP",
         ],
-        ("Namespace", _) => &["status.phase"],
-        ("Secret", _) => &["type"],
-        ("Service", _) => &["spec.clusterIP", "spec.type"],
-        ("Event", "") => &[
-            "involvedObject.apiVersion",
-            "involvedObject.fieldPath",
-            "involvedObject.kind",
-            "involvedObject.name",
-            "involvedObject.namespace",
-            "involvedObject.resourceVersion",
-            "involvedObject.uid",
-            "reason",
-            "reportingComponent",
-            "type",
-        ],
-        ("Event", _) => &[
-            "regarding.apiVersion",
-            "regarding.fieldPath",
-            "regarding.kind",
-            "regarding.name",
-            "regarding.namespace",
-            "regarding.resourceVersion",
-            "regarding.uid",
-            "reason",
-            "reportingController",
-            "type",
-        ],
-        ("ReplicaSet", _) => &["status.replicas"],
-        ("Job", _) => &["status.successful"],
+        "Namespace" => &["status.phase"],
+        "Secret" => &["type"],
+        "Service" => &["spec.clusterIP", "spec.type"],
+        "ReplicaSet" => &["status.replicas"],
+        "Job" => &["status.successful"],
         _ => &[],
     };
     paths.iter().map(|&path| path.to_owned()).collect()
+}
+
+fn selectable_of_event(group: &str) -> Vec<String> {
+    let (object, component) = match group {
+        "" => ("involvedObject", "reportingComponent"),
+        _ => ("regarding", "reportingController"),
+    };
+    let mut paths = [
+        "apiVersion",
+        "fieldPath",
+        "kind",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "uid",
+    ]
+    .map(|field| format!("{object}.{field}"))
+    .to_vec();
+    paths.extend(["reason", component, "type"].map(str::to_owned));
+    paths
 }
 
 /// Fills in the fields that a type always has, even if they are empty.
@@ -266,11 +244,9 @@ fn fill_conditions(object: &mut Value, texts: &[&str], times: &[&str]) {
 }
 
 fn fill_service(service: &mut Value) {
-    let status = object::fields(service).entry("status");
-    let status = object::fields(status.or_insert(Value::Null));
+    let status = object::fields(&mut service["status"]);
     status.entry("loadBalancer").or_insert_with(|| json!({}));
-    let spec = object::fields(service).entry("spec");
-    let spec = object::fields(spec.or_insert(Value::Null));
+    let spec = object::fields(&mut service["spec"]);
     let kind = spec.entry("type").or_insert_with(|| "ClusterIP".into());
     let has_address = kind != "ExternalName";
     let is_outside = kind == "NodePort" || kind == "LoadBalancer";

@@ -1,4 +1,4 @@
-//! This file provides the time: the wall-clock time at which the API started, advanced by tokio's clock.
+//! Provides the time: the wall-clock time at which the API started, advanced by tokio's clock.
 //!
 //! With paused tokio time, the server's timestamps therefore advance with the test.
 

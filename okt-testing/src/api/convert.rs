@@ -1,4 +1,4 @@
-//! This file converts objects between the stored version and the requested one.
+//! Converts objects between the stored version and the requested one.
 //!
 //! A conversion changes only `apiVersion`: it drops fields that the other version's schema does not declare, and fills
 //! in no defaults. Most kinds have one version and need no conversion.
@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::{
-    event,
-    kind::{KindId, ServedKind},
-    object,
-    schema::{self, Schema},
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::schema::{self, Schema};
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{event, object};
 
 /// Returns the object in the form of this kind.
 pub(crate) fn current(store: &Store, kind: &ServedKind, key: &Key) -> Option<Arc<StoredObject>> {

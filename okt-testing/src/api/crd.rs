@@ -1,4 +1,4 @@
-//! This file reads and checks a `CustomResourceDefinition`.
+//! Reads and checks a `CustomResourceDefinition`.
 
 mod names;
 mod rules;
@@ -8,15 +8,21 @@ use serde_json::{Value, json};
 
 pub(crate) use self::names::{accept, is_established, reconsider};
 use self::version::{CrdVersion, Names, VersionPlace, is};
-use crate::api::{
-    kind::ServedKind,
-    object::{self, text},
-    refusal::{Refusal, RefusalCause, Subject},
-    schema::{Schema, SharedSchema},
-};
+use crate::api::causes::Causes;
+use crate::api::kind::ServedKind;
+use crate::api::object::{self, text};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::schema::{Schema, SharedSchema};
 
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
+/// The fields that each CRD has and that do not change.
+pub(crate) const IDENTITY: [&[&str]; 4] = [
+    &["spec", "group"],
+    &["spec", "scope"],
+    &["spec", "names", "plural"],
+    &["spec", "names", "kind"],
+];
 
 /// Reads the kinds that a CRD declares, one for each version that is served or stored; the storage version comes first.
 ///
@@ -29,7 +35,7 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
         plural: PLURAL,
         name: object::name(crd),
     };
-    let invalid = |causes: &[RefusalCause]| Refusal::invalid(subject, causes);
+    let invalid = |causes: &Causes| Refusal::invalid(subject, causes);
     let mut causes = check_names(crd);
     rules::check_spec(crd, &mut causes);
     let raw = raw_versions(crd);
@@ -45,7 +51,9 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
         let place = |key: &str| VersionPlace::of(raw, index, key).look();
         let misplaced = version::misplaced_selectable(raw, index);
         let schema = schema.as_deref().filter(|_| misplaced.is_none());
-        causes.extend(misplaced);
+        if let Some((place, detail)) = misplaced {
+            causes.invalid(place, "", detail);
+        }
         rules::check_version(version, place, schema, &mut causes);
     }
     rules::check_stored(crd, raw, &mut causes);
@@ -61,9 +69,12 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
     let mut kinds = Vec::new();
     for (index, version) in versions.iter().enumerate() {
         if is(version.raw, "served") || is(version.raw, "storage") {
-            let siblings = versions.iter().enumerate();
-            let siblings = siblings.filter(|(other, _)| *other != index);
-            let siblings = siblings.map(|(_, other)| other.sibling(&names)).collect();
+            let siblings = versions
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != index)
+                .map(|(_, other)| other.sibling(&names))
+                .collect();
             kinds.push(version.kind(&names, siblings, raw)?);
         }
     }
@@ -72,19 +83,16 @@ pub(crate) fn read(crd: &Value) -> Result<Vec<ServedKind>, Refusal> {
 }
 
 fn raw_versions(crd: &Value) -> &[Value] {
-    object::at(crd, &["spec", "versions"])
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    object::items(crd, &["spec", "versions"])
 }
 
 /// Reads the schemas of the versions; `None` for an invalid one.
-fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<SharedSchema>> {
+fn read_schemas(raw: &[Value], causes: &mut Causes) -> Vec<Option<SharedSchema>> {
     let openapi = |version| object::at(version, &["schema", "openAPIV3Schema"]);
     for (index, version) in raw.iter().enumerate() {
         if !openapi(version).is_some_and(Value::is_object) {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            causes.push(RefusalCause::required(field, ""));
+            causes.required(field, "");
         }
     }
     let mut schemas: Vec<Option<SharedSchema>> = Vec::new();
@@ -93,8 +101,9 @@ fn read_schemas(raw: &[Value], causes: &mut Vec<RefusalCause>) -> Vec<Option<Sha
         let schema = match (place.look(), openapi(version)) {
             (Some(path), Some(openapi)) if openapi.is_object() => {
                 let path = format!("{path}.openAPIV3Schema");
-                let parsed = Schema::parse_root(openapi, &path);
-                let parsed = parsed.map_err(|found| causes.extend(found)).ok();
+                let parsed = Schema::parse_root(openapi, &path)
+                    .map_err(|mut found| causes.append(&mut found))
+                    .ok();
                 let has_status = match place {
                     VersionPlace::Here(_) => version::has_status(version),
                     VersionPlace::Above(_) | VersionPlace::Met => {
@@ -151,52 +160,36 @@ pub(crate) fn note_stored(crd: &mut Value) {
         .filter(|version| is(version, "storage"))
         .map(|version| text(version, &["name"]).into())
         .collect::<Vec<Value>>();
-    let mut versions = object::at(crd, &["status", "storedVersions"])
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let new = stored.into_iter().filter(|new| !versions.contains(new));
-    let new: Vec<_> = new.collect();
-    versions.extend(new);
+    let mut versions = object::items(crd, &["status", "storedVersions"]).to_vec();
+    for new in stored {
+        if !versions.contains(&new) {
+            versions.push(new);
+        }
+    }
     object::put(crd, &["status", "storedVersions"], versions.into());
 }
 
-fn check_names(crd: &Value) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
-    for path in [
-        &["spec", "group"][..],
-        &["spec", "scope"],
-        &["spec", "names", "plural"],
-        &["spec", "names", "kind"],
-    ] {
+fn check_names(crd: &Value) -> Causes {
+    let mut causes = Causes::default();
+    for path in IDENTITY {
         if text(crd, path).is_empty() {
-            causes.push(RefusalCause::required(path.join("."), ""));
+            causes.required(path.join("."), "");
         }
     }
     let scope = text(crd, &["spec", "scope"]);
     if !matches!(scope, "" | "Namespaced" | "Cluster") {
-        causes.push(RefusalCause::unsupported(
-            "spec.scope",
-            &scope.into(),
-            &["Cluster".into(), "Namespaced".into()],
-        ));
+        causes.unsupported("spec.scope", scope, &["Cluster", "Namespaced"]);
     }
     let plural = text(crd, &["spec", "names", "plural"]);
     let group = text(crd, &["spec", "group"]);
     if !group.is_empty() && !group.contains('.') {
-        causes.push(RefusalCause::invalid(
-            "spec.group",
-            &group.into(),
-            "should be a domain with at least one dot",
-        ));
+        let detail = "should be a domain with at least one dot";
+        causes.invalid("spec.group", group, detail);
     }
     let name = object::name(crd);
     if !plural.is_empty() && name != format!("{plural}.{group}") {
-        causes.push(RefusalCause::invalid(
-            "metadata.name",
-            &name.into(),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        causes.invalid("metadata.name", name, detail);
     }
     if group.ends_with(".k8s.io")
         && object::at(
@@ -205,10 +198,8 @@ fn check_names(crd: &Value) -> Vec<RefusalCause> {
         )
         .is_none()
     {
-        causes.push(RefusalCause::required(
-            "metadata.annotations[api-approved.kubernetes.io]",
-            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
-        ));
+        let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111";
+        causes.required("metadata.annotations[api-approved.kubernetes.io]", detail);
     }
     causes
 }

@@ -1,4 +1,4 @@
-//! This file deletes objects.
+//! Deletes objects.
 
 mod cascade;
 mod mark;
@@ -9,19 +9,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::{
-    cascade::{Cascade, Left, place_of},
-    mark::mark,
-};
-use crate::api::{
-    convert::{self, current},
-    crd,
-    kind::{KindId, ServedKind},
-    object,
-    refusal::{Refusal, Subject},
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use self::cascade::{Cascade, Left, place_of};
+use self::mark::mark;
+use crate::api::convert::{self, current};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{crd, object};
 
 /// The parameters of a deletion.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! This file answers discovery requests: versions, groups, resources, health.
+//! Answers discovery requests: versions, groups, resources, health.
 
 mod openapi;
 mod protobuf;
@@ -7,14 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::api::{
-    answer::ApiAnswer,
-    builtin,
-    kind::{Origin, ServedKind},
-    priority::priority,
-    refusal::Refusal,
-    store::Store,
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::builtin;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::priority::priority;
+use crate::api::refusal::Refusal;
+use crate::api::store::Store;
 
 /// The Kubernetes version that this API reports: the one that `okt-testing/kubernetes` builds.
 const VERSION: (&str, &str, &str) = ("1", "36", "1");
@@ -25,37 +23,37 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<ApiAnswer, Refusal> {
     let aggregated = is_aggregated(accept);
     Ok(match segments {
-        ["healthz" | "livez" | "readyz", ..] => ApiAnswer::Text("ok"),
-        ["version"] => ApiAnswer::ok(version()),
+        ["healthz" | "livez" | "readyz", ..] => ApiAnswer::text("ok"),
+        ["version"] => ApiAnswer::ok(&version()),
         ["api"] if aggregated => aggregate(store, true),
         ["apis"] if aggregated => aggregate(store, false),
-        ["api"] => ApiAnswer::ok(json!({
+        ["api"] => ApiAnswer::ok(&json!({
             "kind": "APIVersions",
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [],
         })),
-        ["apis"] => ApiAnswer::ok(json!({
+        ["apis"] => ApiAnswer::ok(&json!({
             "kind": "APIGroupList",
             "apiVersion": "v1",
             "groups": groups(store).iter().filter(|(group, _)| !group.is_empty())
                 .map(|(group, kinds)| api_group(group, kinds)).collect::<Vec<_>>(),
         })),
-        ["api", "v1"] => ApiAnswer::ok(resources(store, "", "v1")?),
+        ["api", "v1"] => ApiAnswer::ok(&resources(store, "", "v1")?),
         ["apis", group] => {
             let groups = groups(store);
             let kinds = groups.get(*group).ok_or_else(|| unknown(group))?;
             let mut body = api_group(group, kinds);
             body["kind"] = "APIGroup".into();
             body["apiVersion"] = "v1".into();
-            ApiAnswer::ok(body)
+            ApiAnswer::ok(&body)
         }
-        ["apis", group, version] => ApiAnswer::ok(resources(store, group, version)?),
+        ["apis", group, version] => ApiAnswer::ok(&resources(store, group, version)?),
         ["openapi", "v2"] => openapi::v2(store, accept)?,
-        ["openapi", "v3"] => ApiAnswer::ok(openapi::index(store)),
+        ["openapi", "v3"] => ApiAnswer::ok(&openapi::index(store)),
         ["openapi", "v3", "api", "v1"] => openapi::v3(store, "", "v1", accept)?,
         ["openapi", "v3", "apis", group, version] => openapi::v3(store, group, version, accept)?,
         [] => ApiAnswer::ok(
-            json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
+            &json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
         ),
         ["metrics" | "logs" | "debug" | "api" | "apis", ..] => {
             return Err(Refusal::not_served(format!(
@@ -251,10 +249,7 @@ fn aggregate(store: &Store, core: bool) -> ApiAnswer {
         "metadata": {},
         "items": items,
     });
-    ApiAnswer::Typed {
-        content_type: AGGREGATED,
-        body: body.to_string().into(),
-    }
+    ApiAnswer::of_type(AGGREGATED, body.to_string().into())
 }
 
 fn aggregate_kind(kind: &ServedKind) -> Value {

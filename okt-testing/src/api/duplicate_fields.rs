@@ -1,4 +1,4 @@
-//! This file finds duplicate fields of a body, of which a JSON object keeps one.
+//! Finds duplicate fields of a body, of which a JSON object keeps one.
 
 use core::fmt;
 use std::collections::BTreeSet;

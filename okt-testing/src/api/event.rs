@@ -1,13 +1,11 @@
-//! This file converts between core events and events of `events.k8s.io`.
+//! Converts between core events and events of `events.k8s.io`.
 //!
 //! A cluster stores one set of events; the two kinds are two notations of it.
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{KindId, ServedKind},
-    object,
-};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::object;
 
 /// The field names in the core group, and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
@@ -25,10 +23,7 @@ pub(crate) fn is_view(kind: &ServedKind) -> bool {
 }
 
 pub(crate) fn stored_id() -> KindId {
-    KindId {
-        group: String::new(),
-        plural: "events".to_owned(),
-    }
+    KindId::new("", "events")
 }
 
 /// Converts a core event to an event of `events.k8s.io`.

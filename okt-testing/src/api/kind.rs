@@ -1,13 +1,12 @@
-//! This file describes a kind of object that the API serves.
+//! Describes a kind of object that the API serves.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::api::{
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    schema::{Schema, SharedSchema},
-    table::Column,
-};
+use crate::api::causes::Causes;
+use crate::api::object;
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::schema::{Schema, SharedSchema};
+use crate::api::table::Column;
 
 /// One version of a kind, built in or declared by a CRD.
 #[derive(Debug)]
@@ -83,12 +82,18 @@ pub(crate) struct KindId {
     pub(crate) plural: String,
 }
 
+impl KindId {
+    pub(crate) fn new(group: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+}
+
 impl ServedKind {
     pub(crate) fn id(&self) -> KindId {
-        KindId {
-            group: self.group.clone(),
-            plural: self.plural.clone(),
-        }
+        KindId::new(&self.group, &self.plural)
     }
 
     pub(crate) fn api_version(&self) -> String {
@@ -108,7 +113,8 @@ impl ServedKind {
     }
 
     pub(crate) fn sibling(&self, api_version: &str) -> Option<&Sibling> {
-        Sibling::find(&self.siblings, api_version)
+        let mut siblings = self.siblings.iter();
+        siblings.find(|sibling| sibling.api_version == api_version)
     }
 
     /// Whether this is the `apiVersion` of this version (e.g. `demo.okt.dev/v1`).
@@ -124,6 +130,18 @@ impl ServedKind {
             plural: &self.plural,
             name,
         }
+    }
+
+    /// The refusal of a body that is no object of this kind.
+    pub(crate) fn cannot_handle(&self, why: &str) -> Refusal {
+        let (kind, version) = (&self.kind, &self.version);
+        Refusal::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    }
+
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.origin == Origin::BuiltIn
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
@@ -155,21 +173,14 @@ impl ServedKind {
     }
 }
 
-impl Sibling {
-    pub(crate) fn find<'s>(siblings: &'s [Self], api_version: &str) -> Option<&'s Self> {
-        let mut siblings = siblings.iter();
-        siblings.find(|sibling| sibling.api_version == api_version)
-    }
-}
-
 impl Scale {
     /// Checks the replicas and the selector of an object.
-    pub(crate) fn check(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
+    pub(crate) fn check(&self, object: &Value, causes: &mut Causes) {
         self.check_selector(object, causes);
         for path in [&self.spec_replicas, &self.status_replicas] {
             if let Some(detail) = blocked(object, path) {
                 let field = format!(".{}", path.join("."));
-                causes.push(RefusalCause::invalid(field, &0.into(), &detail));
+                causes.invalid(field, 0, &detail);
                 continue;
             }
             let Some(found) = walk(object, path) else {
@@ -179,35 +190,36 @@ impl Scale {
             match found.as_i64() {
                 Some(0..) => {}
                 Some(_) => {
-                    let detail = "should be a non-negative integer";
-                    causes.push(RefusalCause::invalid(field, found, detail));
+                    causes.invalid(field, found, "should be a non-negative integer");
                 }
-                None => causes.push(mistyped(field, found)),
+                None => refuse_type(field, found, causes),
             }
         }
     }
 
     /// Checks that an endpoint does not write numbers such as `1.0`, which a server takes for other integers.
-    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Vec<RefusalCause> {
+    pub(crate) fn check_floats(&self, object: &Value, is_status: bool) -> Causes {
         let written = [&self.spec_replicas, &self.status_replicas]
             .into_iter()
             .filter(|path| path.first().is_some_and(|key| key == "status") == is_status);
-        let found = written.filter_map(|path| Some((path, walk(object, path)?)));
-        let is_whole = |value: &Value| {
-            value.is_f64() && value.as_f64().is_some_and(|float| float.fract() == 0.0)
-        };
-        found
-            .filter(|(_, value)| is_whole(value))
-            .map(|(path, value)| mistyped(format!(".{}", path.join(".")), value))
-            .collect()
+        let mut causes = Causes::default();
+        for path in written {
+            if let Some(found) = walk(object, path)
+                && found.is_f64()
+                && found.as_f64().is_some_and(|float| float.fract() == 0.0)
+            {
+                refuse_type(format!(".{}", path.join(".")), found, &mut causes);
+            }
+        }
+        causes
     }
 
     /// Checks the selector of an object.
-    fn check_selector(&self, object: &Value, causes: &mut Vec<RefusalCause>) {
+    fn check_selector(&self, object: &Value, causes: &mut Causes) {
         let Some(path) = &self.selector else { return };
         let field = format!(".{}", path.join("."));
         if let Some(detail) = blocked(object, path) {
-            causes.push(RefusalCause::invalid(field, &"".into(), &detail));
+            causes.invalid(field, "", &detail);
             return;
         }
         let Some(found) = walk(object, path).filter(|found| !found.is_string()) else {
@@ -218,7 +230,7 @@ impl Scale {
             in_go(found),
             type_in_go(found)
         );
-        causes.push(RefusalCause::invalid(field, &"".into(), &detail));
+        causes.invalid(field, "", &detail);
     }
 
     /// Whether an object has replicas to scale.
@@ -249,42 +261,40 @@ impl Scale {
                 metadata.insert(key.to_owned(), value.clone());
             }
         }
-        let mut status = Map::new();
-        status.insert("replicas".to_owned(), number(&self.status_replicas).into());
-        if let Some(selector) = &self.selector {
-            match walk(object, selector) {
-                Some(Value::String(text)) if !text.is_empty() => {
-                    status.insert("selector".to_owned(), text.clone().into());
-                }
-                Some(Value::Object(labels)) => {
-                    let pairs: Vec<_> = labels
-                        .iter()
-                        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-                        .collect();
-                    status.insert("selector".to_owned(), pairs.join(",").into());
-                }
-                _ => {}
+        let mut status = json!({ "replicas": number(&self.status_replicas) });
+        let selector = self.selector.as_ref();
+        match selector.and_then(|selector| walk(object, selector)) {
+            Some(Value::String(text)) if !text.is_empty() => {
+                status["selector"] = text.clone().into();
             }
+            Some(Value::Object(labels)) => {
+                let pairs: Vec<_> = labels
+                    .iter()
+                    .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+                    .collect();
+                status["selector"] = pairs.join(",").into();
+            }
+            _ => {}
         }
-        let mut spec = Map::new();
-        if number(&self.spec_replicas) != 0 {
-            spec.insert("replicas".to_owned(), number(&self.spec_replicas).into());
-        }
-        let mut scale = Map::new();
-        scale.insert("kind".to_owned(), "Scale".into());
-        scale.insert("apiVersion".to_owned(), "autoscaling/v1".into());
-        scale.insert("metadata".to_owned(), metadata.into());
-        scale.insert("spec".to_owned(), spec.into());
-        scale.insert("status".to_owned(), status.into());
-        scale.into()
+        let spec = match number(&self.spec_replicas) {
+            0 => json!({}),
+            replicas => json!({ "replicas": replicas }),
+        };
+        json!({
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": metadata,
+            "spec": spec,
+            "status": status,
+        })
     }
 }
 
-/// Returns the error of a server for replicas that are no integer.
-fn mistyped(field: String, found: &Value) -> RefusalCause {
+/// Adds the error of a server for replicas that are no integer.
+fn refuse_type(field: String, found: &Value, causes: &mut Causes) {
     let (shown, kind) = (in_go(found), type_in_go(found));
     let detail = format!("{field} accessor error: {shown} is of the type {kind}, expected int64");
-    RefusalCause::invalid(field, &0.into(), &detail)
+    causes.invalid(field, 0, &detail);
 }
 
 /// Returns the error of a server if a value on the path is no object.
@@ -333,8 +343,8 @@ pub(crate) fn in_go(value: &Value) -> String {
             format!("[{}]", items.join(" "))
         }
         Value::Object(fields) => {
-            let fields = fields.iter();
             let fields: Vec<_> = fields
+                .iter()
                 .map(|(key, value)| format!("{key}:{}", in_go(value)))
                 .collect();
             format!("map[{}]", fields.join(" "))

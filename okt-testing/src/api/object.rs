@@ -1,4 +1,4 @@
-//! This file reads and writes the parts that every Kubernetes object has.
+//! Reads and writes the parts that every Kubernetes object has.
 //!
 //! Objects are JSON trees, whose shape every function checks before it uses it.
 
@@ -34,19 +34,42 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some_and(|at| !at.is_null())
 }
 
+/// Returns the items of the list at a path; none if there is no list.
+pub(crate) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    let items = at(object, path).and_then(Value::as_array);
+    items.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the texts of the list at a path.
+pub(crate) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
+    let items = items(object, path).iter();
+    items.filter_map(Value::as_str).collect()
+}
+
+/// Returns the entries of the map at a path; none if there is no map.
+pub(crate) fn entries<'a>(
+    object: &'a Value,
+    path: &[&str],
+) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    let entries = at(object, path).and_then(Value::as_object);
+    entries.into_iter().flatten()
+}
+
+/// Whether an object has this condition with the status True.
+pub(crate) fn is_condition_true(object: &Value, kind: &str) -> bool {
+    let mut conditions = items(object, &["status", "conditions"]).iter();
+    conditions.any(|condition| {
+        text(condition, &["type"]) == kind && text(condition, &["status"]) == "True"
+    })
+}
+
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    at(object, &["metadata", "finalizers"])
-        .and_then(Value::as_array)
-        .map(|list| list.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default()
+    texts(object, &["metadata", "finalizers"])
 }
 
 /// Returns the owner references.
 pub(crate) fn owners(object: &Value) -> &[Value] {
-    at(object, &["metadata", "ownerReferences"])
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    items(object, &["metadata", "ownerReferences"])
 }
 
 /// Returns the fields of a value; replaces a value that is no object by an empty one.
@@ -179,18 +202,12 @@ pub(crate) fn whole_numbers(value: &mut Value) -> bool {
             false
         }
         Value::Array(items) => {
-            let mut found = false;
-            for item in items {
-                found |= whole_numbers(item);
-            }
-            found
+            let items = items.iter_mut();
+            items.fold(false, |found, item| whole_numbers(item) | found)
         }
         Value::Object(fields) => {
-            let mut found = false;
-            for value in fields.values_mut() {
-                found |= whole_numbers(value);
-            }
-            found
+            let values = fields.values_mut();
+            values.fold(false, |found, value| whole_numbers(value) | found)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

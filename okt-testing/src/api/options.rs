@@ -1,14 +1,11 @@
-//! This file checks the options of a request, which are types of `meta.k8s.io`.
+//! Checks the options of a request, which are types of `meta.k8s.io`.
 
 use std::num::IntErrorKind;
 
-use serde_json::{Value, json};
-
-use crate::api::{
-    path::Query,
-    record::Verb,
-    refusal::{Refusal, RefusalCause, Subject},
-};
+use crate::api::causes::Causes;
+use crate::api::path::Query;
+use crate::api::record::Verb;
+use crate::api::refusal::{Refusal, Subject};
 
 /// Checks the options of a request.
 pub(crate) fn check(verb: Verb, query: &Query) -> Result<(), Refusal> {
@@ -77,147 +74,131 @@ impl DeleteOptions {
     }
 
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        let mut causes = Vec::new();
+        let mut causes = Causes::default();
         if let Some(policy) = &self.propagation {
             let field = "propagationPolicy";
             if self.orphans.is_some() {
                 let why = "orphanDependents and deletionPropagation cannot be both set";
-                causes.push(RefusalCause::invalid(field, &policy.clone().into(), why));
+                causes.invalid(field, policy, why);
             }
             if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
-                causes.push(unsupported(field, policy, &supported));
+                causes.unsupported(field, policy, &supported);
             }
         }
-        causes.extend(of_dry_run(&self.dry_run));
+        check_dry_run(&self.dry_run, &mut causes);
         refuse("DeleteOptions", &causes)
     }
 }
 
-fn refuse(kind: &str, causes: &[RefusalCause]) -> Result<(), Refusal> {
+fn refuse(kind: &str, causes: &Causes) -> Result<(), Refusal> {
     if causes.is_empty() {
         return Ok(());
     }
     let subject = Subject {
         group: "meta.k8s.io",
         kind,
-        plural: "",
-        name: "",
+        ..Subject::default()
     };
     Err(Refusal::invalid(subject, causes))
 }
 
 const MATCH: &str = "resourceVersionMatch";
 
-fn of_list(query: &Query) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn of_list(query: &Query) -> Causes {
+    let mut causes = Causes::default();
     let (matching, version) = (query.text(MATCH), query.text("resourceVersion"));
     if !matching.is_empty() {
         if version.is_empty() {
-            causes.push(RefusalCause::forbidden(
-                MATCH,
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            ));
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            causes.forbidden(MATCH, detail);
         }
-        causes.extend(of_continued(query));
+        check_continued(query, &mut causes);
         if !matches!(matching, "Exact" | "NotOlderThan") {
-            causes.push(unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]));
+            causes.unsupported(MATCH, matching, &["Exact", "NotOlderThan", ""]);
         }
         if matching == "Exact" && version == "0" {
-            causes.push(RefusalCause::forbidden(
-                MATCH,
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-            ));
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            causes.forbidden(MATCH, detail);
         }
     }
     if query.has("sendInitialEvents") {
-        causes.push(RefusalCause::forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        ));
+        let detail = "sendInitialEvents is forbidden for list";
+        causes.forbidden("sendInitialEvents", detail);
     }
     causes
 }
 
-fn of_watch(query: &Query) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn of_watch(query: &Query) -> Causes {
+    let mut causes = Causes::default();
     let (matching, streams) = (query.text(MATCH), query.has("sendInitialEvents"));
     if streams && matching != "NotOlderThan" {
-        causes.push(RefusalCause::forbidden(
-            MATCH,
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ));
+        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        causes.forbidden(MATCH, detail);
     }
     if !matching.is_empty() {
         if !streams {
-            causes.push(RefusalCause::forbidden(
-                MATCH,
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
+            let detail =
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            causes.forbidden(MATCH, detail);
         }
         if matching != "NotOlderThan" {
-            causes.push(unsupported(MATCH, matching, &["NotOlderThan"]));
+            causes.unsupported(MATCH, matching, &["NotOlderThan"]);
         }
-        causes.extend(of_continued(query));
+        check_continued(query, &mut causes);
     }
     causes
 }
 
-fn of_continued(query: &Query) -> Option<RefusalCause> {
-    let why = "resourceVersionMatch is forbidden when continue is provided";
-    (!query.text("continue").is_empty()).then(|| RefusalCause::forbidden(MATCH, why))
+fn check_continued(query: &Query, causes: &mut Causes) {
+    if !query.text("continue").is_empty() {
+        causes.forbidden(
+            MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        );
+    }
 }
 
-fn of_write(query: &Query) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn of_write(query: &Query) -> Causes {
+    let mut causes = Causes::default();
     let manager = query.text("fieldManager");
     if manager.len() > 128 {
-        causes.push(RefusalCause::too_long("fieldManager", 128));
+        causes.too_long("fieldManager", 128);
     }
     // The format of a rune in Go.
     for (at, odd) in manager.char_indices().filter(|(_, c)| c.is_control()) {
         let why = format!("invalid character U+{:04X} (at position {at})", odd as u32);
-        causes.push(RefusalCause::invalid("fieldManager", &manager.into(), &why));
+        causes.invalid("fieldManager", manager, &why);
     }
-    causes.extend(of_dry_run(query.all("dryRun")));
+    check_dry_run(query.all("dryRun"), &mut causes);
     let validation = query.text("fieldValidation");
     if !matches!(validation, "" | "Ignore" | "Strict" | "Warn") {
         let supported = ["", "Ignore", "Strict", "Warn"];
-        causes.push(unsupported("fieldValidation", validation, &supported));
+        causes.unsupported("fieldValidation", validation, &supported);
     }
     causes
 }
 
-fn of_patch(query: &Query) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn of_patch(query: &Query) -> Causes {
+    let mut causes = Causes::default();
     if query.has("force") {
-        causes.push(RefusalCause::forbidden(
-            "force",
-            "may not be specified for non-apply patch",
-        ));
+        causes.forbidden("force", "may not be specified for non-apply patch");
     }
-    causes.extend(of_write(query));
+    causes.append(&mut of_write(query));
     causes
 }
 
-fn of_apply(query: &Query) -> Vec<RefusalCause> {
-    let mut causes = Vec::new();
+fn of_apply(query: &Query) -> Causes {
+    let mut causes = Causes::default();
     if query.text("fieldManager").is_empty() {
-        causes.push(RefusalCause::required(
-            "fieldManager",
-            "is required for apply patch",
-        ));
+        causes.required("fieldManager", "is required for apply patch");
     }
-    causes.extend(of_write(query));
+    causes.append(&mut of_write(query));
     causes
 }
 
-fn of_dry_run(asked: &[String]) -> Option<RefusalCause> {
-    let is_wrong = asked.iter().any(|word| word != "All");
-    is_wrong.then(|| RefusalCause::unsupported("dryRun", &json!(asked), &["All".into()]))
-}
-
-fn unsupported(field: &str, value: &str, supported: &[&str]) -> RefusalCause {
-    let supported: Vec<_> = supported.iter().map(|text| Value::from(*text)).collect();
-    RefusalCause::unsupported(field, &value.into(), &supported)
+fn check_dry_run(given: &[String], causes: &mut Causes) {
+    if given.iter().any(|word| word != "All") {
+        causes.unsupported("dryRun", given, &["All"]);
+    }
 }

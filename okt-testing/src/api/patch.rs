@@ -1,14 +1,12 @@
-//! This file applies patches other than server-side apply.
+//! Applies patches other than server-side apply.
 
 mod json;
 
 use serde_json::{Map, Value};
 
 pub(crate) use self::json::apply as json;
-use crate::api::{
-    object,
-    schema::{ListType, Schema},
-};
+use crate::api::object;
+use crate::api::schema::{ListType, Schema};
 
 pub(crate) const JSON: &str = "application/json-patch+json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";

@@ -1,4 +1,4 @@
-//! This file reads the path and the query of a request.
+//! Reads the path and the query of a request.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! This file sorts the versions of an API.
+//! Sorts the versions of an API.
 
 use std::cmp::Reverse;
 

@@ -1,22 +1,21 @@
-//! This file answers gets and lists, in the format that a client accepts.
+//! Answers gets and lists, in the format that a client accepts.
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use crate::api::{
-    convert::{self, current, stored_id},
-    kind::{Origin, ServedKind},
-    object,
-    path::Query,
-    record::Verb,
-    refusal::Refusal,
-    selector::Selector,
-    store::{Key, Store},
-    stored::StoredObject,
-    table::{self, Include},
-};
+use crate::api::convert::{self, current, stored_id};
+use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::object;
+use crate::api::path::Query;
+use crate::api::record::Verb;
+use crate::api::refusal::Refusal;
+use crate::api::selector::Selector;
+use crate::api::store::{Key, Objects, Store};
+use crate::api::stored::StoredObject;
+use crate::api::table::{self, Column, Include};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -72,30 +71,22 @@ impl Form {
         known.next() == Some(YAML)
     }
 
-    /// Formats one object.
+    /// Formats an object of a kind.
     pub(crate) fn show(self, kind: &ServedKind, object: &StoredObject, store: &Store) -> Bytes {
-        let shown = match self {
-            Self::Whole => return object.json().clone(),
-            Self::Metadata => table::only_metadata(&object.read()),
-            Self::Table(include) => {
-                let object = object.read();
-                let metadata = json!({ "resourceVersion": object::version(&object) });
-                let now = store.clock.now();
-                table::table(&kind.columns, [&object], &metadata, include, now)
-            }
-        };
-        Bytes::from(shown.to_string())
+        match self {
+            Self::Whole => object.json().clone(),
+            _ => self.show_with(&kind.columns, object.read(), store),
+        }
     }
 
-    /// Formats a scale.
-    pub(crate) fn show_scale(self, scale: Value, store: &Store) -> Bytes {
+    /// Formats an object, with these columns in a table.
+    pub(crate) fn show_with(self, columns: &[Column], object: Value, store: &Store) -> Bytes {
         let shown = match self {
-            Self::Whole => scale,
-            Self::Metadata => table::only_metadata(&scale),
+            Self::Whole => object,
+            Self::Metadata => table::only_metadata(&object),
             Self::Table(include) => {
-                let metadata = json!({ "resourceVersion": object::version(&scale) });
-                let now = store.clock.now();
-                table::table(&table::scale_columns(), [&scale], &metadata, include, now)
+                let metadata = json!({ "resourceVersion": object::version(&object) });
+                table::table(columns, [&object], &metadata, include, store.clock.now())
             }
         };
         Bytes::from(shown.to_string())
@@ -143,100 +134,144 @@ fn is_exact(query: &Query) -> bool {
     }
 }
 
+/// The objects that a list or a watch shows, and the form in which it shows them.
+pub(crate) struct Selection {
+    pub(crate) kind: Arc<ServedKind>,
+    /// `None` for the objects of all namespaces.
+    pub(crate) namespace: Option<String>,
+    pub(crate) selector: Selector,
+    pub(crate) form: Form,
+}
+
+impl Selection {
+    pub(crate) fn covers(&self, key: &Key) -> bool {
+        let namespace = self.namespace.as_ref();
+        namespace.is_none_or(|namespace| *namespace == key.namespace)
+    }
+}
+
+/// The part of a list that a request asks for.
+struct Page {
+    version: u64,
+    /// The last object of the page before.
+    after: Option<Key>,
+    limit: Option<usize>,
+    is_from_cache: bool,
+}
+
+impl Page {
+    /// Reads the page from a query; `seen` is the version that the cache has reached.
+    fn read(store: &Store, seen: u64, query: &Query) -> Result<Self, Refusal> {
+        let next = next_page(query)?;
+        let wanted = requested_version(store, query)?;
+        let limit = query
+            .number("limit")
+            .and_then(|limit| usize::try_from(limit).ok())
+            .filter(|&limit| limit > 0)
+            // A list of any version has no pages.
+            .filter(|_| next.is_some() || query.text("resourceVersion") != "0");
+        let is_from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
+        let (version, after) = match next {
+            Some((version, key)) => (version, Some(key)),
+            None if is_from_cache => (seen, None),
+            None => (wanted.unwrap_or(store.version()), None),
+        };
+        Ok(Self {
+            version,
+            after,
+            limit,
+            is_from_cache,
+        })
+    }
+
+    /// Returns the objects of an earlier version, or `None` for those of the store.
+    fn earlier(&self, store: &Store, id: &KindId) -> Result<Option<Objects>, Refusal> {
+        if self.version == store.version() {
+            return Ok(None);
+        }
+        if self.is_from_cache && self.after.is_none() {
+            return store.list_then(id, self.version).map(Some);
+        }
+        let objects = store.list_at(id, self.version);
+        objects.map(Some).map_err(|refusal| match self.after {
+            None => Refusal::expired("The resourceVersion for the provided list is too old."),
+            Some(_) => refusal,
+        })
+    }
+}
+
 /// Lists the objects of a kind; `seen` is the version that the cache has reached.
 pub(crate) fn list(
     store: &Store,
     seen: u64,
-    kind: &ServedKind,
-    namespace: Option<&str>,
-    selector: &Selector,
+    selection: &Selection,
     query: &Query,
-    form: Form,
 ) -> Result<Bytes, Refusal> {
+    let Selection { kind, selector, .. } = selection;
     let id = stored_id(kind);
-    let next = next_page(query)?;
-    let wanted = requested_version(store, query)?;
-    let limit = query
-        .number("limit")
-        .and_then(|limit| usize::try_from(limit).ok())
-        .filter(|&limit| limit > 0)
-        // A list of any version has no pages.
-        .filter(|_| next.is_some() || query.text("resourceVersion") != "0");
-    let from_cache = wanted.is_none() && !query.text("resourceVersion").is_empty();
-    let (version, after) = match next {
-        Some((version, key)) => (version, Some(key)),
-        None if from_cache => (seen, None),
-        None => (wanted.unwrap_or(store.version()), None),
-    };
-    let snapshot = if version == store.version() {
-        None
-    } else if from_cache && after.is_none() {
-        Some(store.list_then(&id, version)?)
-    } else {
-        Some(store.list_at(&id, version).map_err(|refusal| match after {
-            None => Refusal::expired("The resourceVersion for the provided list is too old."),
-            Some(_) => refusal,
-        })?)
-    };
-    let all: Box<dyn Iterator<Item = (&Key, &Arc<StoredObject>)>> = match &snapshot {
-        None => Box::new(store.list(&id, namespace)),
+    let page = Page::read(store, seen, query)?;
+    let earlier = page.earlier(store, &id)?;
+    let all: Box<dyn Iterator<Item = (&Key, &Arc<StoredObject>)>> = match &earlier {
+        None => Box::new(store.list(&id, selection.namespace.as_deref())),
         Some(objects) => Box::new(objects.iter()),
     };
     let mut rest = all
-        .filter(|(key, _)| namespace.is_none_or(|namespace| namespace == key.namespace))
-        .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
+        .filter(|(key, _)| selection.covers(key))
+        .filter(|(key, _)| page.after.as_ref().is_none_or(|after| *key > after))
         .enumerate();
-    let mut page = Vec::new();
+    let mut objects = Vec::new();
     // The last object of a full page, and the number of objects up to it.
     let mut full = None;
     for (index, (key, object)) in rest.by_ref() {
         let object = convert::present(kind, object);
         if selector.selects(key, &object) {
-            page.push(object);
+            objects.push(object);
         }
-        if limit == Some(page.len()) {
+        if page.limit == Some(objects.len()) {
             full = Some((key, index + 1));
             break;
         }
     }
     let left = rest.count();
-    let mut metadata = json!({ "resourceVersion": version.to_string() });
-    if kind.origin == Origin::Crd {
+    let mut metadata = json!({ "resourceVersion": page.version.to_string() });
+    if !kind.is_built_in() {
         // A server writes this field into every list of custom resources.
         metadata["continue"] = "".into();
     }
     if let Some((last, seen)) = full.filter(|_| left > 0) {
         // The rest may contain nothing that is selected: then the next page is empty.
-        metadata["continue"] = write_token(version, last).into();
+        metadata["continue"] = write_token(page.version, last).into();
         if !selector.reads_objects() {
             // With shards this is too many: a server counts all objects of this page and the rest.
-            metadata["remainingItemCount"] = (seen + left - page.len()).into();
+            metadata["remainingItemCount"] = (seen + left - objects.len()).into();
         }
     }
-    Ok(match form {
+    Ok(show_list(store, selection, &objects, metadata))
+}
+
+/// Formats objects as a list.
+fn show_list(
+    store: &Store,
+    selection: &Selection,
+    objects: &[Arc<StoredObject>],
+    mut metadata: Value,
+) -> Bytes {
+    let Selection { kind, selector, .. } = selection;
+    let read = objects.iter().map(|object| object.read());
+    let shown = match selection.form {
         Form::Table(include) => {
-            let objects: Vec<_> = page.iter().map(|object| object.read()).collect();
-            let table = table::table(
-                &kind.columns,
-                &objects,
-                &metadata,
-                include,
-                store.clock.now(),
-            );
-            Bytes::from(table.to_string())
+            let objects: Vec<_> = read.collect();
+            let now = store.clock.now();
+            table::table(&kind.columns, &objects, &metadata, include, now)
         }
         Form::Metadata => {
-            let items: Vec<_> = page
-                .iter()
-                .map(|object| table::only_metadata(&object.read()))
-                .collect();
-            let list = json!({
+            let items: Vec<_> = read.map(|object| table::only_metadata(&object)).collect();
+            json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata,
                 "items": items,
-            });
-            Bytes::from(list.to_string())
+            })
         }
         Form::Whole => {
             if let (Some(shards), Origin::BuiltIn) = (selector.shards(), kind.origin) {
@@ -247,9 +282,10 @@ pub(crate) fn list(
                 "apiVersion": kind.api_version(),
                 "metadata": metadata,
             });
-            whole_list(&head, page.iter().map(|object| item(kind, object)))
+            return whole_list(&head, objects.iter().map(|object| item(kind, object)));
         }
-    })
+    };
+    Bytes::from(shown.to_string())
 }
 
 /// Returns the version and the last object of the page before, if the list continues one.
@@ -284,7 +320,7 @@ fn whole_list(head: &Value, items: impl Iterator<Item = Bytes>) -> Bytes {
 
 /// Returns an object within a list; objects of built-in kinds have no `apiVersion` and `kind` there.
 fn item(kind: &ServedKind, object: &StoredObject) -> Bytes {
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         return object.json().clone();
     }
     let mut item = object.read();

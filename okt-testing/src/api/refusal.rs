@@ -1,170 +1,31 @@
-//! This file holds the refusals of the API: a code, a reason and a message.
+//! The refusals of the API: a code, a reason and a message.
 //!
 //! The wording is that of a real API server, because operators and people match on it.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::causes::{Causes, RefusalCause};
 use crate::api::object::DEPTH_LIMIT;
 
-const NOT_SERVED: &str = "NotImplemented";
 /// The reason of an error for which a real server has none.
 const NO_REASON: &str = "";
-
-/// One error in an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RefusalCause {
-    /// The path of the field (e.g. `spec.replicas`); empty for the object itself.
-    pub(crate) field: String,
-    /// The machine-readable reason (e.g. `FieldValueInvalid`).
-    pub(crate) reason: &'static str,
-    /// The message, without the field.
-    pub(crate) message: String,
-}
-
-impl RefusalCause {
-    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        Self::of(field, "FieldValueRequired", message)
-    }
-
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueInvalid",
-            format!("Invalid value: {value}: {detail}"),
-        )
-    }
-
-    /// An invalid value that the message does not show, because it is large or missing.
-    pub(crate) fn faulty(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueInvalid",
-            format!("Invalid value: {detail}"),
-        )
-    }
-
-    pub(crate) fn mistyped(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self::of(
-            field,
-            "FieldValueTypeInvalid",
-            format!("Invalid value: {value}: {detail}"),
-        )
-    }
-
-    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(field, "InternalError", format!("Internal error: {detail}"))
-    }
-
-    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self::of(field, "FieldValueForbidden", format!("Forbidden: {detail}"))
-    }
-
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self::of(
-            field,
-            "FieldValueDuplicate",
-            format!("Duplicate value: {value}"),
-        )
-    }
-
-    pub(crate) fn unsupported(
-        field: impl Into<String>,
-        value: &Value,
-        supported: &[Value],
-    ) -> Self {
-        let list = supported
-            .iter()
-            .map(Value::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
-        Self::of(
-            field,
-            "FieldValueNotSupported",
-            format!("Unsupported value: {value}: supported values: {list}"),
-        )
-    }
-
-    pub(crate) fn too_long(field: impl Into<String>, limit: u64) -> Self {
-        Self::of(
-            field,
-            "FieldValueTooLong",
-            format!("Too long: may not be more than {limit} bytes"),
-        )
-    }
-
-    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: u64) -> Self {
-        Self::of(
-            field,
-            "FieldValueTooMany",
-            format!("Too many: {count}: must have at most {limit} items"),
-        )
-    }
-
-    /// A valid request that this API does not implement; it is answered with 501.
-    pub(crate) fn not_served(field: impl Into<String>, what: String) -> Self {
-        Self::of(field, NOT_SERVED, what)
-    }
-
-    pub(crate) fn is_not_served(&self) -> bool {
-        self.reason == NOT_SERVED
-    }
-
-    fn of(field: impl Into<String>, reason: &'static str, message: String) -> Self {
-        Self {
-            field: field.into(),
-            reason,
-            message,
-        }
-    }
-
-    /// Shortens the field names: on the status endpoint, schema messages name fields relative to the status.
-    pub(crate) fn shorten_to_status(&mut self) {
-        if self.field == "<nil>" {
-            "status".clone_into(&mut self.field);
-            self.message = self.message.replace(" in status.", " in ");
-        }
-        if self.field == "status" {
-            self.message = self.message.replace(": status in body", ":  in body");
-        }
-        if let Some(short) = self.field.strip_prefix("status.") {
-            let (long, short) = (
-                format!(" {} in body", self.field),
-                format!(" {short} in body"),
-            );
-            self.message = self.message.replace(&long, &short);
-        }
-    }
-
-    /// Returns the field and the message.
-    pub(crate) fn text(&self) -> String {
-        if self.field.is_empty() {
-            self.message.clone()
-        } else {
-            format!("{}: {}", self.field, self.message)
-        }
-    }
-}
 
 /// A refused request; on the wire a `Status` of kind Failure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
-    reason: &'static str,
+    reason: Cow<'static, str>,
     message: String,
-    details: Map<String, Value>,
-    /// `details` is written even though it is empty.
-    empty_details: bool,
+    details: Option<Value>,
     /// The warnings that were found before the refusal.
     pub(crate) warnings: Vec<String>,
 }
 
 /// The object that a refusal is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Subject<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
@@ -177,25 +38,29 @@ impl Subject<'_> {
         qualified(self.plural, self.group)
     }
 
-    fn details(&self, kind: &str) -> Map<String, Value> {
-        let mut details = Map::new();
+    /// The details of a refusal; `None` if nothing is known of the object.
+    fn details(&self, kind: &str) -> Option<Value> {
+        let mut details = json!({});
         for (key, value) in [("name", self.name), ("group", self.group), ("kind", kind)] {
             if !value.is_empty() {
-                details.insert(key.to_owned(), value.into());
+                details[key] = value.into();
             }
         }
-        details
+        Some(details).filter(|details| *details != json!({}))
     }
 }
 
 impl Refusal {
-    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
-            details: Map::new(),
-            empty_details: false,
+            details: None,
             warnings: Vec::new(),
         }
     }
@@ -230,7 +95,7 @@ impl Refusal {
     pub(crate) fn cannot_create(subject: Subject<'_>) -> Self {
         let resource = subject.resource();
         let message = format!("create is not supported on resources of kind \"{resource}\"");
-        Self::new(405, "MethodNotAllowed", message).about(subject.details(subject.plural))
+        Self::of_subject(405, "MethodNotAllowed", message, subject)
     }
 
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
@@ -246,7 +111,7 @@ impl Refusal {
 
     pub(crate) fn not_found(subject: Subject<'_>) -> Self {
         let message = format!("{} \"{}\" not found", subject.resource(), subject.name);
-        Self::new(404, "NotFound", message).about(subject.details(subject.plural))
+        Self::of_subject(404, "NotFound", message, subject)
     }
 
     pub(crate) fn already_exists(subject: Subject<'_>, deleting: bool) -> Self {
@@ -260,7 +125,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(409, "AlreadyExists", message).about(subject.details(subject.plural))
+        Self::of_subject(409, "AlreadyExists", message, subject)
     }
 
     pub(crate) fn conflict(subject: Subject<'_>, why: &str) -> Self {
@@ -269,7 +134,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(409, "Conflict", message).about(subject.details(subject.plural))
+        Self::of_subject(409, "Conflict", message, subject)
     }
 
     pub(crate) fn stale(subject: Subject<'_>) -> Self {
@@ -285,7 +150,7 @@ impl Refusal {
             subject.resource(),
             subject.name
         );
-        Self::new(403, "Forbidden", message).about(subject.details(subject.plural))
+        Self::of_subject(403, "Forbidden", message, subject)
     }
 
     pub(crate) fn invalid(subject: Subject<'_>, causes: &[RefusalCause]) -> Self {
@@ -305,12 +170,24 @@ impl Refusal {
             qualified(subject.kind, subject.group),
             subject.name
         );
-        let mut details = subject.details(subject.kind);
-        details.insert("causes".to_owned(), list_causes(causes));
-        Self::new(422, "Invalid", message).about(details)
+        let mut details = subject.details(subject.kind).unwrap_or_default();
+        details["causes"] = list_causes(causes);
+        Self::new(422, "Invalid", message).with(details)
     }
 
     /// An object that is nested deeper than this crate stores.
+    /// An object with one error.
+    pub(crate) fn invalid_field(
+        subject: Subject<'_>,
+        field: impl Into<String>,
+        value: impl Serialize,
+        detail: &str,
+    ) -> Self {
+        let mut causes = Causes::default();
+        causes.invalid(field, value, detail);
+        Self::invalid(subject, &causes)
+    }
+
     pub(crate) fn too_deep() -> Self {
         Self::not_served(format!(
             "an object that is nested deeper than {DEPTH_LIMIT} levels, its managed fields included"
@@ -320,16 +197,13 @@ impl Refusal {
     /// A JSON patch that cannot be applied; a real server does not name the reason.
     pub(crate) fn unprocessable_patch() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        let mut refusal = Self::new(422, "Invalid", message);
-        refusal.empty_details = true;
-        refusal
+        Self::new(422, "Invalid", message).with(json!({}))
     }
 
     /// Fields that other managers own.
     pub(crate) fn apply_conflict(message: String, causes: &[RefusalCause]) -> Self {
-        let mut details = Map::new();
-        details.insert("causes".to_owned(), list_causes(causes));
-        Self::new(409, "Conflict", message).about(details)
+        let details = json!({ "causes": list_causes(causes) });
+        Self::new(409, "Conflict", message).with(details)
     }
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
@@ -337,15 +211,15 @@ impl Refusal {
     }
 
     pub(crate) fn too_large_version(version: u64, current: u64) -> Self {
-        let mut details = Map::new();
         let cause = json!({
             "reason": "ResourceVersionTooLarge",
             "message": "Too large resource version",
         });
-        details.insert("causes".to_owned(), json!([cause]));
-        details.insert("retryAfterSeconds".to_owned(), 1.into());
+        let details = json!({ "causes": [cause] });
         let message = format!("Timeout: Too large resource version: {version}, current: {current}");
-        Self::new(504, "Timeout", message).about(details)
+        Self::new(504, "Timeout", message)
+            .with(details)
+            .retry_after(1)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -358,29 +232,15 @@ impl Refusal {
         self
     }
 
-    /// Returns the refusal with this warning before the others.
-    pub(crate) fn warned_first(mut self, warning: &str) -> Self {
-        self.warnings.insert(0, warning.to_owned());
-        self
-    }
-
     /// A patch whose result is no valid object of the kind.
     pub(crate) fn undecodable_patch(result: &Value, why: &str) -> Self {
-        let subject = Subject {
-            group: "",
-            kind: "",
-            plural: "",
-            name: "",
-        };
-        let shown = Value::from(result.to_string());
-        Self::invalid(subject, &[RefusalCause::invalid("patch", &shown, why)])
+        Self::invalid_field(Subject::default(), "patch", result.to_string(), why)
     }
 
     /// An internal error of a server.
     pub(crate) fn internal_error(why: &str) -> Self {
-        let mut details = Map::new();
-        details.insert("causes".to_owned(), json!([{ "message": why }]));
-        Self::internal(format!("Internal error occurred: {why}")).about(details)
+        let details = json!({ "causes": [{ "message": why }] });
+        Self::internal(format!("Internal error occurred: {why}")).with(details)
     }
 
     /// An error that a real server passes on unchanged.
@@ -388,8 +248,27 @@ impl Refusal {
         Self::new(500, NO_REASON, message)
     }
 
-    fn about(mut self, details: Map<String, Value>) -> Self {
-        self.details = details;
+    /// A refusal that names its object.
+    pub(crate) fn of_subject(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: String,
+        subject: Subject<'_>,
+    ) -> Self {
+        Self {
+            details: subject.details(subject.plural),
+            ..Self::new(code, reason, message)
+        }
+    }
+
+    /// A refusal that asks the client to retry after this time.
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.details.get_or_insert_default()["retryAfterSeconds"] = seconds.into();
+        self
+    }
+
+    fn with(mut self, details: Value) -> Self {
+        self.details = Some(details);
         self
     }
 
@@ -409,10 +288,10 @@ impl Refusal {
             "code": self.code,
         });
         if !self.reason.is_empty() {
-            body["reason"] = self.reason.into();
+            body["reason"] = (*self.reason).into();
         }
-        if !self.details.is_empty() || self.empty_details {
-            body["details"] = Value::Object(self.details.clone());
+        if let Some(details) = &self.details {
+            body["details"] = details.clone();
         }
         body
     }

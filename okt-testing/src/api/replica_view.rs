@@ -5,15 +5,11 @@
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
-use tokio::{
-    sync::watch,
-    time::{self, Instant},
-};
+use tokio::sync::watch;
+use tokio::time::{self, Instant};
 
-use crate::api::{
-    refusal::Refusal,
-    store::{Store, StoreChange},
-};
+use crate::api::refusal::Refusal;
+use crate::api::store::{Store, StoreChange};
 
 /// How long a read waits for a replica to reach the requested version.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,16 +1,13 @@
-//! This file holds the rules for the metadata of every object.
+//! The rules for the metadata of every object.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::api::{
-    crd,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::RefusalCause,
-};
+use crate::api::causes::Causes;
+use crate::api::kind::ServedKind;
+use crate::api::{crd, object};
 
 /// The maximum size of all annotations of an object together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -32,53 +29,45 @@ const DATA_LIMIT: u64 = 1024 * 1024;
 /// The finalizers of Kubernetes itself, which need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
+/// Returns the pattern for a whole text.
 fn pattern(inner: &str) -> Regex {
-    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
+    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this module are valid")
 }
 
 /// Checks the metadata of an object.
-pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>) {
+pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Causes) {
     let prefix = object::text(object, &["metadata", "generateName"]);
     if !prefix.is_empty() {
         check_name(kind, "metadata.generateName", prefix, causes);
     }
     let name = object::name(object);
     if name.is_empty() {
-        causes.push(RefusalCause::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        causes.required("metadata.name", "name or generateName is required");
     } else {
         check_name(kind, "metadata.name", name, causes);
     }
-    for (key, value) in map(object, "labels") {
+    for (key, value) in object::entries(object, &["metadata", "labels"]) {
         let field = "metadata.labels";
         check_key(field, key, causes);
         check_label(field, value.as_str().unwrap_or_default(), causes);
     }
     let mut size = 0;
-    for (key, value) in map(object, "annotations") {
+    for (key, value) in object::entries(object, &["metadata", "annotations"]) {
         check_key("metadata.annotations", &key.to_lowercase(), causes);
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_LIMIT {
-        causes.push(RefusalCause::too_long(
-            "metadata.annotations",
-            ANNOTATIONS_LIMIT as u64,
-        ));
+        causes.too_long("metadata.annotations", ANNOTATIONS_LIMIT as u64);
     }
     for (index, finalizer) in object::finalizers(object).iter().enumerate() {
         check_key("metadata.finalizers", finalizer, causes);
-        if kind.origin == Origin::BuiltIn
+        if kind.is_built_in()
             && !kind.is(crd::GROUP, crd::PLURAL)
             && !finalizer.contains('/')
             && !STANDARD_FINALIZERS.contains(finalizer)
         {
-            causes.push(RefusalCause::invalid(
-                format!("metadata.finalizers[{index}]"),
-                &(*finalizer).into(),
-                "name is neither a standard finalizer name nor is it fully qualified",
-            ));
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.invalid(format!("metadata.finalizers[{index}]"), finalizer, detail);
         }
     }
     check_owners(object, causes);
@@ -86,7 +75,7 @@ pub(crate) fn check_metadata(kind: &ServedKind, object: &Value, causes: &mut Vec
 }
 
 /// Checks the size of a `ConfigMap` or a Secret.
-fn check_data(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_data(kind: &ServedKind, object: &Value, causes: &mut Causes) {
     let (field, parts): (&str, &[(&str, bool)]) = if kind.is("", "configmaps") {
         ("[]", &[("data", false), ("binaryData", true)])
     } else if kind.is("", "secrets") {
@@ -96,12 +85,8 @@ fn check_data(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>)
     };
     let mut size = 0;
     for (key, is_base64) in parts {
-        let values = object.get(key).and_then(Value::as_object);
-        for text in values
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, value)| value.as_str())
-        {
+        let values = object::entries(object, &[key]).map(|(_, value)| value);
+        for text in values.filter_map(Value::as_str) {
             let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
             size += if *is_base64 {
                 text.len() / 4 * 3 - padding.min(2)
@@ -111,14 +96,13 @@ fn check_data(kind: &ServedKind, object: &Value, causes: &mut Vec<RefusalCause>)
         }
     }
     if size > DATA_LIMIT {
-        causes.push(RefusalCause::too_long(field, DATA_LIMIT));
+        causes.too_long(field, DATA_LIMIT);
     }
 }
 
 /// Checks a name, or the beginning of a generated one.
-fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Vec<RefusalCause>) {
-    let mut complain =
-        |detail: &str| causes.push(RefusalCause::invalid(field, &name.into(), detail));
+fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Causes) {
+    let mut complain = |detail: &str| causes.invalid(field, name, detail);
     let is_prefix = field == "metadata.generateName";
     if kind.group.starts_with("rbac.") {
         // The names of roles are not restricted to subdomains (e.g. `system:node`).
@@ -159,24 +143,22 @@ fn check_name(kind: &ServedKind, field: &str, name: &str, causes: &mut Vec<Refus
 }
 
 /// Checks the value of a label.
-pub(crate) fn check_label(field: &str, value: &str, causes: &mut Vec<RefusalCause>) {
+pub(crate) fn check_label(field: &str, value: &str, causes: &mut Causes) {
     if value.len() > 63 {
-        let detail = "must be no more than 63 bytes";
-        causes.push(RefusalCause::invalid(field, &value.into(), detail));
+        causes.invalid(field, value, "must be no more than 63 bytes");
     }
     if !LABEL_VALUE.is_match(value) {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             field,
-            &value.into(),
+            value,
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
-        ));
+        );
     }
 }
 
 /// Checks the key of a label, an annotation or a finalizer.
-pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<RefusalCause>) {
-    let mut complain =
-        |detail: &str| causes.push(RefusalCause::invalid(field, &key.into(), detail));
+pub(crate) fn check_key(field: &str, key: &str, causes: &mut Causes) {
+    let mut complain = |detail: &str| causes.invalid(field, key, detail);
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
         [name] => name,
@@ -208,49 +190,37 @@ pub(crate) fn check_key(field: &str, key: &str, causes: &mut Vec<RefusalCause>) 
     }
 }
 
-fn check_owners(object: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_owners(object: &Value, causes: &mut Causes) {
     let field = "metadata.ownerReferences";
     let mut controllers = 0;
     for owner in object::owners(object) {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &[key]).is_empty() {
-                causes.push(RefusalCause::invalid(
-                    format!("{field}.{key}"),
-                    &"".into(),
-                    "must not be empty",
-                ));
+                causes.invalid(format!("{field}.{key}"), "", "must not be empty");
             }
         }
         controllers += usize::from(owner.get("controller") == Some(&true.into()));
     }
     if controllers > 1 {
-        causes.push(RefusalCause::invalid(
-            field,
-            &json!(object::owners(object)),
-            "Only one reference can have Controller set to true",
-        ));
+        let detail = "Only one reference can have Controller set to true";
+        causes.invalid(field, json!(object::owners(object)), detail);
     }
 }
 
 /// Checks that an update keeps immutable fields.
-pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+pub(crate) fn check_kept(old: &Value, new: &Value, causes: &mut Causes) {
     check_finalizers(old, new, causes);
     for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let path = ["metadata", key];
         let (was, now) = (object::at(old, &path), object::at(new, &path));
         if was != now {
-            let shown = now.cloned().unwrap_or_default();
-            causes.push(RefusalCause::invalid(
-                path.join("."),
-                &shown,
-                "field is immutable",
-            ));
+            causes.invalid(path.join("."), now, "field is immutable");
         }
     }
 }
 
 /// Checks that an update adds no finalizers to an object that is being deleted.
-fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_finalizers(old: &Value, new: &Value, causes: &mut Causes) {
     if !object::is_deleting(old) {
         return;
     }
@@ -261,19 +231,12 @@ fn check_finalizers(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
         .map(|finalizer| format!("{finalizer:?}"))
         .collect();
     if !added.is_empty() {
-        causes.push(RefusalCause::forbidden(
+        causes.forbidden(
             "metadata.finalizers",
             &format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 Vec::from_iter(added).join(", ")
             ),
-        ));
+        );
     }
-}
-
-fn map<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    object::at(object, &["metadata", key])
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
 }

@@ -1,4 +1,4 @@
-//! This file holds the structural schema of a kind.
+//! The structural schema of a kind.
 //!
 //! It is parsed once and shared; writes walk it.
 
@@ -13,18 +13,16 @@ pub(crate) use defaults::{
 };
 pub(crate) use validate::{old_item, validate, validate_lists};
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    ops::Deref,
-    sync::{Arc, LazyLock},
-};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde_json::Value;
 
 use self::cel::CelRule;
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
 
 /// A node of a structural schema.
 #[derive(Debug, Default)]
@@ -211,7 +209,7 @@ impl Schema {
     }
 
     /// Checks only the types of a value.
-    pub(crate) fn check_types(&self, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+    pub(crate) fn check_types(&self, value: &Value, path: &str, causes: &mut Causes) {
         if value.is_null() {
             return;
         }
@@ -219,7 +217,7 @@ impl Schema {
             && !kind.holds(value)
         {
             let detail = format!("must be of type {}", kind.name());
-            causes.push(RefusalCause::mistyped(path, value, &detail));
+            causes.mistyped(path, value, &detail);
             return;
         }
         if self.format.as_deref() == Some("date-time")
@@ -227,11 +225,7 @@ impl Schema {
                 .as_str()
                 .is_none_or(|text| text.parse::<jiff::Timestamp>().is_err())
         {
-            causes.push(RefusalCause::mistyped(
-                path,
-                value,
-                "must be a time in RFC 3339",
-            ));
+            causes.mistyped(path, value, "must be a time in RFC 3339");
         }
         match value {
             Value::Object(fields) => {

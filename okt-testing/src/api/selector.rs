@@ -1,19 +1,15 @@
-//! This file parses the selectors of a request and matches objects against them.
-
-use std::collections::BTreeSet;
+//! Parses the selectors of a request and matches objects against them.
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{Origin, ServedKind},
-    object,
-    path::Query,
-    refusal::{Refusal, RefusalCause},
-    rules,
-    shards::Shards,
-    store::Key,
-    stored::StoredObject,
-};
+use crate::api::causes::{Causes, RefusalCause};
+use crate::api::kind::ServedKind;
+use crate::api::path::Query;
+use crate::api::refusal::Refusal;
+use crate::api::shards::Shards;
+use crate::api::store::Key;
+use crate::api::stored::StoredObject;
+use crate::api::{object, rules};
 
 /// The selectors of a list or a watch.
 #[derive(Clone, Debug, Default)]
@@ -79,32 +75,21 @@ impl Selector {
         self.labels.iter().all(|requirement| {
             let label = object::at(object, &["metadata", "labels", &requirement.key])
                 .and_then(Value::as_str);
-            match (&requirement.condition, label) {
-                (SelectorTerm::In(values), Some(label)) => {
-                    values.iter().any(|value| value == label)
-                }
-                (SelectorTerm::NotIn(values), Some(label)) => {
-                    !values.iter().any(|value| value == label)
-                }
-                (SelectorTerm::Exists, label) => label.is_some(),
-                (SelectorTerm::In(_) | SelectorTerm::More(_) | SelectorTerm::Less(_), None) => {
-                    false
-                }
-                (SelectorTerm::More(limit), Some(label)) => {
-                    label.parse::<i64>().is_ok_and(|number| number > *limit)
-                }
-                (SelectorTerm::Less(limit), Some(label)) => {
-                    label.parse::<i64>().is_ok_and(|number| number < *limit)
-                }
-                (SelectorTerm::NotIn(_), None) => true,
-                (SelectorTerm::Missing, label) => label.is_none(),
+            let is_in = |values: &[String]| {
+                label.is_some_and(|label| values.iter().any(|value| value == label))
+            };
+            let number = || label?.parse::<i64>().ok();
+            match &requirement.condition {
+                SelectorTerm::In(values) => is_in(values),
+                SelectorTerm::NotIn(values) => !is_in(values),
+                SelectorTerm::Exists => label.is_some(),
+                SelectorTerm::Missing => label.is_none(),
+                SelectorTerm::More(limit) => number().is_some_and(|number| number > *limit),
+                SelectorTerm::Less(limit) => number().is_some_and(|number| number < *limit),
             }
         }) && self.fields.iter().all(|requirement| {
-            let found = requirement
-                .path
-                .iter()
-                .try_fold(object, |value, key| value.get(key));
-            let found = match found {
+            let mut path = requirement.path.iter();
+            let found = match path.try_fold(object, |value, key| value.get(key)) {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
@@ -127,7 +112,7 @@ fn parse_labels(text: &str) -> Result<Vec<Requirement>, Refusal> {
 
 /// Checks that the key and the values of a requirement are valid for labels.
 fn checked(requirement: Requirement) -> Result<Requirement, String> {
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let key = &requirement.key;
     // A real server prints `<nil>` as the field.
     rules::check_key("<nil>", key, &mut causes);
@@ -179,11 +164,12 @@ fn parse_label(part: &str) -> Option<Requirement> {
         let (head, values) = inner.split_once('(')?;
         let (key, operator) = head.trim().rsplit_once(char::is_whitespace)?;
         // The order in which a real server numbers them.
-        let values: BTreeSet<_> = values
+        let mut values: Vec<_> = values
             .split(',')
             .map(|value| value.trim().to_owned())
             .collect();
-        let values = Vec::from_iter(values);
+        values.sort();
+        values.dedup();
         return match operator {
             "in" => requirement(key, SelectorTerm::In(values)),
             "notin" => requirement(key, SelectorTerm::NotIn(values)),
@@ -217,28 +203,22 @@ fn parse_fields(kind: &ServedKind, text: &str) -> Result<Vec<FieldRequirement>, 
     text.split(',')
         .filter(|part| !part.trim().is_empty())
         .map(|part| {
-            let (path, value, equal) = part
-                .split_once("!=")
-                .map(|(path, value)| (path, value, false))
-                .or_else(|| {
-                    part.split_once("==")
-                        .map(|(path, value)| (path, value, true))
-                })
-                .or_else(|| {
-                    part.split_once('=')
-                        .map(|(path, value)| (path, value, true))
-                })
-                .ok_or_else(|| {
-                    Refusal::bad_request(format!(
-                        "invalid selector: '{text}'; can't understand '{part}'"
-                    ))
-                })?;
+            let operators = [("!=", false), ("==", true), ("=", true)];
+            let split = operators.into_iter().find_map(|(operator, equal)| {
+                let (path, value) = part.split_once(operator)?;
+                Some((path, value, equal))
+            });
+            let (path, value, equal) = split.ok_or_else(|| {
+                Refusal::bad_request(format!(
+                    "invalid selector: '{text}'; can't understand '{part}'"
+                ))
+            })?;
             let path = path.trim();
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || kind.selectable.iter().any(|selectable| selectable == path);
             if !known {
                 // The message differs for built-in kinds without selectable fields.
-                let plain = kind.origin == Origin::BuiltIn && kind.selectable.is_empty();
+                let plain = kind.is_built_in() && kind.selectable.is_empty();
                 return Err(Refusal::bad_request(if plain {
                     format!(
                         "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

@@ -1,21 +1,15 @@
 //! Serves the API over HTTP on the loopback interface.
 
-use std::{
-    fs, io,
-    net::{Ipv4Addr, SocketAddr},
-    path::Path,
-    time::Duration,
-};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, io};
 
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto,
-    service::TowerToHyperService,
-};
-use tokio::{
-    net::TcpListener,
-    task::{JoinHandle, JoinSet},
-};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::endpoint::Endpoint;
 

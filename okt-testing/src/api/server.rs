@@ -1,40 +1,34 @@
-//! This file dispatches requests.
+//! Dispatches requests.
 
 mod call;
 mod deletion;
 mod resource;
 mod scale;
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, Request, Response,
-    header::{ACCEPT, USER_AGENT},
-};
+use http::header::{ACCEPT, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError};
 use tokio::time;
 use tower::Service;
 
 use self::call::Call;
-use crate::api::{
-    answer::{self, ApiAnswer},
-    body::{Body, cut, reset},
-    discovery,
-    endpoint::Endpoint,
-    faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault},
-    feature_gate::FeatureGate,
-    options,
-    path::{Query, RequestTarget},
-    read::{self, Form},
-    record::{RequestRecord, Verb},
-    refusal::Refusal,
-};
+use self::resource::ResourceRequest;
+use crate::api::answer::{self, ApiAnswer};
+use crate::api::body::{Body, cut, reset};
+use crate::api::endpoint::Endpoint;
+use crate::api::faults::{Delay, Due, RequestFault, RequestFaults, TerminalFault};
+use crate::api::feature_gate::FeatureGate;
+use crate::api::path::{Query, RequestTarget};
+use crate::api::read::{self, Form};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::Refusal;
+use crate::api::{discovery, options};
 
 /// The maximum size of a request body, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -68,7 +62,7 @@ where
 ///
 /// # Errors
 /// The connection breaks before an answer.
-async fn handle<B>(endpoint: Endpoint, request: Request<B>) -> Result<Response<Body>, io::Error>
+async fn handle<B>(endpoint: Endpoint, request: Request<B>) -> io::Result<Response<Body>>
 where
     B: http_body::Body,
     B::Error: Into<tower::BoxError>,
@@ -91,23 +85,27 @@ where
     let (mut record, verb) = call.record(&endpoint, &target);
     record.shard_selector = (!shards.is_empty()).then_some(shards);
     let mut faults = request_faults(&endpoint, &call, &mut record);
-    let mut entry = RequestInProgress::make(endpoint, record);
     let in_flight = std::mem::take(&mut faults.in_flight);
-    let arrived = Arrived {
+    let shared = &endpoint.shared;
+    let is_recorded = shared.records();
+    let number = is_recorded.then(|| shared.requests().push(record.clone()));
+    let mut arrived = ArrivedRequest {
+        endpoint,
         call,
-        body: body.map(drop),
+        unreadable: body.err(),
         target,
         verb,
-        faults,
+        record,
+        number,
     };
     if in_flight.dues.is_empty() {
-        return arrived.answer(entry).await;
+        return arrived.answer(faults).await;
     }
     // The task outlives a client that gives up.
-    entry.strike(in_flight.dues);
+    arrived.strike(in_flight.dues);
     let delivery = tokio::spawn(async move {
         time::sleep(in_flight.time).await;
-        arrived.answer(entry).await
+        arrived.answer(faults).await
     });
     match delivery.await {
         Ok(answer) => answer,
@@ -117,98 +115,84 @@ where
     }
 }
 
-/// A request that has reached the server.
-struct Arrived {
+/// A request that has reached the server, with its place in the recording.
+struct ArrivedRequest {
+    endpoint: Endpoint,
     call: Call,
-    /// Whether the body can be read.
-    body: Result<(), Refusal>,
+    /// The refusal of a body that cannot be read.
+    unreadable: Option<Refusal>,
     target: RequestTarget,
+    /// `None` if the path does not support the method.
     verb: Option<Verb>,
-    faults: RequestFaults,
+    record: RequestRecord,
+    /// Its number in the recording.
+    number: Option<usize>,
 }
 
-impl Arrived {
+impl ArrivedRequest {
     /// Carries out the request, with the faults that strike it.
     ///
     /// # Errors
     /// The connection breaks before an answer.
-    async fn answer(self, mut entry: RequestInProgress) -> Result<Response<Body>, io::Error> {
-        let Self {
-            call,
-            body,
-            target,
-            verb,
-            faults,
-        } = self;
-        entry.wait(faults.before).await;
-        let (early, late) = match faults.terminal {
-            Some(terminal) if terminal.is_early() => (Some(terminal), None),
-            terminal => (None, terminal),
-        };
-        if let Some(terminal) = early
-            && let Some(instead) = entry.apply_fault(terminal).await
+    async fn answer(mut self, faults: RequestFaults) -> io::Result<Response<Body>> {
+        self.wait(faults.before).await;
+        if let Some(terminal) = faults.early
+            && let Some(instead) = self.apply_fault(terminal).await
         {
-            return entry.close(instead);
+            return self.close(instead);
         }
-        let answer = match (body, verb, target) {
-            (Err(refusal), _, _) => Err(refusal),
-            (Ok(()), None, RequestTarget::Resource(path)) => {
-                let store = entry.endpoint.shared.lock();
-                Err(resource::misuse(&store, &call, &path))
-            }
-            (Ok(()), _, target) => carry_out(&call, target, &mut entry).await,
-        };
+        let answer = self.carry_out().await.unwrap_or_else(ApiAnswer::from);
         // The outcome is recorded whatever becomes of the answer.
-        entry.note();
-        let in_yaml = Form::is_yaml(&call.header(ACCEPT));
+        self.note();
+        let in_yaml = Form::is_yaml(&self.call.header(ACCEPT));
         let mut response = answer::respond(answer, in_yaml);
-        entry.wait(faults.after).await;
-        if let Some(terminal) = late {
+        self.wait(faults.after).await;
+        if let Some(terminal) = faults.late {
             if let RequestFault::Cut(bytes) = terminal.what.fault {
                 response = response.map(|body| cut(body, bytes));
             }
-            if let Some(instead) = entry.apply_fault(terminal).await {
-                return entry.close(instead);
+            if let Some(instead) = self.apply_fault(terminal).await {
+                return self.close(instead);
             }
         }
-        entry.close(Ok(response))
+        self.close(Ok(response))
     }
-}
 
-fn request_faults(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> RequestFaults {
-    let snapshot = endpoint.shared.book().snapshot();
-    if record.verb == Verb::Create && (snapshot.is_some() || endpoint.shared.records()) {
-        record.name = call.name_in_body();
-    }
-    snapshot.map_or_else(RequestFaults::default, |snapshot| {
-        snapshot.request_faults(record)
-    })
-}
-
-/// A request in progress, with its place in the recording.
-struct RequestInProgress {
-    endpoint: Endpoint,
-    record: RequestRecord,
-    number: Option<usize>,
-}
-
-impl RequestInProgress {
-    /// Adds the request to the recording, as in progress.
-    fn make(endpoint: Endpoint, record: RequestRecord) -> Self {
-        let shared = &endpoint.shared;
-        let number = (shared.records()).then(|| shared.requests().push(record.clone()));
-        Self {
-            endpoint,
-            record,
-            number,
+    async fn carry_out(&mut self) -> Result<ApiAnswer, Refusal> {
+        if let Some(refusal) = self.unreadable.take() {
+            return Err(refusal);
+        }
+        let (call, shared) = (&self.call, &self.endpoint.shared);
+        match &self.target {
+            RequestTarget::Resource(path) if self.verb.is_none() => {
+                Err(resource::misuse(&shared.lock(), call, path))
+            }
+            RequestTarget::Resource(path) => {
+                options::check(self.record.verb, &call.query)?;
+                if let Some(version) = read::awaited_version(self.record.verb, &call.query)? {
+                    let replica_view = &self.endpoint.replica_view;
+                    replica_view.wait_for(|| shared.lock(), version).await?;
+                }
+                let request = ResourceRequest {
+                    endpoint: &self.endpoint,
+                    call,
+                    path,
+                    record: &mut self.record,
+                };
+                request.answer()
+            }
+            RequestTarget::Other(segments) => {
+                if !matches!(call.method, Method::GET | Method::HEAD) {
+                    return Err(Refusal::method_not_allowed());
+                }
+                let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+                discovery::answer(&shared.lock(), &segments, &call.header(ACCEPT))
+            }
         }
     }
 
     /// Returns the outcome that replaces the answer, or `None` if the answer is sent.
-    async fn apply_fault(
-        &mut self,
-        terminal: TerminalFault,
-    ) -> Option<Result<Response<Body>, io::Error>> {
+    async fn apply_fault(&mut self, terminal: TerminalFault) -> Option<io::Result<Response<Body>>> {
         self.strike([terminal.due]);
         match terminal.what.fault {
             RequestFault::Refused(failure) => Some(Ok(answer::fail(&failure, &self.record))),
@@ -246,10 +230,7 @@ impl RequestInProgress {
         }
     }
 
-    fn close(
-        mut self,
-        response: Result<Response<Body>, io::Error>,
-    ) -> Result<Response<Body>, io::Error> {
+    fn close(mut self, response: io::Result<Response<Body>>) -> io::Result<Response<Body>> {
         if let Ok(response) = &response {
             self.record.status = response.status().as_u16();
         }
@@ -258,6 +239,16 @@ impl RequestInProgress {
         self.note();
         response
     }
+}
+
+fn request_faults(endpoint: &Endpoint, call: &Call, record: &mut RequestRecord) -> RequestFaults {
+    let snapshot = endpoint.shared.book().snapshot();
+    if record.verb == Verb::Create && (snapshot.is_some() || endpoint.shared.records()) {
+        record.name = call.name_in_body();
+    }
+    snapshot.map_or_else(RequestFaults::default, |snapshot| {
+        snapshot.request_faults(record)
+    })
 }
 
 /// Reads the body of a request.
@@ -278,36 +269,5 @@ where
             format!("Request entity too large: limit is {BODY_LIMIT}"),
         ))),
         Err(error) => Err(io::Error::other(error)),
-    }
-}
-
-async fn carry_out(
-    call: &Call,
-    target: RequestTarget,
-    entry: &mut RequestInProgress,
-) -> Result<ApiAnswer, Refusal> {
-    let RequestInProgress {
-        endpoint, record, ..
-    } = entry;
-    let Endpoint {
-        shared,
-        replica_view,
-        ..
-    } = &*endpoint;
-    match target {
-        RequestTarget::Resource(path) => {
-            options::check(record.verb, &call.query)?;
-            if let Some(version) = read::awaited_version(record.verb, &call.query)? {
-                replica_view.wait_for(|| shared.lock(), version).await?;
-            }
-            resource::answer(shared, replica_view, call, &path, record)
-        }
-        RequestTarget::Other(segments) => {
-            if !matches!(call.method, Method::GET | Method::HEAD) {
-                return Err(Refusal::method_not_allowed());
-            }
-            let segments: Vec<_> = segments.iter().map(String::as_str).collect();
-            discovery::answer(&shared.lock(), &segments, &call.header(ACCEPT))
-        }
     }
 }

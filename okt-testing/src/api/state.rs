@@ -2,14 +2,10 @@
 //!
 //! In-process clients and HTTP connections use the same store behind one lock.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 

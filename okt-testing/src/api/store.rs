@@ -2,27 +2,22 @@
 //!
 //! There is one version counter and one lock (the server's) for everything.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::api::{
-    builtin,
-    clock::Clock,
-    kind::{KindId, ServedKind},
-    object,
-    refusal::Refusal,
-    stored::StoredObject,
-};
+use crate::api::clock::Clock;
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::refusal::Refusal;
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, object};
 
 /// The number of changes of a kind that are replayed to watches that start in the past.
 const HISTORY: usize = 4096;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) clock: Clock,
     version: u64,
@@ -53,9 +48,12 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-#[derive(Debug, Default)]
+/// The objects of a kind, in the order of a list.
+pub(crate) type Objects = BTreeMap<Key, Arc<StoredObject>>;
+
+#[derive(Clone, Debug, Default)]
 struct Collection {
-    objects: BTreeMap<Key, Arc<StoredObject>>,
+    objects: Objects,
     /// The objects that were written differently from how they are shown: with more or fewer fields.
     hiding: BTreeSet<Key>,
     history: VecDeque<Arc<StoreChange>>,
@@ -89,12 +87,26 @@ pub(crate) struct Feed {
     pub(crate) coming: mpsc::UnboundedReceiver<Arc<StoreChange>>,
 }
 
-impl Key {
-    pub(crate) fn of(object: &Value) -> Self {
+impl StorePlace {
+    pub(crate) fn new(kind: &KindId, key: &Key) -> Self {
         Self {
-            namespace: object::namespace(object).to_owned(),
-            name: object::name(object).to_owned(),
+            kind: kind.clone(),
+            key: key.clone(),
         }
+    }
+}
+
+impl Key {
+    /// The key of an object in a namespace; of a cluster-scoped object if the namespace is empty.
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn of(object: &Value) -> Self {
+        Self::new(object::namespace(object), object::name(object))
     }
 }
 
@@ -158,13 +170,14 @@ impl Store {
 
     /// Returns all changes that are kept, in order.
     pub(crate) fn changes(&self) -> Vec<(KindId, Arc<StoreChange>)> {
-        let alive = self.collections.iter();
-        let alive = alive.map(|(id, collection)| (id, &collection.history));
+        let collections = self.collections.iter();
+        let alive = collections.map(|(id, collection)| (id, &collection.history));
         let retired = self.retired.iter().map(|(id, history)| (id, history));
         let mut changes: Vec<_> = alive
             .chain(retired)
             .flat_map(|(id, history)| {
-                (history.iter()).map(|change| (id.clone(), Arc::clone(change)))
+                let changes = history.iter();
+                changes.map(|change| (id.clone(), Arc::clone(change)))
             })
             .collect();
         changes.sort_by_key(|(_, change)| change.version);
@@ -279,10 +292,7 @@ impl Store {
         id: &KindId,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a Key, &'a Arc<StoredObject>)> {
-        let first = Key {
-            namespace: namespace.unwrap_or_default().to_owned(),
-            name: String::new(),
-        };
+        let first = Key::new(namespace.unwrap_or_default(), "");
         self.collections
             .get(id)
             .into_iter()
@@ -298,12 +308,9 @@ impl Store {
             .filter(|kind| kind.namespaced)
             .flat_map(|kind| {
                 let id = kind.id();
-                self.list(&id, Some(namespace))
-                    .map(|(key, _)| StorePlace {
-                        kind: kind.id(),
-                        key: key.clone(),
-                    })
-                    .collect::<Vec<_>>()
+                let objects = self.list(&id, Some(namespace));
+                let places = objects.map(|(key, _)| StorePlace::new(&id, key));
+                places.collect::<Vec<_>>()
             })
             .collect()
     }
@@ -312,11 +319,7 @@ impl Store {
     ///
     /// # Errors
     /// The version is compacted.
-    pub(crate) fn list_at(
-        &self,
-        id: &KindId,
-        version: u64,
-    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
+    pub(crate) fn list_at(&self, id: &KindId, version: u64) -> Result<Objects, Refusal> {
         match self.collections.get(id) {
             Some(collection) if version < collection.forgotten => Err(Refusal::expired(
                 "The provided continue parameter is too old to display a consistent list result.",
@@ -329,11 +332,7 @@ impl Store {
     ///
     /// # Errors
     /// The changes since that version are not kept.
-    pub(crate) fn list_then(
-        &self,
-        id: &KindId,
-        version: u64,
-    ) -> Result<BTreeMap<Key, Arc<StoredObject>>, Refusal> {
+    pub(crate) fn list_then(&self, id: &KindId, version: u64) -> Result<Objects, Refusal> {
         let Some(collection) = self.collections.get(id) else {
             return Ok(BTreeMap::new());
         };
@@ -375,10 +374,7 @@ impl Store {
         object::set_version(object, self.version);
         let key = Key::of(object);
         let object = Arc::new(StoredObject::new(object));
-        let place = StorePlace {
-            kind: id.clone(),
-            key: key.clone(),
-        };
+        let place = StorePlace::new(id, &key);
         let collection = self.collections.entry(id.clone()).or_default();
         collection.hiding.remove(&key);
         let previous = collection.objects.insert(key.clone(), Arc::clone(&object));
@@ -424,10 +420,7 @@ impl Store {
         object::set_version(last, self.version);
         let key = Key::of(last);
         let last = Arc::new(StoredObject::new(last));
-        let place = StorePlace {
-            kind: id.clone(),
-            key: key.clone(),
-        };
+        let place = StorePlace::new(id, &key);
         let previous = self.collections.get_mut(id).and_then(|collection| {
             collection.hiding.remove(&key);
             collection.objects.remove(&key)
@@ -496,28 +489,15 @@ impl Store {
 
     /// Returns a copy of the stored objects, without their history and without watches.
     pub(crate) fn backup(&self) -> Self {
-        let collections = self.collections.iter().map(|(id, collection)| {
-            let copy = Collection {
-                objects: collection.objects.clone(),
-                hiding: collection.hiding.clone(),
-                forgotten: self.version,
-                dropped: self.version,
-                begun: collection.begun,
-                ..Collection::default()
-            };
-            (id.clone(), copy)
-        });
-        Self {
-            clock: self.clock.clone(),
-            version: self.version,
-            uids: self.uids,
-            kinds: self.kinds.clone(),
-            collections: collections.collect(),
-            dependents: self.dependents.clone(),
-            alive: self.alive.clone(),
-            retired: Vec::new(),
-            keeps_all: self.keeps_all,
+        let mut copy = self.clone();
+        copy.retired.clear();
+        for collection in copy.collections.values_mut() {
+            collection.history.clear();
+            collection.watchers.clear();
+            collection.forgotten = self.version;
+            collection.dropped = self.version;
         }
+        copy
     }
 
     /// Replaces the content with a backup: versions repeat from here on, uids do not.

@@ -1,4 +1,4 @@
-//! This file formats objects as the tables that kubectl shows.
+//! Formats objects as the tables that kubectl shows.
 
 mod builtin;
 mod cell;
@@ -98,6 +98,26 @@ impl Column {
         Self::new(name, ColumnSource::Computed(Box::new(cell)))
     }
 
+    /// A text of the object, or another one if it is absent.
+    fn text_or(name: &str, path: &'static [&'static str], otherwise: &'static str) -> Self {
+        Self::cell_of(name, move |object, _| {
+            cell::or(object::text(object, path), otherwise)
+        })
+    }
+
+    /// A number of the object; 0 if it is absent.
+    fn integer(name: &str, path: &'static [&'static str]) -> Self {
+        Self::cell_of(name, move |object, _| cell::integer(object, path).into())
+    }
+
+    /// The labels in a map of the object.
+    fn labels(name: &str, path: &'static [&'static str]) -> Self {
+        Self::cell_of(name, move |object, _| {
+            let labels = cell::labels(object::at(object, path));
+            cell::or(&labels, cell::NONE)
+        })
+    }
+
     /// Returns the column, shown only with `-o wide`.
     fn wide(self) -> Self {
         Self {
@@ -155,7 +175,7 @@ impl Column {
         };
         match (self.kind.as_str(), found) {
             ("date", Value::String(text)) => match text.parse::<Timestamp>() {
-                Ok(then) => age(now.as_second() - then.as_second()).into(),
+                Ok(then) => cell::span(then, now).into(),
                 Err(_) => "<invalid>".into(),
             },
             ("integer", Value::Number(number)) => whole(number),
@@ -224,53 +244,4 @@ pub(crate) fn only_metadata(object: &Value) -> Value {
         "apiVersion": "meta.k8s.io/v1",
         "metadata": object.get("metadata"),
     })
-}
-
-/// Formats a duration in seconds as kubectl does (e.g. `5m30s`, `3d2h`).
-fn age(seconds: i64) -> String {
-    let pair = |big: i64, unit: &str, small: i64, lesser: &str| {
-        if small == 0 {
-            format!("{big}{unit}")
-        } else {
-            format!("{big}{unit}{small}{lesser}")
-        }
-    };
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match seconds {
-        ..=-2 => "<invalid>".to_owned(),
-        -1..=0 => "0s".to_owned(),
-        1..120 => format!("{seconds}s"),
-        120..600 => pair(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => pair(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
-        _ => format!("{}y", days / 365),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::age;
-
-    #[test]
-    fn ages_read_as_in_kubectl() {
-        for (seconds, text) in [
-            (-5, "<invalid>"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (150, "2m30s"),
-            (3_600, "60m"),
-            (11_000, "3h3m"),
-            (86_400, "24h"),
-            (180_000, "2d2h"),
-            (864_000, "10d"),
-            (70_000_000, "2y80d"),
-        ] {
-            assert_eq!(age(seconds), text, "{seconds}");
-        }
-    }
 }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{
-    faults::EventKind,
-    kind::KindId,
-    store::{Store, StoreChange},
-    stored::StoredObject,
-};
+use crate::api::faults::EventKind;
+use crate::api::kind::KindId;
+use crate::api::store::{Store, StoreChange};
+use crate::api::stored::StoredObject;
 
 /// A state that an object was in.
 #[derive(Clone, Debug)]

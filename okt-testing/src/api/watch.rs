@@ -1,35 +1,32 @@
-//! This file streams changes to watches.
+//! Streams changes to watches.
 
-mod bookmark;
 mod delay;
-mod lens;
+mod events;
 mod pending;
 mod seen;
 mod start;
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
 use tokio::time::Instant;
 
-use self::{
-    bookmark::next_bookmark,
-    lens::Lens,
-    pending::{Pending, go_ahead, time_or_never},
-    seen::{SeenChange, error},
-};
-use crate::api::{
-    body::cut_off,
-    convert::stored_id,
-    faults::EventFault,
-    refusal::Refusal,
-    replica_view::ReplicaView,
-    state::Shared,
-    store::{Feed, StoreChange},
-    versions::EventRecord,
-};
+use self::events::next_bookmark;
+use self::pending::{Pending, go_ahead, time_or_never};
+use self::seen::{SeenChange, error};
+use crate::api::body::cut_off;
+use crate::api::convert::stored_id;
+use crate::api::faults::EventFault;
+use crate::api::read::Selection;
+use crate::api::refusal::Refusal;
+use crate::api::replica_view::ReplicaView;
+use crate::api::state::Shared;
+use crate::api::store::{Feed, StoreChange};
+use crate::api::versions::EventRecord;
 
 /// The client of a watch, and the view through which it watches.
 pub(crate) struct Audience {
@@ -42,7 +39,7 @@ pub(crate) struct Audience {
 /// A running watch.
 pub(crate) struct Watch {
     audience: Audience,
-    lens: Lens,
+    selection: Selection,
     feed: Feed,
     /// The next change, which the replica does not see yet.
     next: Option<Arc<StoreChange>>,
@@ -58,7 +55,7 @@ pub(crate) struct Watch {
     /// Changes up to this version are not sent; a watch may start from a future version.
     after: u64,
     /// All changes up to this version were sent; no bookmark is older.
-    told: u64,
+    sent: u64,
     /// Whether the kind was removed, so that no more changes come.
     closed: bool,
     over: bool,
@@ -132,13 +129,13 @@ impl Watch {
             return;
         };
         let shared = Arc::clone(&self.audience.shared);
-        let seen = self.lens.see(&change, &shared.lock());
+        let seen = self.selection.see(&change, &shared.lock());
         self.inbox.extend(seen);
         self.merge_pending();
     }
 
     fn send(&mut self, seen: &SeenChange, fault: Option<EventFault>) {
-        self.told = self.told.max(seen.version);
+        self.sent = self.sent.max(seen.version);
         let sent = match fault {
             None
             | Some(
@@ -177,7 +174,7 @@ impl Watch {
         if !shared.records() {
             return;
         }
-        let resource = stored_id(&self.lens.kind);
+        let resource = stored_id(&self.selection.kind);
         shared.events().push(EventRecord {
             at: Instant::now(),
             client: client.clone(),
@@ -202,8 +199,8 @@ impl Watch {
             && self.inbox.is_empty()
             && self.pending.is_none();
         let version = self.audience.replica_view.version(&store);
-        if caught_up && version >= self.told {
-            let bookmark = self.lens.bookmark(version, false, &store);
+        if caught_up && version >= self.sent {
+            let bookmark = self.selection.bookmark(version, false, &store);
             self.inbox.push_back(bookmark);
         }
         drop(store);

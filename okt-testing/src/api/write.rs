@@ -1,4 +1,4 @@
-//! This file creates and updates objects: it holds the steps between the body of a request and the stored object.
+//! Creates and updates objects: it holds the steps between the body of a request and the stored object.
 
 mod check;
 mod clean;
@@ -8,31 +8,24 @@ mod parameters;
 mod precondition;
 mod shown;
 
-pub(crate) use self::{
-    clean::warn,
-    draft::{Moment, apply, apply_scale, draft_apply},
-    parameters::{Subresource, UnknownFields, WriteParams},
-    precondition::Precondition,
-};
+pub(crate) use self::clean::warn;
+pub(crate) use self::draft::{Draft, Moment, apply_scale, draft_apply};
+pub(crate) use self::parameters::{Subresource, UnknownFields, WriteParams};
+pub(crate) use self::precondition::Precondition;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::{
-    clean::clean,
-    finish::{commit_update, finish_create, finish_update},
-};
-use crate::api::{
-    apply::{self, Scene},
-    builtin,
-    convert::current,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use self::clean::clean;
+use self::finish::{commit_update, finish_create, finish_update};
+use crate::api::apply::{self, Scene};
+use crate::api::convert::current;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, object};
 
 /// The number of bytes of `generateName` that a generated name begins with.
 const GENERATED_START: usize = 58;
@@ -70,12 +63,8 @@ pub(crate) fn create(
     check_floats(params, &body)?;
     object::whole_numbers(&mut body);
     let now = store.clock.text();
-    apply::account(
-        scene(kind, &kind.api_version(), &now),
-        None,
-        &mut body,
-        &params.manager,
-    );
+    let scene = Scene { kind, now: &now };
+    apply::account(scene, None, &mut body, &params.manager);
     let name = object::name(&body).to_owned();
     let object = finish_create(store, params, body).map_err(|refusal| refusal.warned(&warnings))?;
     Ok(WrittenObject {
@@ -117,17 +106,13 @@ pub(crate) fn replace(
         .check_uid(kind, params.dry_run, &old)
         .map_err(|refusal| warn(params, &body, refusal))?;
     if !kind.updates_unconditionally && matches!(precondition.version.as_str(), "" | "0") {
-        let cause = RefusalCause::invalid(
-            "metadata.resourceVersion",
-            &0.into(),
-            "must be specified for an update",
-        );
         // Here a server names the resource instead of the kind.
         let subject = Subject {
             kind: &kind.plural,
             ..kind.subject(&key.name)
         };
-        let refusal = Refusal::invalid(subject, &[cause]);
+        let detail = "must be specified for an update";
+        let refusal = Refusal::invalid_field(subject, "metadata.resourceVersion", 0, detail);
         return Err(warn(params, &body, refusal));
     }
     precondition
@@ -157,8 +142,7 @@ pub(crate) fn update(
         rewritten |= found && params.subresource == Subresource::None && kind.counts(key);
     }
     let now = store.clock.text();
-    let api_version = kind.api_version();
-    let scene = scene(kind, &api_version, &now);
+    let scene = Scene { kind, now: &now };
     match (params.subresource, &kind.scale) {
         (Subresource::Scale, Some(scale)) => {
             apply::account_scale(scene, old, &mut new, &params.manager, &scale.spec_replicas);
@@ -180,7 +164,7 @@ pub(crate) fn update(
 /// Refuses replicas such as `1.0`, which a server accepts in any other field.
 fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
     let kind = &*params.kind;
-    let Some(scale) = kind.scale.as_ref().filter(|_| kind.origin == Origin::Crd) else {
+    let Some(scale) = kind.scale.as_ref().filter(|_| !kind.is_built_in()) else {
         return Ok(());
     };
     let causes = scale.check_floats(object, params.subresource == Subresource::Status);
@@ -189,18 +173,6 @@ fn check_floats(params: &WriteParams, object: &Value) -> Result<(), Refusal> {
     }
     let name = object::name(object);
     Err(Refusal::invalid(kind.subject(name), &causes))
-}
-
-fn scene<'a>(kind: &'a ServedKind, api_version: &'a str, now: &'a str) -> Scene<'a> {
-    Scene {
-        schema: &kind.schema,
-        api_version,
-        kind: &kind.kind,
-        siblings: &kind.siblings,
-        has_status: kind.has_status,
-        built_in: kind.origin == Origin::BuiltIn,
-        now,
-    }
 }
 
 /// Sets the namespace of an object to that of the path.

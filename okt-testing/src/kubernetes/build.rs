@@ -1,15 +1,13 @@
 //! Builds the program in `okt-testing/kubernetes`, once for each version of its sources.
 
-use std::{
-    ffi::OsStr,
-    fs::{self, File},
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use super::{KubernetesError, say};
+use super::{KubernetesError, report};
 
 const GO_MOD: &str = include_str!("../../kubernetes/go.mod");
 
@@ -66,7 +64,7 @@ fn build(go: &Path, cache: &Path, sources: &[(&str, &str)]) -> Result<PathBuf, K
     for (name, text) in sources {
         fs::write(source.join(name), text)?;
     }
-    say(
+    report(
         "building a Kubernetes API server from okt-testing/kubernetes: once, about 5 minutes, \
          150 MB in the cache",
     );
@@ -140,7 +138,9 @@ fn hash(sources: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use tempfile::TempDir;
 

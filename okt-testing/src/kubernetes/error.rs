@@ -1,6 +1,7 @@
 //! [`KubernetesError`]: why a real API server does not run.
 
-use std::{error::Error, fmt, io};
+use std::error::Error;
+use std::{fmt, io};
 
 use crate::FeatureGate;
 

@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn gates_are_a_flag_of_the_server() {
         assert_eq!(KubernetesOptions::default().flag(), None);
-        let flag = sharded(false).feature_gate(FeatureGate::ShardedListAndWatch, true);
-        let flag = flag.flag().unwrap();
+        let options = sharded(false).feature_gate(FeatureGate::ShardedListAndWatch, true);
+        let flag = options.flag().unwrap();
         assert_eq!(flag, "--feature-gates=ShardedListAndWatch=true");
     }
 

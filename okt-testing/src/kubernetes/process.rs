@@ -1,14 +1,12 @@
 //! Runs programs that do not outlive the test process and that a test can kill.
 
-use std::{
-    collections::VecDeque,
-    io::{self, BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::Arc,
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -49,29 +47,29 @@ impl Processes {
 
     /// Returns the last lines of output of all processes.
     pub(super) fn log(&mut self) -> String {
-        self.all()
-            .map(|one| one.log())
-            .collect::<Vec<_>>()
-            .join("\n")
+        let logs: Vec<_> = self.all().map(|one| one.log()).collect();
+        logs.join("\n")
     }
 
     /// Kills the server and its database with SIGKILL.
     pub(super) fn kill(&mut self) -> Result<(), KubernetesError> {
-        if self.servers.is_empty() {
-            return Err(KubernetesError::NotOurs);
-        }
-        Ok(self.servers.iter_mut().try_for_each(ServerProcess::kill)?)
+        Ok(self.own()?.iter_mut().try_for_each(ServerProcess::kill)?)
     }
 
     /// Restarts the killed server and its database.
     pub(super) fn restart(&mut self) -> Result<(), KubernetesError> {
+        Ok(self
+            .own()?
+            .iter_mut()
+            .try_for_each(ServerProcess::restart)?)
+    }
+
+    /// The server and its database, unless they were not started here.
+    fn own(&mut self) -> Result<&mut [ServerProcess], KubernetesError> {
         if self.servers.is_empty() {
             return Err(KubernetesError::NotOurs);
         }
-        Ok(self
-            .servers
-            .iter_mut()
-            .try_for_each(ServerProcess::restart)?)
+        Ok(&mut self.servers)
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut ServerProcess> {
@@ -194,21 +192,13 @@ impl ServerRun {
         let mut child = command.spawn()?;
         let log = Arc::default();
         let mut readers = Vec::new();
-        for output in [
-            child
-                .stdout
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-            child
-                .stderr
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-        ]
-        .into_iter()
-        .flatten()
-        {
+        let mut read = |output: Box<dyn Read + Send>| {
             let log = Arc::clone(&log);
             readers.push(thread::spawn(move || keep(output, &log)));
+        };
+        if let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) {
+            read(Box::new(output));
+            read(Box::new(errors));
         }
         let input = child.stdin.take();
         Ok(Self {
@@ -254,7 +244,7 @@ watcher=$!
 exec 3<&-
 wait $child
 status=$?
-# Later the number may be somebody else's.
+# Later another process may have the number.
 kill $watcher 2>/dev/null
 exit $status
 "#;
@@ -272,13 +262,10 @@ fn keep(output: impl Read, log: &Mutex<VecDeque<String>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs,
-        path::Path,
-        process::{Command, Stdio},
-        thread,
-        time::{Duration, Instant},
-    };
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    use std::{fs, thread};
 
     use super::{POLL, ServerProcess};
 

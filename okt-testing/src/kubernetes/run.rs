@@ -1,29 +1,22 @@
 //! Starts API servers and waits until they work.
 
-use std::{
-    fs::{File, OpenOptions, Permissions},
-    io::{self, Read, Write},
-    net::{Ipv4Addr, TcpListener},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use kube::{
-    Api, Client, Config,
-    api::{ApiResource, DynamicObject, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
-    core::GroupVersionKind,
-};
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, Config};
 use serde_json::json;
 
-use super::{
-    Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build,
-    process::{Processes, ServerProcess},
-    say,
-    source::{self, ServerSource, on_path},
-};
+use super::process::{Processes, ServerProcess};
+use super::source::{self, ServerSource, on_path};
+use super::{Kubectl, Kubernetes, KubernetesError, KubernetesOptions, build, report};
 
 /// How long each step of the start may take. It normally takes seconds; a busy machine takes longer.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -94,7 +87,7 @@ impl KubernetesOptions {
         let mut notice = None;
         let source = source::choose(&environment, &mut notice);
         if let Some(notice) = notice {
-            say(&notice);
+            report(&notice);
         }
         match source? {
             ServerSource::Given { kubeconfig } => given(*kubeconfig, &self).await,
@@ -115,7 +108,7 @@ impl KubernetesOptions {
         match self.start().await {
             Ok(kubernetes) => Ok(Some(kubernetes)),
             Err(error) if error.is_missing() && !source::in_ci() => {
-                say(&format!("skipped: {what}: {error}"));
+                report(&format!("skipped: {what}: {error}"));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -141,10 +134,11 @@ async fn given(
     let processes = Processes::new(Vec::new(), directory.path())?;
     let kubernetes = finish(directory, file, processes, kubectl, true).await?;
     if options.flag().is_some() {
-        let metrics = http::Request::get("/metrics").body(Vec::new());
-        let metrics = metrics.map_err(io::Error::other)?;
+        let request = http::Request::get("/metrics")
+            .body(Vec::new())
+            .map_err(io::Error::other)?;
         let client = Client::try_from(kubernetes.config.clone())?;
-        if let Some((gate, on)) = options.differing(&client.request_text(metrics).await?) {
+        if let Some((gate, on)) = options.differing(&client.request_text(request).await?) {
             return Err(KubernetesError::FeatureGate { gate, on });
         }
     }

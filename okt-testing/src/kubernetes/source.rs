@@ -1,11 +1,9 @@
 //! Chooses the API server that tests run against.
 
-use std::{
-    env,
-    ffi::OsString,
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::env;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use http::Uri;
 use kube::config::{Cluster, Kubeconfig, KubeconfigError, NamedCluster, NamedContext};

@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use okt_core::{Cause, Mark};
-use okt_runtime::{__testing::AttemptFault, Application, Lifecycle, StateOf};
+use okt_runtime::__testing::AttemptFault;
+use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{
-    Rehearsal,
-    plan::RehearsalPlan,
-    rules::Rules,
-    stage::{EndedRun, OPERATOR, shown},
-};
+use super::Rehearsal;
+use super::plan::RehearsalPlan;
+use super::rules::Rules;
+use super::stage::{EndedRun, OPERATOR, shown};
 use crate::api::object;
 use crate::{EventKind, Verb};
 
@@ -209,18 +208,18 @@ fn step<S: Lifecycle>(last: &Value, next: &Value, stayed: std::time::Duration) -
 /// Checks that every status that an operator wrote obeys the rules for conditions.
 fn conditions_hold<A: Application>(ended: &EndedRun) -> Vec<String> {
     let rules = Rules::of_application::<A>();
-    let broken = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
-    let broken = broken.into_iter().flat_map(|(version, broken)| {
-        let told = move |rule: String| format!("version {}: {rule}", version.version);
-        broken.into_iter().map(told)
+    let versions = rules.broken_by(&ended.server, OPERATOR, &ended.plural);
+    let lines = versions.into_iter().flat_map(|(version, broken)| {
+        let line = move |rule: String| format!("version {}: {rule}", version.version);
+        broken.into_iter().map(line)
     });
-    broken.collect()
+    lines.collect()
 }
 
 /// Checks that no write of the operator was refused by the CRD's schema or rules.
 fn refused_writes(ended: &EndedRun) -> Vec<String> {
-    let requests = ended.server.requests();
-    let requests: Vec<_> = (requests.iter().filter(|request| request.client == OPERATOR)).collect();
+    let mut requests = ended.server.requests();
+    requests.retain(|request| request.client == OPERATOR);
     let mut broken = Vec::new();
     for (index, refused) in requests.iter().enumerate() {
         // A resource whose fields cannot change is deleted and created again.

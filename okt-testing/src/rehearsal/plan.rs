@@ -1,6 +1,7 @@
 //! [`RehearsalPlan`]: the fault of a run; all plans are derived from the undisturbed run.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use okt_runtime::__testing::AttemptFault;
 
@@ -132,8 +133,8 @@ impl RehearsalPlan {
                 shown: *shown,
             }));
             plans.push(Self::Deletion { at: *at });
-            let left = changes.get(place + 1);
-            let left = left.map_or(course.took, |next| course.changes[next - 1].0);
+            let next = changes.get(place + 1);
+            let left = next.map_or(course.took, |next| course.changes[next - 1].0);
             let stay = left.saturating_sub(course.changes[at - 1].0);
             if stay >= LONG {
                 let wait = stay / 2;

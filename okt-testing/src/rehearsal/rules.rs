@@ -6,10 +6,8 @@ use okt_core::Graph;
 use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 
-use crate::{
-    ApiServer, Version,
-    conditions::{self, Context},
-};
+use crate::conditions::{self, Context};
+use crate::{ApiServer, Version};
 
 /// The condition types that every status has in addition to the declared ones.
 const ALWAYS: [&str; 3] = ["Ready", "Deleting", "Paused"];
@@ -45,8 +43,8 @@ impl Rules {
 
     fn of_graphs(graphs: &[&'static Graph<'static>]) -> Self {
         let states = graphs.iter().flat_map(|graph| graph.states);
-        let declared = states.flat_map(|state| state.conditions);
-        let declared = declared.map(|condition| condition.name);
+        let conditions = states.flat_map(|state| state.conditions);
+        let declared = conditions.map(|condition| condition.name);
         let always: Vec<&'static str> = ALWAYS.into_iter().chain(declared).collect();
         let own: Vec<_> = always.iter().copied().chain(SOMETIMES).collect();
         let context = Context::new()
@@ -63,10 +61,10 @@ impl Rules {
         client: &str,
         resource: &str,
     ) -> Vec<(Version, Vec<String>)> {
-        let writes = server.requests().into_iter().filter(|request| {
+        let requests = server.requests().into_iter().filter(|request| {
             request.client == client && request.subresource.as_deref() == Some("status")
         });
-        let writes: BTreeSet<_> = writes.filter_map(|request| request.committed).collect();
+        let writes: BTreeSet<_> = requests.filter_map(|request| request.committed).collect();
         let mut before = BTreeMap::new();
         let mut all = Vec::new();
         for version in server.versions().resource(resource) {

@@ -10,11 +10,9 @@ use kube::Resource;
 use okt_runtime::{Application, Lifecycle, StateOf};
 use parking_lot::Mutex;
 
-use super::{
-    Rehearsal, Report, judge, log,
-    plan::{CHOSEN, RehearsalPlan},
-    stage::{self, EndedRun, RehearsalStage},
-};
+use super::plan::{CHOSEN, RehearsalPlan};
+use super::stage::{self, EndedRun, RehearsalStage};
+use super::{Rehearsal, Report, judge, log};
 
 /// The number of failed runs after which the remaining runs are left out.
 const ENOUGH: usize = 10;
@@ -58,13 +56,7 @@ impl<A: Application + Clone> Rehearsal<A> {
         broken.extend(undisturbed.broken.iter().cloned());
         let is_comparable = broken.is_empty();
         report.note(&RehearsalPlan::Undisturbed, broken);
-        if chosen == Some(&alone) {
-            report.lists_writes = true;
-            report.is_whole = false;
-            return report;
-        }
-        if !is_comparable {
-            // If the undisturbed run fails, the others cannot be compared with it.
+        if chosen == Some(&alone) || !is_comparable {
             report.lists_writes = true;
             report.is_whole = false;
             return report;
@@ -95,7 +87,7 @@ impl<A: Application + Clone> Rehearsal<A> {
     fn run_all(&self, plans: &[RehearsalPlan], undisturbed: &EndedRun, report: &mut Report) {
         let (next, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let done: Mutex<BTreeMap<usize, Vec<String>>> = Mutex::default();
-        let told = Mutex::new(Instant::now());
+        let reported = Mutex::new(Instant::now());
         let work = || {
             while wrong.load(Ordering::Relaxed) < ENOUGH {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -108,9 +100,9 @@ impl<A: Application + Clone> Rehearsal<A> {
                 }
                 let mut done = done.lock();
                 done.insert(number, broken);
-                let mut told = told.lock();
-                if told.elapsed() >= PROGRESS {
-                    *told = Instant::now();
+                let mut reported = reported.lock();
+                if reported.elapsed() >= PROGRESS {
+                    *reported = Instant::now();
                     // The undisturbed run is the first.
                     let (runs, all) = (done.len() + 1, plans.len() + 1);
                     let kind = A::Resource::kind(&());
@@ -137,14 +129,14 @@ impl<A: Application + Clone> Rehearsal<A> {
         }
     }
 
-    /// Returns why the undisturbed run ended in another way than the rehearsal says.
+    /// Returns why the undisturbed run ended in another way than the rehearsal expects.
     fn wrong_end(&self, undisturbed: &EndedRun) -> Option<String> {
         let there = undisturbed.last_state.as_deref().unwrap_or("no state");
         match self.end {
             // An object with a pass alone has no states.
             None if StateOf::<A>::GRAPH.states.is_empty() => None,
             None => Some(format!(
-                "it ended in {there}: say where it must end, e.g. `.ends_in({}::{there})`",
+                "it ended in {there}: name where it must end, e.g. `.ends_in({}::{there})`",
                 StateOf::<A>::GRAPH.name
             )),
             Some(end) if end.name() == there => None,

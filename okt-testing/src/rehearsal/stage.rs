@@ -1,36 +1,24 @@
 //! [`RehearsalStage`]: executes one run.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use kube::{
-    Api, Client, Resource,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::{ApiResource, GroupVersionKind},
-};
-use okt_runtime::{
-    __testing::{Attempt, AttemptFault, TestHooks},
-    Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd,
-};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, Resource};
+use okt_runtime::__testing::{Attempt, AttemptFault, TestHooks};
+use okt_runtime::{Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::{Instant, sleep, timeout},
-};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    Rehearsal,
-    plan::{Becomes, Course, PlannedRefusal, RehearsalPlan},
-    step::RehearsalStep,
-    writes,
-};
+use super::plan::{Becomes, Course, PlannedRefusal, RehearsalPlan};
+use super::step::RehearsalStep;
+use super::{Rehearsal, writes};
+use crate::api::object::items;
 use crate::{ApiServer, EventKind, Fault, Mark, RequestRecord, Version};
 
 /// The client name of the operators of a run.
@@ -120,9 +108,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> =
             Api::all_with(server.client(), &ApiResource::from_gvk(&crds));
-        let definition = serde_json::to_value(definition).expect("a CRD is JSON");
-        let definition = serde_json::from_value(definition).expect("a CRD is an object");
-        let created = crds.create(&PostParams::default(), &definition).await;
+        let json = serde_json::to_value(definition).expect("a CRD is JSON");
+        let object = serde_json::from_value(json).expect("a CRD is an object");
+        let created = crds.create(&PostParams::default(), &object).await;
         created.expect("the server takes the CRD");
         let resource = ApiResource::erase::<A::Resource>(&());
         let metadata = &rehearsal.object["metadata"];
@@ -254,8 +242,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             }
         });
         let client = (self.rehearsal.through)(client);
-        let operator = Operator::new(client, self.app.clone());
-        let mut operator = (self.rehearsal.operator)(operator)
+        let usual = Operator::new(client, self.app.clone());
+        let mut operator = (self.rehearsal.operator)(usual)
             .virtual_time()
             .__test_hooks(test_hooks);
         if matches!(self.plan, RehearsalPlan::Past { .. }) {
@@ -413,15 +401,17 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     /// Returns every write request for the object by any client, in order: its time, and the version it committed.
     fn changes(requests: Vec<RequestRecord>) -> Vec<(Instant, Option<u64>)> {
         let plural = A::Resource::plural(&());
-        let writes = requests.into_iter();
-        let writes = writes.filter(|request| request.is_write() && request.resource == plural);
-        writes.map(|write| (write.at, write.committed)).collect()
+        requests
+            .into_iter()
+            .filter(|request| request.is_write() && request.resource == plural)
+            .map(|write| (write.at, write.committed))
+            .collect()
     }
 
     /// Takes the object through all steps; returns an error if a step fails.
     async fn run_steps(&self, rests: &mut Vec<Rest>) -> Result<(), String> {
-        let object = serde_json::from_value(self.rehearsal.object.clone());
-        let object: DynamicObject = object.map_err(|error| format!("no object: {error}"))?;
+        let object: DynamicObject = serde_json::from_value(self.rehearsal.object.clone())
+            .map_err(|error| format!("no object: {error}"))?;
         if self.name.is_empty() {
             return Err("the object has no name".to_owned());
         }
@@ -449,10 +439,12 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
 
     /// Returns how long an object that is at rest has not changed.
     fn quiet(&self) -> Duration {
-        let states = StateOf::<A>::GRAPH.iter();
-        let states = states.filter(|(_, state)| !state.is(okt_core::Mark::Leaf));
-        let states = states.filter_map(|(id, _)| StateOf::<A>::from_id(id));
-        let longest = states.map(|state| self.app.observe_every(state)).max();
+        let longest = StateOf::<A>::GRAPH
+            .iter()
+            .filter(|(_, state)| !state.is(okt_core::Mark::Leaf))
+            .filter_map(|(id, _)| StateOf::<A>::from_id(id))
+            .map(|state| self.app.observe_every(state))
+            .max();
         // What an observation leads to follows soon.
         longest.unwrap_or_default().saturating_add(SOON).max(QUIET)
     }
@@ -472,8 +464,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             };
             last = Some((version, since));
             if since.elapsed() >= quiet {
-                let object = newest.filter(|it| it.kind != EventKind::Deleted);
-                let object = object.map(|newest| newest.object());
+                let object = newest
+                    .filter(|it| it.kind != EventKind::Deleted)
+                    .map(|newest| newest.object());
                 if object.as_ref().is_none_or(is_settled) {
                     return Rest {
                         after: after.to_owned(),
@@ -548,8 +541,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     fn course(&self, since: Mark, took: Duration) -> Course {
         let requests = self.server.requests_since(since);
         let plural = A::Resource::plural(&());
-        let events = self.server.events_since(since).into_iter();
-        let events = events.filter(|event| {
+        let sent = self.server.events_since(since).into_iter();
+        let events = sent.filter(|event| {
             let is_bookmark = event.kind == EventKind::Bookmark;
             event.client == OPERATOR && event.resource == plural && !is_bookmark
         });
@@ -568,11 +561,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
 /// Returns whether the object is ready or stalled for its current generation.
 fn is_settled(object: &Value) -> bool {
     let generation = &object["metadata"]["generation"];
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
+    let conditions = items(object, &["status", "conditions"]);
     let is = |name: &str| {
-        conditions.into_iter().flatten().any(|condition| {
+        conditions.iter().any(|condition| {
             condition["type"] == name
                 && condition["status"] == "True"
                 && condition["observedGeneration"] == *generation
@@ -584,12 +575,8 @@ fn is_settled(object: &Value) -> bool {
 /// Returns the part of an object that must be the same in every run.
 fn place(object: &Value, owned: &[Value]) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
-    let conditions: Vec<_> = conditions
-        .into_iter()
-        .flatten()
+    let conditions: Vec<_> = items(object, &["status", "conditions"])
+        .iter()
         .map(|condition| {
             let text = |key: &str| condition[key].as_str().unwrap_or_default();
             format!("{}={} {}", text("type"), text("status"), text("reason"))

@@ -1,15 +1,13 @@
-//! This file records the field ownership of writes other than apply.
+//! Records the field ownership of writes other than apply.
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Scene,
-    fields::FieldSet,
-    reserved::{own, strip},
-    shares::{FieldShare, Manager, Shares, cap, read, write},
-    typed::{self, DuplicateFields},
-    versions::Changes,
-};
+use super::Scene;
+use super::fields::FieldSet;
+use super::reserved::{own, strip};
+use super::shares::{FieldShare, Manager, Shares, cap, read, write};
+use super::typed::{self, DuplicateFields};
+use super::versions::Changes;
 use crate::api::{builtin, object};
 
 /// Records the ownership of a write other than apply: the changed fields belong to `manager`.
@@ -30,15 +28,15 @@ pub(crate) fn account(scene: Scene<'_>, old: Option<&Value>, new: &mut Value, ma
         // No ownership was recorded so far, so none is recorded now.
         return;
     }
-    if object::text(new, &["kind"]) != scene.kind
-        || !typed::check(Some(scene.schema), new, DuplicateFields::Allowed).is_empty()
+    if object::text(new, &["kind"]) != scene.kind.kind
+        || !typed::check(Some(scene.schema()), new, DuplicateFields::Allowed).is_empty()
     {
         // The ownership of an object whose types differ from its schema is no longer recorded.
         return;
     }
     let bare = match old {
         Some(old) => strip(old),
-        None if scene.built_in => builtin::blank(scene.kind),
+        None if scene.kind.is_built_in() => builtin::blank(&scene.kind.kind),
         None => json!({}),
     };
     // The same holds for an object that does not fit a version in which a manager owns fields.
@@ -61,7 +59,7 @@ pub(crate) fn account_scale(
     object::set(object::metadata(new), "managedFields", entries);
     let field = FieldSet::of_field(replicas);
     // In another version the replicas may have another path.
-    let field_of = |share: &FieldShare| match scene.sibling(&share.api_version) {
+    let field_of = |share: &FieldShare| match scene.kind.sibling(&share.api_version) {
         Some(sibling) => FieldSet::of_field(sibling.replicas.as_deref().unwrap_or_default()),
         None => field.clone(),
     };
@@ -87,7 +85,7 @@ pub(crate) fn account_scale(
         // The manager that scales gets a new entry, without a time.
         let share = FieldShare {
             fields: field.clone(),
-            api_version: scene.api_version.to_owned(),
+            api_version: scene.kind.api_version(),
             time: None,
         };
         shares.insert(manager.clone(), share);
@@ -105,7 +103,7 @@ enum GivenFields {
 fn given(scene: Scene<'_>, object: &Value) -> GivenFields {
     match object::at(object, &["metadata", "managedFields"]).and_then(Value::as_array) {
         // The server drops an empty list from a custom resource before it reads it.
-        Some(list) if list.is_empty() && scene.built_in => GivenFields::Reset,
+        Some(list) if list.is_empty() && scene.kind.is_built_in() => GivenFields::Reset,
         Some(list) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
             GivenFields::Reset
         }
@@ -141,7 +139,7 @@ pub(super) fn take(
             time: None,
         });
         share.fields.add(&taken);
-        scene.api_version.clone_into(&mut share.api_version);
+        share.api_version = scene.kind.api_version();
         share.time = Some(scene.now.to_owned());
     }
     cap(shares);

@@ -1,13 +1,12 @@
-//! This file resolves conflicts between managers that set the same field.
+//! Resolves conflicts between managers that set the same field.
 
 use std::collections::BTreeMap;
 
-use super::{
-    fields::{FieldStep, show},
-    shares::{FieldShare, Manager, Shares, describe},
-    versions::Changes,
-};
-use crate::api::refusal::{Refusal, RefusalCause};
+use super::fields::{FieldStep, show};
+use super::shares::{FieldShare, Manager, Shares, describe};
+use super::versions::Changes;
+use crate::api::causes::RefusalCause;
+use crate::api::refusal::Refusal;
 
 /// Moves the ownership of the fields that this manager sets away from the others, or refuses with a conflict unless
 /// `force` is set.

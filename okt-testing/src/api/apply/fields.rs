@@ -1,4 +1,4 @@
-//! This file holds sets of fields, in the notation of `managedFields`.
+//! Sets of fields, in the notation of `managedFields`.
 
 use std::fmt;
 
@@ -153,14 +153,16 @@ impl FieldSet {
         (!below.is_empty()).then_some(below)
     }
 
-    /// A set of these steps. The flag says whether the step is a path itself; the set holds the paths below it.
+    /// A set of these steps. The flag is whether the step is a path itself; the set holds the paths below it.
     pub(crate) fn of(branches: impl Iterator<Item = (FieldStep, bool, Self)>) -> Self {
-        let branches = branches.map(|(step, member, below)| Branch {
-            step,
-            member,
-            below,
-        });
-        let mut branches: Vec<_> = branches.filter(|branch| !branch.is_empty()).collect();
+        let mut branches: Vec<_> = branches
+            .map(|(step, member, below)| Branch {
+                step,
+                member,
+                below,
+            })
+            .filter(|branch| !branch.is_empty())
+            .collect();
         // The fields of a JSON object are in order already, unless `serde_json` is built with another map.
         branches.sort_by(|a, b| a.step.cmp(&b.step));
         Self { branches }

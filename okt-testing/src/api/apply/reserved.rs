@@ -1,26 +1,24 @@
-//! This file lists the fields without an owner: those that Kubernetes itself sets, and those that an endpoint ignores.
+//! Lists the fields without an owner: those that Kubernetes itself sets, and those that an endpoint ignores.
 
 use serde_json::{Map, Value};
 
-use super::{
-    Scene,
-    fields::{FieldSet, FieldStep},
-};
+use super::Scene;
+use super::fields::{FieldSet, FieldStep};
 use crate::api::{builtin, object};
 
 /// Returns the fields that a writer through this endpoint may own.
 pub(super) fn writable(scene: Scene<'_>, subresource: &str, mut set: FieldSet) -> FieldSet {
-    let reset: &[&str] = match (subresource, scene.has_status) {
+    let reset: &[&str] = match (subresource, scene.kind.has_status) {
         ("", true) => &["status"],
-        ("status", true) if scene.built_in => &["spec"],
+        ("status", true) if scene.kind.is_built_in() => &["spec"],
         ("status", true) => &["metadata", "spec"],
         _ => &[],
     };
     for key in reset {
         set.cut(&[FieldStep::field(key)]);
     }
-    if subresource == "status" && scene.built_in {
-        for key in builtin::kept_by_status(scene.kind) {
+    if subresource == "status" && scene.kind.is_built_in() {
+        for key in builtin::kept_by_status(&scene.kind.kind) {
             set.cut(&[FieldStep::field("metadata"), FieldStep::field(key)]);
         }
     }
@@ -87,9 +85,9 @@ impl BareFields {
     pub(crate) fn of(mut object: Value) -> Self {
         let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
         let reserved = metadata.map(|metadata| {
-            let reserved = SYSTEM_FIELDS.into_iter().filter(|key| is_reserved(key));
-            let reserved = reserved.filter_map(|key| Some((key, metadata.remove(key)?)));
-            reserved.collect()
+            let keys = SYSTEM_FIELDS.into_iter().filter(|key| is_reserved(key));
+            keys.filter_map(|key| Some((key, metadata.remove(key)?)))
+                .collect()
         });
         Self {
             object,
@@ -99,16 +97,18 @@ impl BareFields {
 
     /// The entries of `managedFields`.
     pub(super) fn entries(&self) -> Option<&Value> {
+        self.reserved("managedFields")
+    }
+
+    fn reserved(&self, wanted: &str) -> Option<&Value> {
         let mut reserved = self.reserved.iter();
-        reserved.find_map(|(key, value)| (*key == "managedFields").then_some(value))
+        reserved.find_map(|(key, value)| (*key == wanted).then_some(value))
     }
 
     /// The namespace; empty for cluster-scoped objects.
     pub(super) fn namespace(&self) -> &str {
-        let mut reserved = self.reserved.iter();
-        let namespace = reserved.find(|(key, _)| *key == "namespace");
-        let namespace = namespace.and_then(|(_, namespace)| namespace.as_str());
-        namespace.unwrap_or_default()
+        let namespace = self.reserved("namespace");
+        namespace.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Copies the reserved fields to another object, except for `managedFields`, which is written anew.

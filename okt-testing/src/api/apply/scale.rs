@@ -1,15 +1,14 @@
-//! This file applies the replicas of a scale to the object that has them.
+//! Applies the replicas of a scale to the object that has them.
 
 use serde_json::Value;
 
-use super::{
-    Scene,
-    conflict::settle,
-    fields::FieldSet,
-    shares::{FieldShare, Manager, read, write},
-    versions::Changes,
-};
-use crate::api::{object, refusal::Refusal};
+use super::Scene;
+use super::conflict::settle;
+use super::fields::FieldSet;
+use super::shares::{FieldShare, Manager, read, write};
+use super::versions::Changes;
+use crate::api::object;
+use crate::api::refusal::Refusal;
 
 /// The version in which a conflict shows the other owners of the replicas.
 const SCALE: &str = "autoscaling/v1";
@@ -42,7 +41,7 @@ pub(crate) fn apply_scale(
     }
     let share = shares.entry(manager.clone()).or_insert_with(|| FieldShare {
         fields: field,
-        api_version: scene.api_version.to_owned(),
+        api_version: scene.kind.api_version(),
         time: None,
     });
     if changed {

@@ -1,4 +1,4 @@
-//! This file reads and writes `metadata.managedFields`.
+//! Reads and writes `metadata.managedFields`.
 
 use std::collections::BTreeMap;
 
@@ -53,12 +53,8 @@ pub(super) fn read(object: &Value) -> Option<Shares> {
 
 /// Reads the owners from these entries; `None` if an entry is unreadable.
 pub(super) fn read_entries(entries: Option<&Value>) -> Option<Shares> {
-    let entries = entries
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
     entries
-        .iter()
         .map(|entry| {
             let text = |key| object::text(entry, &[key]).to_owned();
             let operation = match object::text(entry, &["operation"]) {

@@ -1,4 +1,4 @@
-//! This file walks values along their schema: it collects the fields that are set, finds differences and merges.
+//! Walks values along their schema: it collects the fields that are set, finds differences and merges.
 //!
 //! Without a schema, maps are owned field by field and lists as a whole.
 
@@ -6,11 +6,9 @@ mod check;
 mod compare;
 mod merge;
 
-pub(crate) use self::{
-    check::{DuplicateFields, check},
-    compare::compare,
-    merge::merge,
-};
+pub(crate) use self::check::{DuplicateFields, check};
+pub(crate) use self::compare::{Comparison, compare};
+pub(crate) use self::merge::merge;
 
 use serde_json::{Map, Value};
 
@@ -36,58 +34,19 @@ enum Atom {
     Scalar,
 }
 
-/// The types that a value may have, in the order in which they are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Atoms {
-    map: bool,
-    scalar: bool,
-    list: bool,
-}
-
-impl Atoms {
-    /// Returns the types that the schema allows; without a schema, all of them.
-    fn of(shape: Shape<'_>) -> Self {
-        let kind = shape.and_then(|schema| schema.kind);
-        let any = kind.is_none();
-        Self {
-            map: any || kind == Some(Type::Object),
-            list: any || kind == Some(Type::Array),
-            scalar: any || !matches!(kind, Some(Type::Object | Type::Array)),
-        }
-    }
-
-    /// Returns the one of these types that the value has; a null may have all of them.
-    fn deduced(self, value: Option<&Value>) -> Self {
-        let none = Self {
-            map: false,
-            scalar: false,
-            list: false,
-        };
-        match value {
-            Some(Value::Object(_)) if self.map => Self { map: true, ..none },
-            Some(Value::Array(_)) if self.list => Self { list: true, ..none },
-            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) if self.scalar => Self {
-                scalar: true,
-                ..none
-            },
-            _ => self,
-        }
-    }
-
-    fn first(self) -> Atom {
-        if self.map {
-            Atom::Map
-        } else if self.scalar {
-            Atom::Scalar
-        } else {
-            Atom::List
-        }
+/// Returns the atom as which a value is owned: that of its schema, or else that of the value. `None` if both are open.
+fn atom_of(shape: Shape<'_>, value: Option<&Value>) -> Option<Atom> {
+    match (shape.and_then(|schema| schema.kind), value) {
+        (Some(Type::Object), _) | (None, Some(Value::Object(_))) => Some(Atom::Map),
+        (Some(Type::Array), _) | (None, Some(Value::Array(_))) => Some(Atom::List),
+        (None, None | Some(Value::Null)) => None,
+        (Some(_), _) | (None, Some(_)) => Some(Atom::Scalar),
     }
 }
 
-/// Returns how a value is treated.
-fn atom(shape: Shape<'_>, value: &Value) -> Atom {
-    Atoms::of(shape).deduced(Some(value)).first()
+/// Returns the atom as which a value is walked; an open one is walked as a map.
+fn atom(shape: Shape<'_>, value: Option<&Value>) -> Atom {
+    atom_of(shape, value).unwrap_or(Atom::Map)
 }
 
 fn is_atomic_map(shape: Shape<'_>) -> bool {
@@ -174,7 +133,7 @@ pub(crate) fn fields_of(shape: Shape<'_>, value: &Value) -> FieldSet {
 
 /// Returns the fields below a value; `None` if the value is owned as a whole.
 fn collect(shape: Shape<'_>, value: &Value) -> Option<FieldSet> {
-    match atom(shape, value) {
+    match atom(shape, Some(value)) {
         Atom::Scalar => None,
         Atom::Map if is_atomic_map(shape) => None,
         Atom::Map => {
@@ -225,7 +184,7 @@ fn by_step<'v>(
 ///
 /// An item that loses all its fields stays as an empty map or list.
 pub(crate) fn without(shape: Shape<'_>, value: &Value, set: &FieldSet) -> Value {
-    match atom(shape, value) {
+    match atom(shape, Some(value)) {
         Atom::Scalar => value.clone(),
         Atom::Map => {
             if is_atomic_map(shape) {

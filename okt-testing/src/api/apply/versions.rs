@@ -1,35 +1,19 @@
-//! This file finds the fields that a write changes, in each version of a kind: a manager that set fields in another
+//! Finds the fields that a write changes, in each version of a kind: a manager that set fields in another
 //! version owns them by the names of that version.
 
-use std::{collections::BTreeMap, ptr};
+use std::collections::BTreeMap;
+use std::ptr;
 
 use serde_json::Value;
 
-use super::{
-    Scene,
-    fields::FieldSet,
-    reserved::writable,
-    shares::{FieldShare, Manager, Shares},
-    typed::{self, DuplicateFields},
-};
+use super::Scene;
+use super::fields::FieldSet;
+use super::reserved::writable;
+use super::shares::{FieldShare, Manager, Shares};
+use super::typed::{self, Comparison, DuplicateFields};
 use crate::api::schema::Schema;
 
-/// The fields that a write sets and removes.
-#[derive(Debug)]
-pub(super) struct VersionChange {
-    pub(super) set: FieldSet,
-    pub(super) removed: FieldSet,
-}
-
-impl VersionChange {
-    fn of(schema: &Schema, old: &Value, new: &Value) -> Self {
-        let changed = typed::compare(Some(schema), old, new);
-        Self {
-            set: changed.set,
-            removed: changed.removed,
-        }
-    }
-
+impl Comparison {
     /// Keeps only the fields that a writer through this endpoint may own.
     fn writable(self, scene: Scene<'_>, subresource: &str) -> Self {
         Self {
@@ -42,8 +26,8 @@ impl VersionChange {
 /// The fields that a write changes, in its own version and in the versions in which others own fields.
 #[derive(Debug)]
 pub(super) struct Changes {
-    pub(super) own: VersionChange,
-    others: BTreeMap<String, VersionChange>,
+    pub(super) own: Comparison,
+    others: BTreeMap<String, Comparison>,
 }
 
 impl Changes {
@@ -69,7 +53,7 @@ impl Changes {
                 .map_err(|why| format!("failed to convert old object: {why}"))?;
             let schema = convert(scene, version, new)
                 .map_err(|why| format!("failed to convert new object: {why}"))?;
-            let change = VersionChange::of(schema, old, new);
+            let change = typed::compare(Some(schema), old, new);
             // For a write through the main endpoint, a server ignores the reset fields of the write's own version only.
             let change = match subresource.as_str() {
                 "" => change,
@@ -78,7 +62,7 @@ impl Changes {
             others.insert(version.clone(), change);
         }
         Ok(Self {
-            own: VersionChange::of(scene.schema, old, new).writable(scene, subresource),
+            own: typed::compare(Some(scene.schema()), old, new).writable(scene, subresource),
             others,
         })
     }
@@ -86,7 +70,7 @@ impl Changes {
     /// A change that sets these fields, in every version.
     pub(super) fn set(fields: FieldSet) -> Self {
         Self {
-            own: VersionChange {
+            own: Comparison {
                 set: fields,
                 removed: FieldSet::default(),
             },
@@ -102,14 +86,14 @@ impl Changes {
     }
 
     /// Returns the change in the version of this share.
-    pub(super) fn seen_by(&self, share: &FieldShare) -> &VersionChange {
+    pub(super) fn seen_by(&self, share: &FieldShare) -> &Comparison {
         self.others.get(&share.api_version).unwrap_or(&self.own)
     }
 }
 
 /// Whether fields in this version have the names of the version of the write.
 fn is_own(scene: Scene<'_>, version: &str) -> bool {
-    version == scene.api_version || scene.built_in
+    scene.kind.is_in(version) || scene.kind.is_built_in()
 }
 
 /// Returns the schema of the version in which a manager owns fields, if an object fits it.
@@ -122,9 +106,9 @@ pub(super) fn convert<'s>(
     object: &Value,
 ) -> Result<&'s Schema, String> {
     if is_own(scene, version) {
-        return Ok(scene.schema);
+        return Ok(scene.schema());
     }
-    let Some(sibling) = scene.sibling(version) else {
+    let Some(sibling) = scene.kind.sibling(version) else {
         return Err(format!(
             "request to convert CR to an invalid group/version: {version}"
         ));

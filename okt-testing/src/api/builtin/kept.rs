@@ -1,16 +1,12 @@
-//! This file checks that an update of a built-in kind keeps the fields that nobody may change.
+//! Checks that an update of a built-in kind keeps the fields that are immutable.
 
 use serde_json::{Value, json};
 
-use super::{
-    plain::{plain, plain_pod},
-    quantity,
-};
-use crate::api::{
-    kind::ServedKind,
-    object::{self, at, put, text},
-    refusal::RefusalCause,
-};
+use super::plain::{plain, plain_pod};
+use super::quantity;
+use crate::api::causes::Causes;
+use crate::api::kind::ServedKind;
+use crate::api::object::{self, at, items, put, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -19,12 +15,7 @@ const STATEFUL_SET_FIELDS: &str = "updates to statefulset spec for fields other 
 const CLAIM_FIELDS: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 /// Checks an update that is not one of the status.
-pub(crate) fn check_kept_fields(
-    kind: &ServedKind,
-    old: &Value,
-    new: &Value,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(crate) fn check_kept_fields(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Causes) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Pod") => check_pod(old, new, causes),
         ("", "PersistentVolumeClaim") => check_claim(old, new, causes),
@@ -51,17 +42,12 @@ pub(crate) fn check_kept_fields(
 }
 
 /// Checks that a field has the same value as before, apart from defaults.
-fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Vec<RefusalCause>) {
+fn check_immutable(old: &Value, new: &Value, path: &[&str], causes: &mut Causes) {
     let (before, after) = (at(old, path), at(new, path));
     if is_same(before, after) {
         return;
     }
-    let shown = after.cloned().unwrap_or_default();
-    causes.push(RefusalCause::invalid(
-        path.join("."),
-        &shown,
-        "field is immutable",
-    ));
+    causes.invalid(path.join("."), after, "field is immutable");
 }
 
 fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
@@ -72,15 +58,13 @@ fn is_same(before: Option<&Value>, after: Option<&Value>) -> bool {
     }
 }
 
-fn check_pod(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let (before, mut after) = (spec(old), spec(new));
+fn check_pod(old: &Value, new: &Value, causes: &mut Causes) {
+    let (before, mut after) = (old["spec"].clone(), new["spec"].clone());
     for key in ["containers", "initContainers"] {
         let field = format!("spec.{key}");
-        let (were, are) = (items(&before, key), items(&after, key));
+        let (were, are) = (items(&before, &[key]), items(&after, &[key]));
         if were.len() != are.len() {
-            let detail = "pod updates may not add or remove containers";
-            causes.push(RefusalCause::forbidden(field, detail));
+            causes.forbidden(field, "pod updates may not add or remove containers");
             return;
         }
         for (index, (was, is)) in were.iter().zip(are).enumerate() {
@@ -88,35 +72,33 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
             let field = format!("{field}[{index}].image");
             if is.is_empty() && !was.is_empty() {
                 // A server checks the spec and the update, and reports both errors.
-                let cause = RefusalCause::required(field, "");
-                causes.extend([cause.clone(), cause]);
+                causes.required(field.clone(), "");
+                causes.required(field, "");
             } else if is.trim() != is {
-                let detail = "must not have leading or trailing whitespace";
-                causes.push(RefusalCause::invalid(field, &is.into(), detail));
+                causes.invalid(field, is, "must not have leading or trailing whitespace");
             }
         }
     }
     let field = "spec.activeDeadlineSeconds";
-    let deadline = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_i64);
+    let deadline = |spec: &Value| spec["activeDeadlineSeconds"].as_i64();
     match (deadline(&before), deadline(&after)) {
         (_, Some(now)) if !(1..=i64::from(i32::MAX)).contains(&now) => {
             // A server checks the spec and the update, with different limits.
             for least in [1, 0] {
                 if !(least..=i64::from(i32::MAX)).contains(&now) {
                     let detail = format!("must be between {least} and 2147483647, inclusive");
-                    causes.push(RefusalCause::invalid(field, &now.into(), &detail));
+                    causes.invalid(field, now, &detail);
                 }
             }
             return;
         }
         (Some(was), Some(now)) if was < now => {
-            let detail = "must be less than or equal to previous value";
-            causes.push(RefusalCause::invalid(field, &now.into(), detail));
+            causes.invalid(field, now, "must be less than or equal to previous value");
             return;
         }
         (Some(_), None) => {
             let detail = "must not update from a positive integer to nil value";
-            causes.push(RefusalCause::invalid(field, &Value::Null, detail));
+            causes.invalid(field, &Value::Null, detail);
         }
         _ => {}
     }
@@ -124,9 +106,9 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
     check_gates(&before, &after, causes);
 
     for key in ["containers", "initContainers"] {
-        let images: Vec<_> = items(&before, key)
+        let images: Vec<_> = items(&before, &[key])
             .iter()
-            .map(|container| container.get("image").cloned().unwrap_or_default())
+            .map(|container| container["image"].clone())
             .collect();
         let containers = after.get_mut(key).and_then(Value::as_array_mut);
         for (container, image) in containers.into_iter().flatten().zip(images) {
@@ -134,40 +116,35 @@ fn check_pod(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
         }
     }
     let mut kept = vec!["activeDeadlineSeconds", "schedulingGates", "tolerations"];
-    let grace = |spec: &Value| {
-        spec.get("terminationGracePeriodSeconds")
-            .and_then(Value::as_i64)
-    };
+    let grace = |spec: &Value| spec["terminationGracePeriodSeconds"].as_i64();
     if grace(&before).is_some_and(|seconds| seconds < 0) && grace(&after) == Some(1) {
         kept.push("terminationGracePeriodSeconds");
     }
     for key in kept {
-        put(
-            &mut after,
-            &[key],
-            before.get(key).cloned().unwrap_or_default(),
-        );
+        put(&mut after, &[key], before[key].clone());
     }
-    if !items(&before, "schedulingGates").is_empty() {
+    if !items(&before, &["schedulingGates"]).is_empty() {
         keep_placement(&before, &mut after, causes);
     }
     forbid_changes(POD_FIELDS, &plain_pod(&before), &plain_pod(&after), causes);
 }
 
 /// A gated Pod may get a more precise placement.
-fn keep_placement(before: &Value, after: &mut Value, causes: &mut Vec<RefusalCause>) {
-    let labels = |spec: &Value| spec.get("nodeSelector").cloned().unwrap_or_default();
-    let (was, is) = (labels(before), labels(after));
+fn keep_placement(before: &Value, after: &mut Value, causes: &mut Causes) {
+    let (was, is) = (
+        before["nodeSelector"].clone(),
+        after["nodeSelector"].clone(),
+    );
     let is_kept = |(key, value): (&String, &Value)| is.get(key) == Some(value);
     if !was.as_object().into_iter().flatten().all(is_kept) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        causes.push(RefusalCause::invalid("spec.nodeSelector", &is, detail));
+        causes.invalid("spec.nodeSelector", &is, detail);
     }
     put(after, &["nodeSelector"], was);
     carry(Some(before), after, &["affinity", "nodeAffinity"]);
 }
 
-fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_tolerations(before: &Value, after: &Value, causes: &mut Causes) {
     let without_time = |toleration: &Value| {
         let mut toleration = plain(toleration);
         if let Some(fields) = toleration.as_object_mut() {
@@ -175,38 +152,36 @@ fn check_tolerations(before: &Value, after: &Value, causes: &mut Vec<RefusalCaus
         }
         toleration
     };
-    let now: Vec<_> = items(after, "tolerations")
+    let now: Vec<_> = items(after, &["tolerations"])
         .iter()
         .map(without_time)
         .collect();
-    let mut were = items(before, "tolerations").iter().map(without_time);
+    let mut were = items(before, &["tolerations"]).iter().map(without_time);
     if were.any(|toleration| !now.contains(&toleration)) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
-        causes.push(RefusalCause::forbidden("spec.tolerations", detail));
+        causes.forbidden("spec.tolerations", detail);
     }
 }
 
-fn check_gates(before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
-    let were: Vec<_> = items(before, "schedulingGates").iter().collect();
-    for (index, gate) in items(after, "schedulingGates").iter().enumerate() {
+fn check_gates(before: &Value, after: &Value, causes: &mut Causes) {
+    let were: Vec<_> = items(before, &["schedulingGates"]).iter().collect();
+    for (index, gate) in items(after, &["schedulingGates"]).iter().enumerate() {
         if !were.contains(&gate) {
             let name = text(gate, &["name"]);
-            causes.push(RefusalCause::forbidden(
+            causes.forbidden(
                 format!("spec.schedulingGates[{index}].name"),
                 &format!("only deletion is allowed, but found new scheduling gate '{name}'"),
-            ));
+            );
         }
     }
 }
 
-fn check_claim(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_claim(old: &Value, new: &Value, causes: &mut Causes) {
     const STORAGE: [&str; 3] = ["resources", "requests", "storage"];
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let (before, mut after) = (spec(old), spec(new));
+    let (before, mut after) = (old["spec"].clone(), new["spec"].clone());
     let asked = |spec: &Value| at(spec, &STORAGE).and_then(quantity::parse);
     let sizes = (asked(&before), asked(&after));
     let capacity = at(new, &["status", "capacity", "storage"]).and_then(quantity::parse);
-    let mode = after.get("volumeMode").cloned();
     // A controller sets the volume, and the default class.
     for key in ["volumeName", "storageClassName"] {
         let is_unset = before.get(key).is_none_or(Value::is_null);
@@ -215,14 +190,10 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
         }
     }
     if text(new, &["status", "phase"]) == "Bound" {
-        let asked = at(&before, &STORAGE).cloned().unwrap_or_default();
+        let asked = before["resources"]["requests"]["storage"].clone();
         put(&mut after, &STORAGE, asked);
-        let class = before.get("volumeAttributesClassName").cloned();
-        put(
-            &mut after,
-            &["volumeAttributesClassName"],
-            class.unwrap_or_default(),
-        );
+        let class = before["volumeAttributesClassName"].clone();
+        put(&mut after, &["volumeAttributesClassName"], class);
     }
     forbid_changes(CLAIM_FIELDS, &plain(&before), &plain(&after), causes);
     if let (Some(was), Some(is)) = sizes
@@ -230,44 +201,34 @@ fn check_claim(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
         && is <= capacity.unwrap_or(0)
     {
         let field = "spec.resources.requests.storage";
-        let detail = "field can not be less than status.capacity";
-        causes.push(RefusalCause::forbidden(field, detail));
+        causes.forbidden(field, "field can not be less than status.capacity");
     }
-    let whole = |mode: Option<&Value>| plain(&json!({ "volumeMode": mode }));
-    if whole(before.get("volumeMode")) != whole(mode.as_ref()) {
-        let shown = mode.unwrap_or_default();
-        causes.push(RefusalCause::invalid(
-            "volumeMode",
-            &shown,
-            "field is immutable",
-        ));
+    let mode = |object: &Value| plain(&json!({ "volumeMode": object["spec"]["volumeMode"] }));
+    if mode(old) != mode(new) {
+        let detail = "field is immutable";
+        causes.invalid("volumeMode", &new["spec"]["volumeMode"], detail);
     }
 }
 
 /// Checks that a Service keeps its address. A real server has allocated one, even if this one has not.
-fn check_service(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_service(old: &Value, new: &Value, causes: &mut Causes) {
     let is_outside = |service: &Value| text(service, &["spec", "type"]) == "ExternalName";
     let address = |service: &Value| text(service, &["spec", "clusterIP"]).to_owned();
     let (was, is) = (address(old), address(new));
     if !is.is_empty() && is != was && !is_outside(old) && !is_outside(new) {
         let detail = "may not change once set";
-        causes.push(RefusalCause::invalid(
-            "spec.clusterIPs[0]",
-            &json!([is]),
-            detail,
-        ));
+        causes.invalid("spec.clusterIPs[0]", json!([is]), detail);
     }
 }
 
 /// Checks the data of a `ConfigMap` or Secret that is immutable.
-fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<RefusalCause>) {
-    let is_immutable = |object: &Value| object.get("immutable") == Some(&true.into());
+fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Causes) {
+    let is_immutable = |object: &Value| object["immutable"] == true;
     if !is_immutable(old) {
         return;
     }
     let mut forbid = |field: &str| {
-        let detail = "field is immutable when `immutable` is set";
-        causes.push(RefusalCause::forbidden(field, detail));
+        causes.forbidden(field, "field is immutable when `immutable` is set");
     };
     if !is_immutable(new) {
         forbid("immutable");
@@ -279,27 +240,26 @@ fn check_data(old: &Value, new: &Value, parts: &[&str], causes: &mut Vec<Refusal
     }
 }
 
-fn check_selector(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_selector(old: &Value, new: &Value, causes: &mut Causes) {
     // A real server stores no such object without a selector.
-    if at(old, &["spec", "selector"]).is_some_and(Value::is_object) {
+    if old["spec"]["selector"].is_object() {
         check_immutable(old, new, &["spec", "selector"], causes);
     }
 }
 
-fn require_selector(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
-    let has = |workload: &Value| at(workload, &["spec", "selector"]).is_some_and(Value::is_object);
-    if has(old) && !has(new) {
-        causes.push(RefusalCause::required("spec.selector", ""));
+fn require_selector(old: &Value, new: &Value, causes: &mut Causes) {
+    if old["spec"]["selector"].is_object() && !new["spec"]["selector"].is_object() {
+        causes.required("spec.selector", "");
     }
 }
 
 /// Checks that the selector still selects the Pods of the template.
-fn check_labels(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_labels(old: &Value, new: &Value, causes: &mut Causes) {
     if selects_its_pods(old) && !selects_its_pods(new) {
         let path = ["spec", "template", "metadata", "labels"];
-        let labels = at(new, &path).cloned().unwrap_or_default();
+        let labels = at(new, &path);
         let detail = "`selector` does not match template `labels`";
-        causes.push(RefusalCause::invalid(path.join("."), &labels, detail));
+        causes.invalid(path.join("."), labels, detail);
     }
 }
 
@@ -308,13 +268,12 @@ fn selects_its_pods(workload: &Value) -> bool {
         return false;
     };
     let label = |key: &str| at(workload, &["spec", "template", "metadata", "labels", key]);
-    let pairs = selector.get("matchLabels").and_then(Value::as_object);
-    let mut pairs = pairs.into_iter().flatten();
-    let mut expressions = items(selector, "matchExpressions").iter();
+    let mut pairs = object::entries(selector, &["matchLabels"]);
+    let mut expressions = items(selector, &["matchExpressions"]).iter();
     pairs.all(|(key, value)| label(key) == Some(value))
         && expressions.all(|expression| {
             let found = label(text(expression, &["key"]));
-            let listed = found.is_some_and(|found| items(expression, "values").contains(found));
+            let listed = found.is_some_and(|found| items(expression, &["values"]).contains(found));
             match text(expression, &["operator"]) {
                 "In" => listed,
                 "NotIn" => !listed,
@@ -324,11 +283,11 @@ fn selects_its_pods(workload: &Value) -> bool {
         })
 }
 
-fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_stateful_set(old: &Value, new: &Value, causes: &mut Causes) {
     require_selector(old, new, causes);
     check_labels(old, new, causes);
     let rest = |set: &Value| {
-        let mut spec = set.get("spec").cloned().unwrap_or_default();
+        let mut spec = set["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
             fields.retain(|key, _| {
                 !matches!(
@@ -351,27 +310,24 @@ fn check_stateful_set(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) 
         plain(&spec)
     };
     if rest(old) != rest(new) {
-        causes.push(RefusalCause::forbidden("spec", STATEFUL_SET_FIELDS));
+        causes.forbidden("spec", STATEFUL_SET_FIELDS);
     }
 }
 
-fn check_job(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
-    let number = |key: &str| at(new, &["spec", key]).and_then(Value::as_i64);
+fn check_job(old: &Value, new: &Value, causes: &mut Causes) {
+    let number = |key: &str| new["spec"][key].as_i64();
     if text(new, &["spec", "completionMode"]) != "Indexed" {
         check_completions(old, new, causes);
     } else if let Some(completions) = number("completions")
-        && at(old, &["spec", "completions"]) != Some(&completions.into())
+        && old["spec"]["completions"] != completions
         && completions != number("parallelism").unwrap_or(1)
     {
-        causes.push(RefusalCause::invalid(
-            "spec.completions",
-            &completions.into(),
-            "can only be modified in tandem with spec.parallelism",
-        ));
+        let detail = "can only be modified in tandem with spec.parallelism";
+        causes.invalid("spec.completions", completions, detail);
     }
     check_labels(old, new, causes);
     // A real server has generated a selector, which an empty patch does not change.
-    if at(new, &["spec", "selector"]) != Some(&json!({})) {
+    if new["spec"]["selector"] != json!({}) {
         check_immutable(old, new, &["spec", "selector"], causes);
     }
     check_job_template(old, new, causes);
@@ -382,12 +338,7 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
         } else {
             "NonIndexed"
         };
-        let detail = "field is immutable";
-        causes.push(RefusalCause::invalid(
-            "spec.completionMode",
-            &mode.into(),
-            detail,
-        ));
+        causes.invalid("spec.completionMode", mode, "field is immutable");
     }
     for key in [
         "podFailurePolicy",
@@ -400,37 +351,25 @@ fn check_job(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
 }
 
 /// Checks the completions of a Job that is not indexed. Their default is 1, unless the parallelism is set.
-fn check_completions(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
-    let completions = |job: &Value| {
-        let set = |key: &str| at(job, &["spec", key]).filter(|value| !value.is_null());
-        match (set("completions"), set("parallelism")) {
-            (Some(completions), _) => completions.clone(),
-            (None, None) => 1.into(),
-            (None, Some(_)) => Value::Null,
-        }
+fn check_completions(old: &Value, new: &Value, causes: &mut Causes) {
+    let completions = |job: &Value| match (&job["spec"]["completions"], &job["spec"]["parallelism"])
+    {
+        (Value::Null, Value::Null) => 1.into(),
+        (completions, _) => completions.clone(),
     };
     // A real server has stored the default, which a change of the parallelism alone keeps.
     let was = completions(old);
-    let is_unset = at(new, &["spec", "completions"]).is_none_or(Value::is_null);
+    let is_unset = new["spec"]["completions"].is_null();
     if was != completions(new) && !(is_unset && at(old, &["spec", "completions"]).is_none()) {
-        let detail = "field is immutable";
-        causes.push(RefusalCause::invalid(
-            "spec.completions",
-            &completions(new),
-            detail,
-        ));
+        causes.invalid("spec.completions", completions(new), "field is immutable");
     }
 }
 
 /// Checks the template of a Job, of which a suspended Job may change the placement and the resources of its Pods.
-fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
-    let template = |job: &Value| at(job, &["spec", "template"]).cloned().unwrap_or_default();
-    let (mut before, after) = (template(old), template(new));
-    let conditions = at(old, &["status", "conditions"]).and_then(Value::as_array);
-    let is_suspended = at(old, &["spec", "suspend"]) == Some(&true.into())
-        && conditions.into_iter().flatten().any(|condition| {
-            text(condition, &["type"]) == "Suspended" && text(condition, &["status"]) == "True"
-        })
+fn check_job_template(old: &Value, new: &Value, causes: &mut Causes) {
+    let (mut before, after) = (old["spec"]["template"].clone(), &new["spec"]["template"]);
+    let is_suspended = old["spec"]["suspend"] == true
+        && object::is_condition_true(old, "Suspended")
         && at(old, &["status", "active"]).is_none_or(|active| *active == 0);
     if is_suspended {
         for path in [
@@ -441,54 +380,48 @@ fn check_job_template(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) 
             &["spec", "schedulingGates"],
             &["spec", "tolerations"],
         ] {
-            carry(Some(&after), &mut before, path);
+            carry(Some(after), &mut before, path);
         }
         for key in ["containers", "initContainers"] {
-            let containers = before.pointer_mut(&format!("/spec/{key}"));
-            let containers = containers.and_then(Value::as_array_mut);
-            let others = after.get("spec").map(|spec| items(spec, key));
-            let others = others.unwrap_or_default();
+            let found = before.pointer_mut(&format!("/spec/{key}"));
+            let containers = found.and_then(Value::as_array_mut);
+            let others = items(after, &["spec", key]);
             for (container, other) in containers.into_iter().flatten().zip(others) {
                 if container.get("name") == other.get("name") {
-                    let resources = other.get("resources").cloned().unwrap_or_default();
+                    let resources = other["resources"].clone();
                     put(container, &["resources"], resources);
                 }
             }
         }
     }
-    if plain(&before) != plain(&after) {
+    if plain(&before) != plain(after) {
         let (field, shown) = if is_suspended {
-            ("spec.template.spec", after.get("spec"))
+            ("spec.template.spec", &after["spec"])
         } else {
-            ("spec.template", Some(&after))
+            ("spec.template", after)
         };
-        let shown = shown.cloned().unwrap_or_default();
-        causes.push(RefusalCause::invalid(field, &shown, "field is immutable"));
+        causes.invalid(field, shown, "field is immutable");
     }
 }
 
-fn check_role(old: &Value, new: &Value, causes: &mut Vec<RefusalCause>) {
+fn check_role(old: &Value, new: &Value, causes: &mut Causes) {
     let role = |binding: &Value| {
         let of = |key| text(binding, &["roleRef", key]).to_owned();
         let group = Some(of("apiGroup")).filter(|group| !group.is_empty());
         json!({ "APIGroup": group.as_deref().unwrap_or(RBAC), "Kind": of("kind"), "Name": of("name") })
     };
     if role(old) != role(new) {
-        causes.push(RefusalCause::invalid(
-            "roleRef",
-            &role(new),
-            "cannot change roleRef",
-        ));
+        causes.invalid("roleRef", role(new), "cannot change roleRef");
     }
 }
 
 /// Adds an error that lists the fields in which two plain specs differ, if any.
-fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Vec<RefusalCause>) {
+fn forbid_changes(detail: &str, before: &Value, after: &Value, causes: &mut Causes) {
     let mut lines = Vec::new();
     compare(Some(before), Some(after), "spec", &mut lines);
     if !lines.is_empty() {
         let detail = format!("{detail}\n{}\n", lines.join("\n"));
-        causes.push(RefusalCause::forbidden("spec", &detail));
+        causes.forbidden("spec", &detail);
     }
 }
 
@@ -530,9 +463,4 @@ fn carry(from: Option<&Value>, to: &mut Value, path: &[&str]) {
     if below.is_none() && *next == json!({}) {
         object::fields(to).remove(*key);
     }
-}
-
-fn items<'a>(object: &'a Value, key: &str) -> &'a [Value] {
-    let items = object.get(key).and_then(Value::as_array);
-    items.map(Vec::as_slice).unwrap_or_default()
 }

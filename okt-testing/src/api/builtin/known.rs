@@ -1,11 +1,12 @@
-//! This file finds the fields of built-in objects that Kubernetes does not have, by the types of k8s-openapi: what they do
+//! Finds the fields of built-in objects that Kubernetes does not have, by the types of k8s-openapi: what they do
 //! not take is unknown.
 
 use k8s_openapi::api::{
     apps::v1 as apps, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
     events::v1 as events, networking::v1 as networking, rbac::v1 as rbac,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Returns an object as a type of k8s-openapi has it; none if a value has a wrong type.

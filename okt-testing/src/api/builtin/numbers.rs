@@ -1,4 +1,4 @@
-//! This file finds numbers that a server cannot read as integers (e.g. `1.0`).
+//! Finds numbers that a server cannot read as integers (e.g. `1.0`).
 
 use serde_json::Value;
 

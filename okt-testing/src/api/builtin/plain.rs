@@ -1,4 +1,4 @@
-//! This file removes the defaults and the empty fields from parts of built-in kinds.
+//! Removes the defaults and the empty fields from parts of built-in kinds.
 //!
 //! A real server stores objects with their defaults, and this one without: two parts that a real server stores equally
 //! are equal in their plain form.
@@ -32,7 +32,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("terminationGracePeriodSeconds", 30),
     ("timeoutSeconds", 1),
 ];
-/// The flags of which a server does not tell `false` from nothing.
+/// The flags of which a server does not distinguish `false` from nothing.
 const FLAGS: &[&str] = &[
     "hostIPC",
     "hostNetwork",
@@ -42,7 +42,7 @@ const FLAGS: &[&str] = &[
     "stdinOnce",
     "tty",
 ];
-/// The maps and structs of which a server does not tell an empty one from none.
+/// The maps and structs of which a server does not distinguish an empty one from none.
 const MAPS: &[&str] = &[
     "annotations",
     "emptyDir",
@@ -60,15 +60,15 @@ const MAPS: &[&str] = &[
 pub(super) fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.iter().filter(|(key, value)| !is_default(key, value));
-            let fields = fields.map(|(key, value)| {
+            let set = fields.iter().filter(|(key, value)| !is_default(key, value));
+            let plain_fields = set.map(|(key, value)| {
                 let value = match key.as_str() {
                     "limits" | "requests" | "overhead" => plain_quantities(value),
                     _ => plain(value),
                 };
                 (key.clone(), value)
             });
-            let mut fields: Map<_, _> = fields.collect();
+            let mut fields: Map<_, _> = plain_fields.collect();
             drop_dependent(&mut fields);
             fields.retain(|key, value| match value {
                 Value::Array(items) => !items.is_empty(),

@@ -1,4 +1,4 @@
-//! This file parses quantities (e.g. `500m`, `1Gi`), to compare them.
+//! Parses quantities (e.g. `500m`, `1Gi`), to compare them.
 
 use serde_json::Value;
 

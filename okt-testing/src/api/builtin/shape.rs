@@ -1,4 +1,4 @@
-//! This file describes the types of built-in kinds: the lists whose keys server-side apply or a strategic merge patch
+//! Describes the types of built-in kinds: the lists whose keys server-side apply or a strategic merge patch
 //! uses, and the fields that are structs and not maps.
 //!
 //! Texts, numbers and atomic lists need not be listed.

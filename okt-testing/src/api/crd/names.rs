@@ -1,15 +1,13 @@
-//! This file accepts the names of CRDs: each name of a group belongs to one CRD.
+//! Accepts the names of CRDs: each name of a group belongs to one CRD.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{GROUP, PLURAL, read, version::words};
-use crate::api::{
-    kind::{KindId, ServedKind},
-    object::{self, text},
-    store::Store,
-};
+use super::{GROUP, PLURAL, read};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::object::{self, text};
+use crate::api::store::Store;
 
 /// The accepted names of all CRDs of a group, including the requesting one.
 #[derive(Debug, Default)]
@@ -24,9 +22,8 @@ impl Taken {
         for crd in crds_of(store, group) {
             let name = |key| text(&crd, &["status", "acceptedNames", key]).to_owned();
             taken.resources.extend([name("plural"), name("singular")]);
-            let names = object::at(&crd, &["status", "acceptedNames"]);
-            let short = names.map(|names| words(names, "shortNames"));
-            taken.resources.extend(short.unwrap_or_default());
+            let short = object::texts(&crd, &["status", "acceptedNames", "shortNames"]);
+            taken.resources.extend(short.into_iter().map(str::to_owned));
             taken.kinds.extend([name("kind"), name("listKind")]);
         }
         taken
@@ -41,10 +38,7 @@ fn crds_of(store: &Store, group: &str) -> Vec<Value> {
 }
 
 fn id() -> KindId {
-    KindId {
-        group: GROUP.to_owned(),
-        plural: PLURAL.to_owned(),
-    }
+    KindId::new(GROUP, PLURAL)
 }
 
 /// Accepts the names of a CRD that no other CRD has, and reports the result in its conditions.
@@ -77,35 +71,20 @@ pub(crate) fn accept(store: &Store, crd: &mut Value, now: &str) {
     let categories = wanted.get("categories").cloned();
     object::set(object::fields(&mut names), "categories", categories);
     object::put(crd, &["status", "acceptedNames"], names);
-    match refused {
-        None => {
-            condition(
-                crd,
-                "NamesAccepted",
-                true,
-                "NoConflicts",
-                "no conflicts found",
-                now,
-            );
-            if !is_established(crd) {
-                let message = "the initial names have been accepted";
-                condition(
-                    crd,
-                    "Established",
-                    true,
-                    "InitialNamesAccepted",
-                    message,
-                    now,
-                );
-            }
-        }
-        Some((reason, message)) => {
-            condition(crd, "NamesAccepted", false, reason, &message, now);
-            if !is_established(crd) {
-                let message = "not all names are accepted";
-                condition(crd, "Established", false, "NotAccepted", message, now);
-            }
-        }
+    let is_accepted = refused.is_none();
+    let (reason, message) =
+        refused.unwrap_or_else(|| ("NoConflicts", "no conflicts found".to_owned()));
+    set_condition(crd, "NamesAccepted", is_accepted, (reason, &message), now);
+    if !is_established(crd) {
+        let explained = if is_accepted {
+            (
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            )
+        } else {
+            ("NotAccepted", "not all names are accepted")
+        };
+        set_condition(crd, "Established", is_accepted, explained, now);
     }
 }
 
@@ -132,11 +111,14 @@ fn conflicts(
     found
 }
 
-fn condition(crd: &mut Value, kind: &str, holds: bool, reason: &str, message: &str, now: &str) {
-    let mut conditions = object::at(crd, &["status", "conditions"])
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+fn set_condition(
+    crd: &mut Value,
+    kind: &str,
+    holds: bool,
+    (reason, message): (&str, &str),
+    now: &str,
+) {
+    let mut conditions = object::items(crd, &["status", "conditions"]).to_vec();
     let status = if holds { "True" } else { "False" };
     let at = conditions
         .iter()
@@ -159,13 +141,7 @@ fn condition(crd: &mut Value, kind: &str, holds: bool, reason: &str, message: &s
 
 /// Whether a CRD is served.
 pub(crate) fn is_established(crd: &Value) -> bool {
-    object::at(crd, &["status", "conditions"])
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .any(|condition| {
-            text(condition, &["type"]) == "Established" && text(condition, &["status"]) == "True"
-        })
+    object::is_condition_true(crd, "Established")
 }
 
 /// Checks the names of all CRDs of a group again, after one of them took or released names.

@@ -1,4 +1,4 @@
-//! This file holds the rules for a CRD apart from those for its schema.
+//! The rules for a CRD apart from those for its schema.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -6,11 +6,9 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::version::is;
-use crate::api::{
-    object::{self, text},
-    refusal::RefusalCause,
-    schema::{Schema, Type},
-};
+use crate::api::causes::Causes;
+use crate::api::object::{self, text};
+use crate::api::schema::{Schema, Type};
 
 const LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -51,14 +49,12 @@ const ROOT_FIELDS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(LABEL));
-
-fn pattern(inner: &str) -> Regex {
-    Regex::new(&format!("^(?:{inner})$")).expect("the patterns of this file are valid")
-}
+static IS_LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(&format!("^(?:{LABEL})$")).expect("the pattern of a label is valid")
+});
 
 /// Checks the names and the switches of a CRD.
-pub(super) fn check_spec(crd: &Value, causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_spec(crd: &Value, causes: &mut Causes) {
     let names = object::at(crd, &["spec", "names"])
         .cloned()
         .unwrap_or_default();
@@ -77,8 +73,7 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<RefusalCause>) {
         check_label(&format!("spec.names.{key}"), name, &checked, prefix, causes);
     }
     for key in ["shortNames", "categories"] {
-        let list = names.get(key).and_then(Value::as_array);
-        for (index, name) in list.into_iter().flatten().enumerate() {
+        for (index, name) in object::items(&names, &[key]).iter().enumerate() {
             let name = name.as_str().unwrap_or_default();
             let field = format!("spec.names.{key}[{index}]");
             check_label(&field, name, name, "", causes);
@@ -86,29 +81,19 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<RefusalCause>) {
     }
     let kind = text(&names, &["kind"]);
     if !kind.is_empty() && kind == text(&names, &["listKind"]) {
-        causes.push(RefusalCause::invalid(
-            "spec.names.listKind",
-            &kind.into(),
-            "kind and listKind may not be the same",
-        ));
+        let detail = "kind and listKind may not be the same";
+        causes.invalid("spec.names.listKind", kind, detail);
     }
     let strategy = text(crd, &["spec", "conversion", "strategy"]);
     if !matches!(strategy, "" | "None" | "Webhook") {
-        causes.push(RefusalCause::unsupported(
-            "spec.conversion.strategy",
-            &strategy.into(),
-            &["None".into(), "Webhook".into()],
-        ));
+        causes.unsupported("spec.conversion.strategy", strategy, &["None", "Webhook"]);
     }
     if object::at(crd, &["spec", "preserveUnknownFields"]) == Some(&true.into()) {
-        causes.push(RefusalCause::invalid(
-            "spec.preserveUnknownFields",
-            &true.into(),
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
-        ));
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        causes.invalid("spec.preserveUnknownFields", true, detail);
     }
-    let versions = object::at(crd, &["spec", "versions"]).and_then(Value::as_array);
-    for (index, version) in versions.into_iter().flatten().enumerate() {
+    let versions = object::items(crd, &["spec", "versions"]);
+    for (index, version) in versions.iter().enumerate() {
         let name = text(version, &["name"]);
         let path = format!("spec.versions[{index}]");
         check_label(&format!("{path}.name"), name, name, "", causes);
@@ -118,27 +103,27 @@ pub(super) fn check_spec(crd: &Value, causes: &mut Vec<RefusalCause>) {
         if let (Some(warning), None | Some(Value::Bool(false))) =
             (warning, version.get("deprecated"))
         {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.deprecationWarning"),
                 warning,
                 "can only be set for deprecated versions",
-            ));
+            );
         }
     }
 }
 
-fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut Vec<RefusalCause>) {
+fn check_label(field: &str, shown: &str, name: &str, prefix: &str, causes: &mut Causes) {
     if name.is_empty() || IS_LABEL.is_match(name) {
         return;
     }
     let detail = format!(
         "{prefix}a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{LABEL}')"
     );
-    causes.push(RefusalCause::invalid(field, &shown.into(), &detail));
+    causes.invalid(field, shown, &detail);
 }
 
 /// Checks the root of a schema with a status subresource.
-pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Causes) {
     let other = openapi
         .as_object()
         .into_iter()
@@ -147,35 +132,33 @@ pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Vec<RefusalCa
             !(ROOT_FIELDS.contains(&key.as_str()) || *key == "nullable" || value.is_null())
         });
     if let Some((key, _)) = other {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             path,
             openapi,
             &format!(
                 "only {ROOT_FIELDS:?} fields are allowed at the root of the schema if the status subresource is enabled, and not {key}"
             ),
-        ));
+        );
     }
 }
 
 /// Checks that the versions have unique names and one storage version.
-pub(super) fn check_versions(versions: &[Value], causes: &mut Vec<RefusalCause>) {
+pub(super) fn check_versions(versions: &[Value], causes: &mut Causes) {
     let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
-    let wrong = |detail| RefusalCause::invalid("spec.versions", &Value::from(versions), detail);
+    let mut refuse = |detail| causes.invalid("spec.versions", versions, detail);
     if names.len() < versions.len() {
-        causes.push(wrong("must contain unique version names"));
+        refuse("must contain unique version names");
     }
     let is_storage = |version: &&Value| is(version, "storage");
     if versions.iter().filter(is_storage).count() != 1 {
-        causes.push(wrong(
-            "must have exactly one version marked as storage version",
-        ));
+        refuse("must have exactly one version marked as storage version");
     }
 }
 
 /// Checks that no version was removed in which objects may be stored.
-pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<RefusalCause>) {
-    let stored = object::at(crd, &["status", "storedVersions"]).and_then(Value::as_array);
-    for (index, name) in stored.into_iter().flatten().enumerate() {
+pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Causes) {
+    let stored = object::items(crd, &["status", "storedVersions"]);
+    for (index, name) in stored.iter().enumerate() {
         if versions
             .iter()
             .any(|version| version.get("name") == Some(name))
@@ -187,7 +170,7 @@ pub(super) fn check_stored(crd: &Value, versions: &[Value], causes: &mut Vec<Ref
             "missing from spec.versions; {gone} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {gone} and removes {gone} from status.storedVersions"
         );
         let field = format!("status.storedVersions[{index}]");
-        causes.push(RefusalCause::invalid(field, name, &detail));
+        causes.invalid(field, name, &detail);
     }
 }
 
@@ -198,7 +181,7 @@ pub(super) fn check_version(
     version: &Value,
     place: impl Fn(&str) -> Option<String>,
     schema: Option<&Schema>,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if let Some(scale) = object::at(version, &["subresources", "scale"])
         && let Some(place) = place("subresources")
@@ -206,7 +189,10 @@ pub(super) fn check_version(
         check_scale(scale, &place, causes);
     }
     if let Some(place) = place("additionalPrinterColumns") {
-        for (index, column) in list(version, "additionalPrinterColumns") {
+        for (index, column) in object::items(version, &["additionalPrinterColumns"])
+            .iter()
+            .enumerate()
+        {
             check_column(column, &format!("{place}[{index}]"), causes);
         }
     }
@@ -215,13 +201,16 @@ pub(super) fn check_version(
     }
 }
 
-fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
+fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut Causes) {
     let mut seen = BTreeSet::new();
-    for (index, entry) in list(version, "selectableFields") {
+    for (index, entry) in object::items(version, &["selectableFields"])
+        .iter()
+        .enumerate()
+    {
         let field = format!("{place}[{index}].jsonPath");
         let path = text(entry, &["jsonPath"]);
         if path.is_empty() {
-            causes.push(RefusalCause::required(field, ""));
+            causes.required(field, "");
             continue;
         }
         // The schema that the server checks has no fields of `metadata`.
@@ -229,8 +218,11 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             .filter(|path| !path.starts_with(".metadata"))
             .and_then(|path| schema.at_path(path));
         let Some(found) = found else {
-            let detail = "is an invalid path: does not refer to a valid field";
-            causes.push(RefusalCause::invalid(field, &path.into(), detail));
+            causes.invalid(
+                field,
+                path,
+                "is an invalid path: does not refer to a valid field",
+            );
             continue;
         };
         if !matches!(
@@ -238,69 +230,51 @@ fn check_selectable(version: &Value, place: &str, schema: &Schema, causes: &mut 
             Some(Type::String | Type::Boolean | Type::Integer)
         ) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            causes.push(RefusalCause::invalid(field.clone(), &path.into(), detail));
+            causes.invalid(field.clone(), path, detail);
         }
         if !seen.insert(path) {
-            causes.push(RefusalCause::duplicate(field, &path.into()));
+            causes.duplicate(field, path);
         }
     }
     if seen.len() > SELECTABLE_LIMIT {
-        causes.push(RefusalCause::too_many(
-            place,
-            seen.len(),
-            SELECTABLE_LIMIT as u64,
-        ));
+        causes.too_many(place, seen.len(), SELECTABLE_LIMIT as u64);
     }
 }
 
-fn list<'v>(version: &'v Value, key: &str) -> impl Iterator<Item = (usize, &'v Value)> {
-    let list = version.get(key).and_then(Value::as_array);
-    list.into_iter().flatten().enumerate()
-}
-
-fn check_column(column: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_column(column: &Value, path: &str, causes: &mut Causes) {
     if text(column, &["name"]).is_empty() {
-        causes.push(RefusalCause::required(format!("{path}.name"), ""));
+        causes.required(format!("{path}.name"), "");
     }
     let kind = text(column, &["type"]);
     let detail = format!("must be one of {}", COLUMN_TYPES.join(","));
     if kind.is_empty() {
-        causes.push(RefusalCause::required(format!("{path}.type"), &detail));
+        causes.required(format!("{path}.type"), &detail);
     } else if !COLUMN_TYPES.contains(&kind) {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            &detail,
-        ));
+        causes.invalid(format!("{path}.type"), kind, &detail);
     }
     let format = text(column, &["format"]);
     if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
         let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
-        causes.push(RefusalCause::invalid(
-            format!("{path}.format"),
-            &format.into(),
-            &detail,
-        ));
+        causes.invalid(format!("{path}.format"), format, &detail);
     }
     let field = format!("{path}.JSONPath");
     match text(column, &["jsonPath"]) {
-        "" => causes.push(RefusalCause::required(field, "")),
+        "" => causes.required(field, ""),
         json_path => {
             check_path(field, json_path, causes);
         }
     }
 }
 
-fn check_path(field: String, path: &str, causes: &mut Vec<RefusalCause>) -> bool {
+fn check_path(field: String, path: &str, causes: &mut Causes) -> bool {
     let holds = path.starts_with('.');
     if !holds {
-        let detail = "must be a simple json path starting with .";
-        causes.push(RefusalCause::invalid(field, &path.into(), detail));
+        causes.invalid(field, path, "must be a simple json path starting with .");
     }
     holds
 }
 
-fn check_scale(scale: &Value, place: &str, causes: &mut Vec<RefusalCause>) {
+fn check_scale(scale: &Value, place: &str, causes: &mut Causes) {
     for (key, parents, under) in [
         ("specReplicasPath", &[".spec."][..], "under .spec"),
         ("statusReplicasPath", &[".status."], "under .status"),
@@ -314,7 +288,7 @@ fn check_scale(scale: &Value, place: &str, causes: &mut Vec<RefusalCause>) {
         let path = text(scale, &[key]);
         if path.is_empty() {
             if key != "labelSelectorPath" {
-                causes.push(RefusalCause::required(field, ""));
+                causes.required(field, "");
             }
             continue;
         }
@@ -322,7 +296,7 @@ fn check_scale(scale: &Value, place: &str, causes: &mut Vec<RefusalCause>) {
             && !parents.iter().any(|parent| path.starts_with(parent))
         {
             let detail = format!("should be a json path {under}");
-            causes.push(RefusalCause::invalid(field, &path.into(), &detail));
+            causes.invalid(field, path, &detail);
         }
     }
 }

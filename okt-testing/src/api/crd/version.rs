@@ -1,15 +1,13 @@
-//! This file reads one version of a CRD.
+//! Reads one version of a CRD.
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{Origin, Scale, ServedKind, Sibling},
-    object::{self, text},
-    priority::priority,
-    refusal::{Refusal, RefusalCause},
-    schema::SharedSchema,
-    table::{Column, PathFault},
-};
+use crate::api::kind::{Origin, Scale, ServedKind, Sibling};
+use crate::api::object::{self, text};
+use crate::api::priority::priority;
+use crate::api::refusal::Refusal;
+use crate::api::schema::SharedSchema;
+use crate::api::table::{Column, PathFault};
 
 /// The place of a field that each version has. A server moves a field that is equal in all versions to one place above
 /// them.
@@ -46,28 +44,28 @@ impl VersionPlace {
     }
 }
 
-/// Returns the error if selectable fields and schema are at different places; a server accepts only one place.
-pub(super) fn misplaced_selectable(versions: &[Value], index: usize) -> Option<RefusalCause> {
+/// Returns the place of selectable fields that are elsewhere than the schema, and the error of a server for it.
+pub(super) fn misplaced_selectable(
+    versions: &[Value],
+    index: usize,
+) -> Option<(String, &'static str)> {
     let key = "selectableFields";
     let given = versions.get(index)?.get(key)?.as_array()?;
     if given.is_empty() {
         return None;
     }
-    let (place, detail) = match (
-        VersionPlace::of(versions, index, key),
-        VersionPlace::of(versions, index, "schema"),
-    ) {
-        (VersionPlace::Here(place), VersionPlace::Above(_) | VersionPlace::Met) => (
+    let place = |key| VersionPlace::of(versions, index, key);
+    match (place(key), place("schema")) {
+        (VersionPlace::Here(place), VersionPlace::Above(_) | VersionPlace::Met) => Some((
             place,
             "may only be set when `version.schema.openAPIV3Schema` is not included",
-        ),
-        (VersionPlace::Above(place), VersionPlace::Here(_)) => (
+        )),
+        (VersionPlace::Above(place), VersionPlace::Here(_)) => Some((
             place.to_owned(),
             "may only be set when validations.schema is included",
-        ),
-        _ => return None,
-    };
-    Some(RefusalCause::invalid(place, &"".into(), detail))
+        )),
+        _ => None,
+    }
 }
 
 /// The parts that all versions of a kind share.
@@ -80,8 +78,8 @@ pub(super) struct Names<'c> {
 
 impl<'c> Names<'c> {
     pub(super) fn of(crd: &'c Value) -> Self {
-        let given = [&["status", "acceptedNames"][..], &["spec", "names"]];
-        let mut given = given.into_iter().filter_map(|path| object::at(crd, path));
+        let paths = [&["status", "acceptedNames"][..], &["spec", "names"]];
+        let mut given = paths.into_iter().filter_map(|path| object::at(crd, path));
         Self {
             group: text(crd, &["spec", "group"]),
             namespaced: text(crd, &["spec", "scope"]) == "Namespaced",
@@ -155,7 +153,7 @@ impl<'c> CrdVersion<'c> {
             has_status: has_status(self.raw),
             scale: self.scale(),
             has_generation: true,
-            selectable: paths(self.raw.get("selectableFields"), "jsonPath"),
+            selectable: selectable(self.raw),
             columns: columns(self.raw)?,
             updates_unconditionally: false,
             creates_on_update: false,
@@ -197,23 +195,18 @@ pub(super) fn has_status(version: &Value) -> bool {
 }
 
 /// Returns the words of a list of names.
-pub(super) fn words(names: &Value, key: &str) -> Vec<String> {
-    names
-        .get(key)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+fn words(names: &Value, key: &str) -> Vec<String> {
+    let words = object::texts(names, &[key]).into_iter();
+    words.map(str::to_owned).collect()
 }
 
-fn paths(list: Option<&Value>, key: &str) -> Vec<String> {
-    list.and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|entry| text(entry, &[key]).trim_start_matches('.').to_owned())
+/// Returns the paths of the selectable fields.
+fn selectable(version: &Value) -> Vec<String> {
+    let entries = object::items(version, &["selectableFields"]).iter();
+    entries
+        .map(|entry| text(entry, &["jsonPath"]).trim_start_matches('.'))
         .filter(|path| !path.is_empty())
+        .map(str::to_owned)
         .collect()
 }
 
@@ -235,11 +228,7 @@ fn scale(raw: &Value) -> Scale {
 
 /// Returns the columns up to the first one that a server cannot read.
 fn columns(version: &Value) -> Result<Vec<Column>, Refusal> {
-    let given = version
-        .get("additionalPrinterColumns")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let given = object::items(version, &["additionalPrinterColumns"]);
     if given.is_empty() {
         return Ok(vec![Column::age()]);
     }

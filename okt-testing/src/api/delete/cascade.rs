@@ -1,4 +1,4 @@
-//! This file runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
+//! Runs the consequences of a deletion: it deletes dependents, the content of a namespace, and the objects of
 //! a CRD.
 //!
 //! In a cluster, controllers do this asynchronously; here it happens within the same request. It runs step by step, so
@@ -9,14 +9,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 
 use super::mark::{CRD_CLEANUP, FOREGROUND, ORPHAN, Propagation, mark};
-use crate::api::{
-    convert::{self, stored_id},
-    crd,
-    kind::{KindId, Origin, ServedKind},
-    object,
-    store::{Key, Store, StorePlace},
-    stored::StoredObject,
-};
+use crate::api::convert::{self, stored_id};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::store::{Key, Store, StorePlace};
+use crate::api::stored::StoredObject;
+use crate::api::{crd, object};
 
 /// The state of an object after its deletion.
 pub(super) enum Left {
@@ -66,10 +63,9 @@ impl Duty {
         } else if finalizers.contains(&ORPHAN) {
             Some(Self::Orphan)
         } else if finalizers.contains(&CRD_CLEANUP) {
-            Some(Self::Crd(KindId {
-                group: object::text(object, &["spec", "group"]).to_owned(),
-                plural: object::text(object, &["spec", "names", "plural"]).to_owned(),
-            }))
+            let group = object::text(object, &["spec", "group"]);
+            let plural = object::text(object, &["spec", "names", "plural"]);
+            Some(Self::Crd(KindId::new(group, plural)))
         } else {
             kind.is("", "namespaces").then_some(Self::Namespace)
         }
@@ -100,13 +96,10 @@ impl Cascade {
         propagation: Option<Propagation>,
     ) -> Left {
         let id = stored_id(kind);
-        let place = StorePlace {
-            kind: id.clone(),
-            key: Key::of(old),
-        };
+        let place = StorePlace::new(&id, &Key::of(old));
         let Some(marked) = mark(kind, old, propagation, &store.clock.text()) else {
-            let mut last = convert::stored_form(store, kind, old);
-            let last = store.remove(&id, &mut last);
+            let mut stored = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut stored);
             self.after_removal(store, kind, &last);
             return Left::Nothing(last);
         };
@@ -133,15 +126,15 @@ impl Cascade {
             crd::reconsider(store, object::text(&last, &["spec", "group"]));
         }
         // Pushed in reverse order, because the last step runs first.
-        if kind.origin == Origin::Crd {
+        if !kind.is_built_in() {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = place_of(crd::GROUP, crd::PLURAL, &name);
             self.steps.push(CascadeStep::Proceed(crd));
         }
         if kind.namespaced {
             let namespace = object::namespace(&last.read()).to_owned();
-            let namespace = place_of("", "namespaces", &namespace);
-            self.steps.push(CascadeStep::Proceed(namespace));
+            let place = place_of("", "namespaces", &namespace);
+            self.steps.push(CascadeStep::Proceed(place));
         }
         // Owners that waited for the object may proceed.
         let owners = last.owners().filter_map(|owner| store.by_uid(owner));
@@ -203,14 +196,11 @@ impl Cascade {
                 }
             }
             Duty::Crd(id) => {
-                let of = |key: &Key| StorePlace {
-                    kind: id.clone(),
-                    key: key.clone(),
-                };
                 let first = self.steps.len();
-                let objects = store.list(&id, None);
-                self.steps
-                    .extend(objects.map(|(key, _)| CascadeStep::Remove(of(key))));
+                let places = store
+                    .list(&id, None)
+                    .map(|(key, _)| StorePlace::new(&id, key));
+                self.steps.extend(places.map(CascadeStep::Remove));
                 self.steps[first..].reverse();
             }
             Duty::Namespace => {
@@ -294,12 +284,12 @@ fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
         return;
     };
     let mut object = object.read();
-    let rest: Vec<Value> = object::owners(&object)
+    let owners: Vec<Value> = object::owners(&object)
         .iter()
         .filter(|reference| object::text(reference, &["uid"]) != owner)
         .cloned()
         .collect();
-    let rest = (!rest.is_empty()).then(|| rest.into());
+    let rest = (!owners.is_empty()).then(|| owners.into());
     object::set(object::metadata(&mut object), "ownerReferences", rest);
     if let Some(kind) = store.kind(&place.kind).cloned() {
         store.put(&place.kind, &mut convert::absorb(&kind, object));
@@ -308,14 +298,5 @@ fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
 
 /// Returns the place of a cluster-scoped object.
 pub(super) fn place_of(group: &str, plural: &str, name: &str) -> StorePlace {
-    StorePlace {
-        kind: KindId {
-            group: group.to_owned(),
-            plural: plural.to_owned(),
-        },
-        key: Key {
-            namespace: String::new(),
-            name: name.to_owned(),
-        },
-    }
+    StorePlace::new(&KindId::new(group, plural), &Key::new("", name))
 }

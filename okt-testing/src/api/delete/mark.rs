@@ -1,8 +1,9 @@
-//! This file marks objects as deleting.
+//! Marks objects as deleting.
 
 use serde_json::Value;
 
-use crate::api::{crd, kind::ServedKind, object};
+use crate::api::kind::ServedKind;
+use crate::api::{crd, object};
 
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 pub(super) const ORPHAN: &str = "orphan";
@@ -31,12 +32,13 @@ pub(super) fn mark(
     if propagation.is_some() {
         finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
     }
-    let own = match propagation {
+    let asked = match propagation {
         None | Some(Propagation::Background) => None,
         Some(Propagation::Foreground) => Some(FOREGROUND),
         Some(Propagation::Orphan) => Some(ORPHAN),
     };
-    let own = own.or((kind.is(crd::GROUP, crd::PLURAL)).then_some(CRD_CLEANUP));
+    let is_crd = kind.is(crd::GROUP, crd::PLURAL);
+    let own = asked.or(is_crd.then_some(CRD_CLEANUP));
     if let Some(own) = own
         && !finalizers.iter().any(|finalizer| finalizer == own)
     {

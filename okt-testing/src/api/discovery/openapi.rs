@@ -1,4 +1,4 @@
-//! This file publishes the parts of the `OpenAPI` documents that kubectl reads.
+//! Publishes the parts of the `OpenAPI` documents that kubectl reads.
 
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ pub(crate) fn v3(
     if schemas.is_empty() {
         return Err(Refusal::unknown_path());
     }
-    Ok(ApiAnswer::ok(json!({
+    Ok(ApiAnswer::ok(&json!({
         "openapi": "3.0.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": paths,
@@ -72,15 +72,11 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<ApiAnswer, Refusal> {
         definitions.insert(definition_name(kind), definition(kind));
     }
     if !takes_json(accept) && accept.contains("application/com.github.proto-openapi.spec.v2") {
-        let definitions = definitions.iter();
-        let definitions = definitions.map(|(name, definition)| (name.clone(), definition));
-        return Ok(ApiAnswer::Typed {
-            content_type: PROTOBUF,
-            body: protobuf::document(definitions).into(),
-        });
+        let document = protobuf::document(&definitions);
+        return Ok(ApiAnswer::of_type(PROTOBUF, document.into()));
     }
     refuse_protobuf(accept)?;
-    Ok(ApiAnswer::ok(json!({
+    Ok(ApiAnswer::ok(&json!({
         "swagger": "2.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": {},

@@ -1,18 +1,18 @@
-//! This file encodes the `OpenAPI` v2 document in protobuf, the only format in which kubectl asks for it.
+//! Encodes the `OpenAPI` v2 document in protobuf, the only format in which kubectl asks for it.
 //!
 //! The messages are those of `openapiv2/OpenAPIv2.proto` in the repository google/gnostic-models, with the fields that
 //! kubectl reads.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::api::object::text;
+use crate::api::object::{text, texts};
 
 /// Returns a document with these definitions, in the form that a real server publishes.
-pub(super) fn document<'v>(definitions: impl Iterator<Item = (String, &'v Value)>) -> Vec<u8> {
+pub(super) fn document(definitions: &Map<String, Value>) -> Vec<u8> {
     let mut all = Message::default();
     for (name, definition) in definitions {
         let schema = schema(definition);
-        all.message(1, &named(&name, &schema));
+        all.message(1, &named(name, &schema));
     }
     let mut info = Message::default();
     info.text(1, "okt-testing");
@@ -44,13 +44,7 @@ fn schema(value: &Value) -> Message {
     schema.text(2, text(value, &["format"]));
     schema.text(4, text(value, &["description"]));
     let properties = properties.and_then(Value::as_object);
-    for field in value
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let field = field.as_str().unwrap_or_default();
+    for field in texts(value, &["required"]) {
         let below = properties.and_then(|properties| properties.get(field));
         if below.is_some_and(|below| below.get("nullable") != Some(&Value::Bool(true))) {
             schema.text(19, field);

@@ -2,15 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    chaos::{ActiveChaos, Chaos},
-    event::{EventFault, OnEvent},
-    failure::{OnRequest, RequestFault},
-    fault::Fault,
-    injected::{Due, Hold, Injected, Log, Strike, Tally},
-    target::Delivery,
-    what::{Either, What},
-};
+use super::chaos::{ActiveChaos, Chaos};
+use super::event::{EventFault, OnEvent};
+use super::failure::{OnRequest, RequestFault};
+use super::fault::Fault;
+use super::injected::{Due, Hold, Injected, Log, Strike, Tally};
+use super::target::Delivery;
+use super::what::{Either, What};
 use crate::api::record::RequestRecord;
 
 /// All faults of a server.
@@ -38,7 +36,10 @@ pub(crate) struct RequestFaults {
     pub(crate) before: Delay,
     pub(crate) after: Delay,
     /// The fault that is not a delay.
-    pub(crate) terminal: Option<TerminalFault>,
+    /// The fault that replaces carrying out the request.
+    pub(crate) early: Option<TerminalFault>,
+    /// The fault of the response.
+    pub(crate) late: Option<TerminalFault>,
 }
 
 /// A delay, and the strikes that cause it.
@@ -53,13 +54,6 @@ pub(crate) struct Delay {
 pub(crate) struct TerminalFault {
     pub(crate) what: OnRequest,
     pub(crate) due: Due,
-}
-
-impl TerminalFault {
-    /// Returns whether the fault replaces carrying out the request.
-    pub(crate) fn is_early(&self) -> bool {
-        !self.what.after_commit && !matches!(self.what.fault, RequestFault::Cut(_))
-    }
 }
 
 /// A snapshot of all faults of requests.
@@ -141,7 +135,7 @@ impl Book {
             let meets = planned.fault.target.meets_event(event);
             if planned.is_struck(meets, || takes_event(&event_faults, &planned.fault.what)) {
                 planned.settle(event.to_string()).happens();
-                event_faults.add(&planned.fault.what, || planned.hold());
+                event_faults.add(&planned.fault.what, || planned.tally.hold(None));
             }
         }
         for chaos in &self.chaos {
@@ -179,7 +173,7 @@ fn takes_request(faults: &RequestFaults, what: &OnRequest) -> bool {
     matches!(
         what.fault,
         RequestFault::Delayed(_) | RequestFault::InFlight(_)
-    ) || faults.terminal.is_none()
+    ) || (faults.early.is_none() && faults.late.is_none())
 }
 
 fn takes_event(event_faults: &EventFaults, what: &OnEvent) -> bool {
@@ -202,13 +196,6 @@ impl<W: std::fmt::Display> Planned<W> {
     fn settle(&self, on: String) -> Due {
         self.tally.settle(self.fault.what.to_string(), on)
     }
-
-    fn hold(&self) -> Hold {
-        Hold {
-            tally: Arc::clone(&self.tally),
-            until: None,
-        }
-    }
 }
 
 impl RequestFaults {
@@ -219,7 +206,9 @@ impl RequestFaults {
             }
             RequestFault::Delayed(time) => self.before.add(time, due),
             RequestFault::InFlight(time) => self.in_flight.add(time, due),
-            _ => self.terminal = Some(TerminalFault { what, due }),
+            RequestFault::Cut(_) => self.late = Some(TerminalFault { what, due }),
+            _ if what.after_commit => self.late = Some(TerminalFault { what, due }),
+            _ => self.early = Some(TerminalFault { what, due }),
         }
     }
 }

@@ -5,16 +5,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    draw::draw,
-    event::OnEvent,
-    failure::OnRequest,
-    fault::Fault,
-    injected::{Due, Hold, Tally},
-    seed::Seed,
-    target::{Delivery, EventKind, FaultTarget, Resource},
-    what::{Either, What},
-};
+use super::draw::draw;
+use super::event::OnEvent;
+use super::failure::OnRequest;
+use super::fault::Fault;
+use super::injected::{Due, Hold, Tally};
+use super::seed::Seed;
+use super::target::{Delivery, EventKind, FaultTarget, Resource};
+use super::what::{Either, What};
 use crate::api::record::{RequestRecord, Verb};
 
 /// Faults at random, each at its own rate.
@@ -48,7 +46,7 @@ use crate::api::record::{RequestRecord, Verb};
 /// assert_eq!(chaos.struck(), 3);
 /// # }
 /// ```
-#[must_use = "a chaos does nothing until a server is told to misbehave"]
+#[must_use = "a chaos does nothing until `misbehave` starts it"]
 #[derive(Clone, Debug)]
 pub struct Chaos {
     seed: Seed,
@@ -264,17 +262,15 @@ impl ActiveChaos {
 
     /// Returns the hold for an event that this chaos holds back.
     pub(super) fn hold(&self) -> Hold {
-        Hold {
-            tally: Arc::clone(&self.tally),
-            until: self.until,
-        }
+        self.tally.hold(self.until)
     }
 
     /// Settles a strike; returns `None` once all strikes are used up.
     fn settle(&self, fault: String, on: String) -> Option<Due> {
         let settled = {
             let mut counts = self.tally.counts();
-            if (self.mix.at_most).is_some_and(|most| counts.settled >= most) {
+            let most = self.mix.at_most;
+            if most.is_some_and(|most| counts.settled >= most) {
                 return None;
             }
             counts.settled += 1;
@@ -307,8 +303,8 @@ impl ActiveChaos {
         );
         let meets =
             |fault: &Fault<OnRequest>| fault.target.meets_request(request) && takes(&fault.what);
-        let (what, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
-        let what = what.scaled(size);
+        let (drawn, size) = self.pick(Side::Requests, &self.mix.requests, &who, meets)?;
+        let what = drawn.scaled(size);
         let due = self.settle(what.to_string(), request.to_string())?;
         Some((what, due))
     }
@@ -335,8 +331,8 @@ impl ActiveChaos {
             event.client, event.resource.plural, event.resource.group, event.namespace, event.name
         );
         let meets = |fault: &Fault<OnEvent>| fault.target.meets_event(event) && takes(&fault.what);
-        let (what, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
-        let what = what.scaled(size);
+        let (drawn, size) = self.pick(Side::Events, &self.mix.events, &who, meets)?;
+        let what = drawn.scaled(size);
         let due = self.settle(what.to_string(), event.to_string())?;
         Some((what, due))
     }

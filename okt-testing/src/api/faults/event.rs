@@ -1,6 +1,7 @@
 //! [`OnEvent`]: the faults of watch events.
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
 use super::{fault::Fault, target::EventKind};
 

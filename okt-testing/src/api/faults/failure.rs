@@ -1,10 +1,10 @@
 //! [`OnRequest`]: how a request fails or is delayed, and the response of a failure.
 
-use std::{fmt, time::Duration};
-
-use serde_json::{Value, json};
+use std::fmt;
+use std::time::Duration;
 
 use crate::api::record::RequestRecord;
+use crate::api::refusal::{Refusal, Subject};
 
 /// The fault of a request, before or after it is carried out.
 #[derive(Clone, Debug)]
@@ -68,46 +68,31 @@ impl fmt::Display for OnRequest {
 }
 
 impl FailureResponse {
-    /// Returns the `Status` object that answers a request.
-    pub(crate) fn body(&self, request: &RequestRecord) -> Value {
-        let name = request.name.as_deref().unwrap_or_default();
-        let resource = if request.group.is_empty() {
-            request.resource.clone()
-        } else {
-            format!("{}.{}", request.resource, request.group)
+    /// Returns the refusal that answers a request.
+    pub(crate) fn refusal(&self, request: &RequestRecord) -> Refusal {
+        let subject = Subject {
+            group: &request.group,
+            plural: &request.resource,
+            name: request.name.as_deref().unwrap_or_default(),
+            ..Subject::default()
         };
-        let message = match (&self.message, self.code) {
-            (Some(message), _) => message.clone(),
-            (None, 409) => format!(
-                "Operation cannot be fulfilled on {resource} \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
-            ),
-            (None, _) => format!(
-                "{resource} \"{name}\" is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\"",
-                request.client, request.verb, request.resource, request.group
-            ),
-        };
-        let mut details = json!({});
-        for (key, text) in [
-            ("name", name),
-            ("group", request.group.as_str()),
-            ("kind", request.resource.as_str()),
-        ] {
-            if !text.is_empty() {
-                details[key] = text.into();
+        let refusal = match (&self.message, self.code) {
+            (Some(message), code) => {
+                Refusal::of_subject(code, self.reason.clone(), message.clone(), subject)
             }
+            (None, 409) => Refusal::stale(subject),
+            (None, _) => {
+                let (client, verb) = (&request.client, request.verb);
+                let why = format!(
+                    "User \"{client}\" cannot {verb} resource \"{}\" in API group \"{}\"",
+                    request.resource, request.group
+                );
+                Refusal::forbidden(subject, &why)
+            }
+        };
+        match self.retry_after_seconds {
+            Some(seconds) => refusal.retry_after(seconds),
+            None => refusal,
         }
-        if let Some(seconds) = self.retry_after_seconds {
-            details["retryAfterSeconds"] = seconds.into();
-        }
-        json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": message,
-            "reason": self.reason,
-            "details": details,
-            "code": self.code,
-        })
     }
 }

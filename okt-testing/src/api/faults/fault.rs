@@ -1,12 +1,11 @@
 //! [`Fault`]: a fault, its limits and its counts.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::{
-    count::Window,
-    failure::OnRequest,
-    target::{FaultTarget, Resource},
-};
+use super::count::Window;
+use super::failure::OnRequest;
+use super::target::{FaultTarget, Resource, Test};
 use crate::api::record::RequestRecord;
 
 /// A fault that strikes requests or the events of watches.
@@ -160,7 +159,7 @@ impl Fault<OnRequest> {
         mut self,
         test: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.target.test = Some(std::sync::Arc::new(test));
+        self.target.test = Some(Test(Arc::new(test)));
         self
     }
 }

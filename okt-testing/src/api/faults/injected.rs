@@ -1,12 +1,11 @@
 //! [`Injected`]: the handle that counts the strikes of a fault and ends it.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{
-    sync::watch,
-    time::{self, Instant},
-};
+use tokio::sync::watch;
+use tokio::time::{self, Instant};
 
 /// A strike: one occurrence of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +137,12 @@ impl Tally {
     pub(super) fn settle(self: &Arc<Self>, fault: String, on: String) -> Due {
         let tally = Arc::clone(self);
         Due { tally, fault, on }
+    }
+
+    /// Holds an event back until the fault ends, or until this moment.
+    pub(super) fn hold(self: &Arc<Self>, until: Option<Instant>) -> Hold {
+        let tally = Arc::clone(self);
+        Hold { tally, until }
     }
 
     fn strike(&self, fault: String, on: String) {

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use super::{
-    failure::{FailureResponse, OnRequest, RequestFault},
-    fault::Fault,
-};
+use super::failure::{FailureResponse, OnRequest, RequestFault};
+use super::fault::Fault;
 use crate::api::record::Verb;
 
 impl Fault<OnRequest> {

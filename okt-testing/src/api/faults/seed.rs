@@ -1,10 +1,7 @@
 //! [`Seed`]: the number that reproduces a random run.
 
-use std::{
-    env, fmt,
-    hash::{BuildHasher, RandomState},
-    thread,
-};
+use std::hash::{BuildHasher, RandomState};
+use std::{env, fmt, thread};
 
 /// The environment variable that holds a seed.
 const VARIABLE: &str = "OKT_SEED";

@@ -1,11 +1,10 @@
-//! [`Target`]: the limits of a fault.
+//! [`FaultTarget`]: the limits of a fault.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
-use crate::api::{
-    kind::KindId,
-    record::{RequestRecord, Verb, write_client, write_place},
-};
+use crate::api::kind::KindId;
+use crate::api::record::{RequestRecord, Verb, write_client, write_place};
 
 /// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,10 +57,18 @@ impl fmt::Display for Delivery<'_> {
     }
 }
 
-type Test = Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
+/// A test of requests by the user.
+#[derive(Clone)]
+pub(super) struct Test(pub(super) Arc<dyn Fn(&RequestRecord) -> bool + Send + Sync>);
+
+impl fmt::Debug for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Test")
+    }
+}
 
 /// The limits of a fault: one entry of each list must match; an empty list is no limit.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FaultTarget {
     pub(super) verbs: Vec<Verb>,
     pub(super) resources: Vec<Resource>,
@@ -119,66 +126,38 @@ impl FaultTarget {
     pub(crate) fn meets_request(&self, request: &RequestRecord) -> bool {
         let subresource = request.subresource.as_deref();
         (self.verbs.is_empty() || self.verbs.contains(&request.verb))
-            && (self.resources.is_empty()
-                || self
-                    .resources
-                    .iter()
-                    .any(|resource| resource.is(&request.resource, &request.group, subresource)))
-            && allows(&self.subresources, subresource.unwrap_or_default())
-            && allows(
-                &self.namespaces,
-                request.namespace.as_deref().unwrap_or_default(),
-            )
-            && allows(&self.names, request.name.as_deref().unwrap_or_default())
-            && allows(
-                &self.managers,
-                request.field_manager.as_deref().unwrap_or_default(),
-            )
-            && allows(&self.clients, &request.client)
-            && allows(&self.replicas, &request.replica)
-            && self.test.as_ref().is_none_or(|test| test(request))
+            && self.allows_resource(&request.resource, &request.group, subresource)
+            && allows(&self.subresources, subresource)
+            && allows(&self.namespaces, request.namespace.as_deref())
+            && allows(&self.names, request.name.as_deref())
+            && allows(&self.managers, request.field_manager.as_deref())
+            && allows(&self.clients, Some(&request.client))
+            && allows(&self.replicas, Some(&request.replica))
+            && self.test.as_ref().is_none_or(|test| test.0(request))
     }
 
     pub(crate) fn meets_event(&self, event: &Delivery<'_>) -> bool {
-        let known = if self.events.is_empty() {
+        let is_kind_met = if self.events.is_empty() {
             event.kind != EventKind::Bookmark
         } else {
             self.events.contains(&event.kind)
         };
-        known
-            && (self.resources.is_empty()
-                || self.resources.iter().any(|resource| {
-                    resource.is(&event.resource.plural, &event.resource.group, None)
-                }))
-            && allows(&self.namespaces, event.namespace)
-            && allows(&self.names, event.name)
-            && allows(&self.clients, event.client)
-            && allows(&self.replicas, event.replica)
+        is_kind_met
+            && self.allows_resource(&event.resource.plural, &event.resource.group, None)
+            && allows(&self.namespaces, Some(event.namespace))
+            && allows(&self.names, Some(event.name))
+            && allows(&self.clients, Some(event.client))
+            && allows(&self.replicas, Some(event.replica))
+    }
+
+    fn allows_resource(&self, plural: &str, group: &str, subresource: Option<&str>) -> bool {
+        let mut resources = self.resources.iter();
+        self.resources.is_empty() || resources.any(|it| it.is(plural, group, subresource))
     }
 }
 
-fn allows(list: &[String], value: &str) -> bool {
+/// Whether a list allows a value; an absent value is an empty one.
+fn allows(list: &[String], value: Option<&str>) -> bool {
+    let value = value.unwrap_or_default();
     list.is_empty() || list.iter().any(|allowed| allowed == value)
-}
-
-impl fmt::Debug for FaultTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Target");
-        let texts = [
-            ("subresources", &self.subresources),
-            ("namespaces", &self.namespaces),
-            ("names", &self.names),
-            ("managers", &self.managers),
-            ("clients", &self.clients),
-            ("replicas", &self.replicas),
-        ];
-        debug.field("verbs", &self.verbs);
-        debug.field("resources", &self.resources);
-        for (name, list) in texts {
-            debug.field(name, list);
-        }
-        debug.field("events", &self.events);
-        debug.field("test", &self.test.is_some());
-        debug.finish()
-    }
 }

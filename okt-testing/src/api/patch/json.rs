@@ -1,14 +1,12 @@
-//! This file applies JSON patches (RFC 6902), with the deviations of a real server.
+//! Applies JSON patches (RFC 6902), with the deviations of a real server.
 //!
 //! A missing member is null: a `test` for null succeeds, a `replace` adds, and a `copy` copies null. The part of a path
 //! before its first slash is ignored.
 
 use serde_json::{Map, Value};
 
-use crate::api::{
-    object::{self, json_type},
-    refusal::Refusal,
-};
+use crate::api::object::{self, json_type};
+use crate::api::refusal::Refusal;
 
 /// The maximum number of steps of a patch.
 const LIMIT: usize = 10_000;
@@ -50,15 +48,12 @@ struct PatchStep<'p> {
 }
 
 fn read(patch: &Value) -> Result<Vec<PatchStep<'_>>, Refusal> {
-    let steps = match patch {
+    let raw = match patch {
         Value::Null => return Ok(Vec::new()),
         Value::Array(steps) => steps,
         other => return Err(undecodable(other, "value of type []handlers.jsonPatchOp")),
     };
-    let steps: Vec<_> = steps
-        .iter()
-        .map(PatchStep::read)
-        .collect::<Result<_, _>>()?;
+    let steps: Vec<_> = raw.iter().map(PatchStep::read).collect::<Result<_, _>>()?;
     if steps.len() > LIMIT {
         return Err(Refusal::new(
             413,

@@ -1,17 +1,17 @@
-//! This file checks objects against the CEL rules of their schema.
+//! Checks objects against the CEL rules of their schema.
 //!
-//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This file decides what an
+//! The `cel` crate evaluates; kube's `cel` feature adds the functions of Kubernetes to it. This module decides what an
 //! expression sees of an object, when a rule runs and how a refusal is worded, because kube's own validator supports
 //! neither `optionalOldSelf` nor the API server's wording.
 
 mod check;
 mod compile;
-mod decl;
 mod depth;
 mod functions;
 mod library;
 mod macros;
 mod merge;
+mod node;
 mod parse;
 mod quantifier;
 mod repair;
@@ -25,21 +25,17 @@ pub(crate) use check::RuleMistake;
 pub(crate) use parse::parse_plain;
 pub(crate) use rule::CelRule;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use kube::core::cel::cel::{
-    Context, ExecutionError, IdedExpr, Value as CelValue, objects::OptionalValue,
-};
+use kube::core::cel::cel::objects::OptionalValue;
+use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, Value as CelValue};
 use serde_json::Value;
 
 use self::{functions::FUNCTIONS, rule::Reason};
-use crate::api::{
-    refusal::{Refusal, RefusalCause},
-    schema::{Schema, old_item},
-};
+use crate::api::causes::Causes;
+use crate::api::refusal::Refusal;
+use crate::api::schema::{Schema, old_item};
 
 impl CelRule {
     fn run(
@@ -48,7 +44,7 @@ impl CelRule {
         value: &CelValue,
         old: Option<&CelValue>,
         (path, tolerated): (&str, bool),
-        causes: &mut Vec<RefusalCause>,
+        causes: &mut Causes,
     ) -> Result<(), Refusal> {
         let mut scope = FUNCTIONS.new_inner_scope();
         scope.add_variable_from_value("self", value.clone());
@@ -64,7 +60,7 @@ impl CelRule {
             Ok(CelValue::Bool(true)) => return Ok(()),
             // A false result is tolerated for an unchanged value; an evaluation error is not.
             Ok(CelValue::Bool(false)) if tolerated => return Ok(()),
-            Ok(CelValue::Bool(false)) => self.say(value, old),
+            Ok(CelValue::Bool(false)) => self.explain(value, old),
             Ok(_) => format!("rule does not evaluate to a boolean: {}", self.text),
             Err(NoValue::NotKnown(name)) => {
                 return Err(Refusal::not_served(format!(
@@ -88,31 +84,31 @@ impl CelRule {
                     format!("{error} evaluating rule: {rule}")
                 };
                 let field = path.strip_prefix('.').unwrap_or(path);
-                causes.push(RefusalCause::invalid(field, &self.kind.into(), &detail));
+                causes.invalid(field, self.kind, &detail);
                 return Ok(());
             }
         };
-        let field = format!("{path}{}", self.field_path);
-        let field = field.strip_prefix('.').unwrap_or(&field);
+        let whole = format!("{path}{}", self.field_path);
+        let field = whole.strip_prefix('.').unwrap_or(&whole);
         let compound = raw.is_object() || raw.is_array();
-        causes.push(match self.reason {
-            Reason::Invalid if compound => RefusalCause::faulty(field, &message),
-            Reason::Invalid => RefusalCause::invalid(field, raw, &message),
-            Reason::Forbidden => RefusalCause::forbidden(field, &message),
-            Reason::Required => RefusalCause::required(field, &message),
-            Reason::Duplicate => RefusalCause::duplicate(field, raw),
-        });
+        match self.reason {
+            Reason::Invalid if compound => causes.faulty(field, &message),
+            Reason::Invalid => causes.invalid(field, raw, &message),
+            Reason::Forbidden => causes.forbidden(field, &message),
+            Reason::Required => causes.required(field, &message),
+            Reason::Duplicate => causes.duplicate(field, raw),
+        }
         Ok(())
     }
 
-    fn say(&self, value: &CelValue, old: Option<&CelValue>) -> String {
+    fn explain(&self, value: &CelValue, old: Option<&CelValue>) -> String {
         let mut scope = FUNCTIONS.new_inner_scope();
         scope.add_variable_from_value("self", value.clone());
         // Here the server has no optional, so with `optionalOldSelf` an expression that uses the old value fails.
         if let Some(old) = old {
             scope.add_variable_from_value("oldSelf", old.clone());
         }
-        let said = self
+        let computed = self
             .message_expression
             .as_ref()
             .and_then(|expression| match evaluate(expression, &scope) {
@@ -120,7 +116,8 @@ impl CelRule {
                 _ => None,
             })
             .filter(|text| !text.is_empty() && !text.contains('\n'));
-        said.or_else(|| self.message.clone())
+        computed
+            .or_else(|| self.message.clone())
             .unwrap_or_else(|| format!("failed rule: {}", self.text))
     }
 }
@@ -136,7 +133,7 @@ pub(crate) fn check_rules(
     value: &Value,
     old: Option<&Value>,
     again: bool,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) -> Result<(), Refusal> {
     let old = Old {
         value: old,
@@ -166,7 +163,7 @@ fn walk(
     value: &Value,
     old: Old<'_>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) -> Result<(), Refusal> {
     if value.is_null() {
         return Ok(());

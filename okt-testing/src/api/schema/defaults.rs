@@ -1,4 +1,4 @@
-//! This file fills in the defaults of a schema and removes undeclared fields.
+//! Fills in the defaults of a schema and removes undeclared fields.
 
 use serde_json::Value;
 
@@ -8,32 +8,33 @@ use crate::api::object;
 /// Fills in defaults, also for nulls that the schema does not allow. Returns whether it changed anything.
 pub(crate) fn apply_defaults(schema: &Schema, value: &mut Value) -> bool {
     let mut changed = false;
-    match value {
-        Value::Object(fields) => {
-            for (key, property) in &schema.properties {
-                if let Some(default) = &property.default
-                    && !fields.contains_key(key)
-                {
-                    fields.insert(key.clone(), default.clone());
-                    changed = true;
-                }
+    if let Value::Object(fields) = value {
+        for (key, property) in &schema.properties {
+            if let Some(default) = &property.default
+                && !fields.contains_key(key)
+            {
+                fields.insert(key.clone(), default.clone());
+                changed = true;
             }
+        }
+    }
+    each_below(schema, value, |below, value| changed |= fill(below, value));
+    changed
+}
+
+/// Visits the declared fields or the items of a value.
+fn each_below(schema: &Schema, value: &mut Value, mut visit: impl FnMut(&Schema, &mut Value)) {
+    match (value, &schema.items) {
+        (Value::Object(fields), _) => {
             for (key, value) in fields {
                 if let Some(below) = schema.field(key) {
-                    changed |= fill(below, value);
+                    visit(below, value);
                 }
             }
         }
-        Value::Array(items) => {
-            if let Some(below) = &schema.items {
-                for item in items {
-                    changed |= fill(below, item);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        (Value::Array(items), Some(below)) => items.iter_mut().for_each(|item| visit(below, item)),
+        _ => {}
     }
-    changed
 }
 
 fn fill(schema: &Schema, value: &mut Value) -> bool {
@@ -48,25 +49,14 @@ fn fill(schema: &Schema, value: &mut Value) -> bool {
 /// Removes the nulls that the schema does not allow and has no default for. Returns whether there were any.
 pub(crate) fn drop_nulls(schema: &Schema, value: &mut Value) -> bool {
     let mut changed = false;
-    match value {
-        Value::Object(fields) => {
-            let gone = object::retain(fields, |key, value| {
-                let Some(below) = schema.field(key) else {
-                    return true;
-                };
-                changed |= drop_nulls(below, value);
-                !value.is_null() || below.nullable || below.default.is_some()
-            });
-            changed |= gone;
-        }
-        Value::Array(items) => {
-            if let Some(below) = &schema.items {
-                for item in items {
-                    changed |= drop_nulls(below, item);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    each_below(schema, value, |below, value| {
+        changed |= drop_nulls(below, value);
+    });
+    if let Value::Object(fields) = value {
+        changed |= object::retain(fields, |key, value| {
+            let below = schema.field(key).filter(|_| value.is_null());
+            below.is_none_or(|below| below.nullable || below.default.is_some())
+        });
     }
     changed
 }

@@ -1,16 +1,17 @@
-//! This file parses the `OpenAPI` schema of a kind into a structural schema, and reports why it is none.
+//! Parses the `OpenAPI` schema of a kind into a structural schema, and reports why it is none.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::cel::{CelRule, check_rules};
 use super::{
     Additional, Bound, ListType, Schema, Type, apply_defaults, drop_nulls, prune, structure,
     validate, validate_lists,
 };
-use crate::api::{object, refusal::RefusalCause};
+use crate::api::causes::Causes;
+use crate::api::object;
 
 impl Schema {
     /// Returns a schema that accepts every object, with known shapes where they matter.
@@ -31,8 +32,8 @@ impl Schema {
     ///
     /// # Errors
     /// All errors of the schema, each with its path.
-    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Vec<RefusalCause>> {
-        let mut causes = Vec::new();
+    pub(crate) fn parse_root(schema: &Value, path: &str) -> Result<Self, Causes> {
+        let mut causes = Causes::default();
         structure::check_root(schema, path, &mut causes);
         let root = parse(schema, path, SchemaPlace::ROOT, &mut causes);
         if causes.is_empty() {
@@ -56,13 +57,11 @@ impl Schema {
         }
         self.properties.insert("metadata".to_owned(), metadata);
         for key in ["apiVersion", "kind"] {
-            self.properties.insert(
-                key.to_owned(),
-                Schema {
-                    kind: Some(Type::String),
-                    ..Schema::default()
-                },
-            );
+            let text = Schema {
+                kind: Some(Type::String),
+                ..Schema::default()
+            };
+            self.properties.insert(key.to_owned(), text);
         }
     }
 }
@@ -105,7 +104,7 @@ fn object_meta() -> Schema {
             },
         })
     });
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let mut schema = parse(&META, "metadata", SchemaPlace::ROOT.below(), &mut causes);
     debug_assert!(causes.is_empty(), "{causes:?}");
     for (key, property) in &mut schema.properties {
@@ -147,34 +146,29 @@ impl SchemaPlace<'_> {
     }
 }
 
-fn parse(
-    raw: &Value,
-    path: &str,
-    place: SchemaPlace<'_>,
-    causes: &mut Vec<RefusalCause>,
-) -> Schema {
-    let Some(node) = raw.as_object() else {
-        causes.push(RefusalCause::invalid(path, raw, "must be a schema object"));
+fn parse(node: &Value, path: &str, place: SchemaPlace<'_>, causes: &mut Causes) -> Schema {
+    if !node.is_object() {
+        causes.invalid(path, node, "must be a schema object");
         return Schema::default();
-    };
+    }
     let mut schema = Schema {
-        nullable: flag(node, "nullable"),
-        keeps_unknown: flag(node, "x-kubernetes-preserve-unknown-fields"),
-        int_or_string: flag(node, "x-kubernetes-int-or-string"),
-        embedded: flag(node, "x-kubernetes-embedded-resource"),
-        atomic_map: node.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
+        nullable: node["nullable"] == true,
+        keeps_unknown: node["x-kubernetes-preserve-unknown-fields"] == true,
+        int_or_string: node["x-kubernetes-int-or-string"] == true,
+        embedded: node["x-kubernetes-embedded-resource"] == true,
+        atomic_map: node["x-kubernetes-map-type"] == "atomic",
         required: texts(node, "required"),
-        values: node.get("enum").and_then(Value::as_array).cloned(),
+        values: node["enum"].as_array().cloned(),
         format: text(node, "format"),
-        multiple_of: node.get("multipleOf").and_then(Value::as_f64),
+        multiple_of: node["multipleOf"].as_f64(),
         minimum: bound(node, "minimum", "exclusiveMinimum"),
         maximum: bound(node, "maximum", "exclusiveMaximum"),
-        min_length: count(node, "minLength"),
-        max_length: count(node, "maxLength"),
-        min_items: count(node, "minItems"),
-        max_items: count(node, "maxItems"),
-        min_properties: count(node, "minProperties"),
-        max_properties: count(node, "maxProperties"),
+        min_length: node["minLength"].as_u64(),
+        max_length: node["maxLength"].as_u64(),
+        min_items: node["minItems"].as_u64(),
+        max_items: node["maxItems"].as_u64(),
+        min_properties: node["minProperties"].as_u64(),
+        max_properties: node["maxProperties"].as_u64(),
         default: node.get("default").cloned(),
         list: list_type(node),
         ..Schema::default()
@@ -183,11 +177,11 @@ fn parse(
     if let Some(pattern) = text(node, "pattern") {
         match Regex::new(&pattern) {
             Ok(regex) => schema.pattern = Some((pattern, regex)),
-            Err(error) => causes.push(RefusalCause::invalid(
+            Err(error) => causes.invalid(
                 format!("{path}.pattern"),
-                &pattern.into(),
+                pattern,
                 &format!("must be a valid regular expression, but isn't: {error}"),
-            )),
+            ),
         }
     }
     parse_children(node, path, place, &mut schema, causes);
@@ -195,7 +189,7 @@ fn parse(
         schema.add_object_fields();
     }
     check_list_keys(path, &schema, causes);
-    let rules = members(node, "x-kubernetes-validations");
+    let rules = object::items(node, &["x-kubernetes-validations"]);
     for (index, raw) in rules.iter().enumerate().filter(|_| !place.junctor) {
         let of = (&schema, schema.embedded || place.root);
         if let Some(rule) = CelRule::compile(raw, (path, index), place.uncorrelatable, of, causes) {
@@ -207,18 +201,17 @@ fn parse(
 }
 
 fn parse_children(
-    node: &Map<String, Value>,
+    node: &Value,
     path: &str,
     place: SchemaPlace<'_>,
     schema: &mut Schema,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if let Some(Value::Object(properties)) = node.get("properties") {
         for (key, raw) in properties {
             let path = format!("{path}.properties[{key}]");
-            schema
-                .properties
-                .insert(key.clone(), parse(raw, &path, place.below(), causes));
+            let property = parse(raw, &path, place.below(), causes);
+            schema.properties.insert(key.clone(), property);
         }
     }
     match node.get("additionalProperties") {
@@ -241,10 +234,7 @@ fn parse_children(
             schema.items = Some(Box::new(parse(raw, &items, place, causes)));
         }
         None if schema.kind == Some(Type::Array) && !place.junctor => {
-            causes.push(RefusalCause::required(
-                format!("{path}.items"),
-                "must be specified",
-            ));
+            causes.required(format!("{path}.items"), "must be specified");
         }
         None => {}
     }
@@ -253,37 +243,20 @@ fn parse_children(
         ("anyOf", &mut schema.any_of),
         ("oneOf", &mut schema.one_of),
     ] {
-        for (index, raw) in members(node, key).iter().enumerate() {
-            list.push(parse(
-                raw,
-                &format!("{path}.{key}[{index}]"),
-                place.junctor(),
-                causes,
-            ));
+        for (index, raw) in object::items(node, &[key]).iter().enumerate() {
+            let path = format!("{path}.{key}[{index}]");
+            list.push(parse(raw, &path, place.junctor(), causes));
         }
     }
     if let Some(raw) = node.get("not") {
-        schema.not = Some(Box::new(parse(
-            raw,
-            &format!("{path}.not"),
-            place.junctor(),
-            causes,
-        )));
+        let path = format!("{path}.not");
+        schema.not = Some(Box::new(parse(raw, &path, place.junctor(), causes)));
     }
 }
 
-fn parse_type(
-    node: &Map<String, Value>,
-    path: &str,
-    junctor: bool,
-    schema: &mut Schema,
-    causes: &mut Vec<RefusalCause>,
-) {
-    if node.contains_key("$ref") {
-        causes.push(RefusalCause::forbidden(
-            format!("{path}.$ref"),
-            "$ref is not supported",
-        ));
+fn parse_type(node: &Value, path: &str, junctor: bool, schema: &mut Schema, causes: &mut Causes) {
+    if node.get("$ref").is_some() {
+        causes.forbidden(format!("{path}.$ref"), "$ref is not supported");
     }
     let field = format!("{path}.type");
     match text(node, "type") {
@@ -291,16 +264,12 @@ fn parse_type(
             schema.kind = Type::parse(&name);
             if schema.kind.is_none() {
                 let supported = ["array", "boolean", "integer", "number", "object", "string"];
-                causes.push(RefusalCause::unsupported(
-                    field,
-                    &name.into(),
-                    &supported.map(Value::from),
-                ));
+                causes.unsupported(field, name, &supported);
             }
         }
-        None if node.contains_key("$ref") => {}
+        None if node.get("$ref").is_some() => {}
         None if junctor || schema.int_or_string || schema.keeps_unknown => {}
-        None => causes.push(RefusalCause::required(
+        None => causes.required(
             field,
             if path.rsplit('.').next() == Some("items") {
                 "must not be empty for specified array items"
@@ -309,19 +278,17 @@ fn parse_type(
             } else {
                 "must not be empty at the root"
             },
-        )),
+        ),
     }
 }
 
-fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
+fn check_list_keys(path: &str, schema: &Schema, causes: &mut Causes) {
     let ListType::Map(keys) = &schema.list else {
         return;
     };
     if keys.is_empty() {
-        causes.push(RefusalCause::required(
-            format!("{path}.x-kubernetes-list-map-keys"),
-            "must not be empty if x-kubernetes-list-type is map",
-        ));
+        let detail = "must not be empty if x-kubernetes-list-type is map";
+        causes.required(format!("{path}.x-kubernetes-list-map-keys"), detail);
     }
     let Some(items) = schema
         .items
@@ -333,16 +300,14 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) 
     for key in keys {
         let property = format!("{path}.items.properties[{key}]");
         match items.properties.get(key) {
-            None => causes.push(RefusalCause::invalid(
+            None => causes.invalid(
                 format!("{path}.x-kubernetes-list-map-keys"),
-                &keys.clone().into(),
+                keys.clone(),
                 "entries must all be names of item properties",
-            )),
+            ),
             Some(item) if item.default.is_none() && !items.required.contains(key) => {
-                causes.push(RefusalCause::required(
-                    format!("{property}.default"),
-                    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-                ));
+                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+                causes.required(format!("{property}.default"), detail);
             }
             Some(_) => {}
         }
@@ -350,7 +315,7 @@ fn check_list_keys(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) 
 }
 
 /// Checks a default against its own schema; an invalid one would make the API refuse every object.
-fn check_default(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
+fn check_default(path: &str, schema: &Schema, causes: &mut Causes) {
     let Some(default) = &schema.default else {
         return;
     };
@@ -362,72 +327,50 @@ fn check_default(path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) {
     }
     let path = format!("{path}.default");
     if !prune(schema, &mut default.clone()).dropped.is_empty() {
-        causes.push(RefusalCause::invalid(
-            path,
-            default,
-            "must not have unknown fields",
-        ));
+        causes.invalid(path, default, "must not have unknown fields");
         return;
     }
-    let mut found = Vec::new();
+    let mut found = Causes::default();
     validate(schema, &filled, None, "", &mut found);
     validate_lists(schema, &filled, "", &mut found);
     if found.is_empty() && check_rules(schema, &filled, None, false, &mut found).is_err() {
-        causes.push(RefusalCause::not_served(
+        causes.not_served(
             path,
             "a default under a rule that cannot be evaluated".to_owned(),
-        ));
+        );
         return;
     }
-    for mut cause in found {
+    for cause in found.iter_mut() {
         cause.message = cause.message.replace("<root> in body", " in body");
         cause.field = match cause.field.as_str() {
             "" => path.clone(),
             field => format!("{path}.{field}"),
         };
-        causes.push(cause);
     }
+    causes.append(&mut found);
 }
 
-fn list_type(node: &Map<String, Value>) -> ListType {
-    match node.get("x-kubernetes-list-type").and_then(Value::as_str) {
-        Some("set") => ListType::Set,
-        Some("map") => ListType::Map(texts(node, "x-kubernetes-list-map-keys")),
+fn list_type(node: &Value) -> ListType {
+    match object::text(node, &["x-kubernetes-list-type"]) {
+        "set" => ListType::Set,
+        "map" => ListType::Map(texts(node, "x-kubernetes-list-map-keys")),
         _ => ListType::Atomic,
     }
 }
 
-fn bound(node: &Map<String, Value>, key: &str, exclusive: &str) -> Option<Bound> {
+fn bound(node: &Value, key: &str, exclusive: &str) -> Option<Bound> {
     Some(Bound {
-        value: node.get(key)?.as_f64()?,
-        exclusive: flag(node, exclusive),
+        value: node[key].as_f64()?,
+        exclusive: node[exclusive] == true,
     })
 }
 
-fn flag(node: &Map<String, Value>, key: &str) -> bool {
-    node.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn count(node: &Map<String, Value>, key: &str) -> Option<u64> {
-    node.get(key).and_then(Value::as_u64)
-}
-
-fn text(node: &Map<String, Value>, key: &str) -> Option<String> {
-    let text = node.get(key)?.as_str()?;
+fn text(node: &Value, key: &str) -> Option<String> {
+    let text = object::text(node, &[key]);
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn texts(node: &Map<String, Value>, key: &str) -> Vec<String> {
-    members(node, key)
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
-}
-
-fn members<'a>(node: &'a Map<String, Value>, key: &str) -> &'a [Value] {
-    node.get(key)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+fn texts(node: &Value, key: &str) -> Vec<String> {
+    let texts = object::texts(node, &[key]).into_iter();
+    texts.map(str::to_owned).collect()
 }

@@ -1,40 +1,34 @@
-//! This file checks whether a schema is structural, except for the types of its fields.
+//! Checks whether a schema is structural, except for the types of its fields.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
+use crate::api::object::{self, text};
+use serde_json::Value;
 
 /// Checks the schema of a whole object.
-pub(super) fn check_root(node: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
-    let Some(root) = node.as_object() else { return };
-    if has(root, "additionalProperties") {
-        causes.push(RefusalCause::forbidden(
-            format!("{path}.additionalProperties"),
-            "must not be used at the root",
-        ));
+pub(super) fn check_root(node: &Value, path: &str, causes: &mut Causes) {
+    if !node.is_object() {
+        return;
     }
-    if flag(root, "nullable") {
-        causes.push(RefusalCause::forbidden(
-            format!("{path}.nullable"),
-            "nullable cannot be true at the root",
-        ));
+    if !node["additionalProperties"].is_null() {
+        let detail = "must not be used at the root";
+        causes.forbidden(format!("{path}.additionalProperties"), detail);
     }
-    let kind = text(root, "type");
+    if node["nullable"] == true {
+        let detail = "nullable cannot be true at the root";
+        causes.forbidden(format!("{path}.nullable"), detail);
+    }
+    let kind = text(node, &["type"]);
     if !matches!(kind, "" | "object") {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            "must be object at the root",
-        ));
+        causes.invalid(format!("{path}.type"), kind, "must be object at the root");
     }
-    check_object_fields(root, path, causes);
-    walk(root, path, causes);
+    check_object_fields(node, path, causes);
+    walk(node, path, causes);
 }
 
 /// Checks `apiVersion`, `kind` and `metadata`, which are implicit and can hardly be restricted.
-fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_object_fields(node: &Value, path: &str, causes: &mut Causes) {
     let Some(Value::Object(properties)) = node.get("properties") else {
         return;
     };
@@ -43,17 +37,13 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<R
         ("kind", "string"),
         ("metadata", "object"),
     ] {
-        let Some(property) = properties.get(name).and_then(Value::as_object) else {
+        let Some(property) = properties.get(name).filter(|it| it.is_object()) else {
             continue;
         };
         let path = format!("{path}.properties[{name}]");
-        let kind = text(property, "type");
+        let kind = text(property, &["type"]);
         if kind != wanted {
-            causes.push(RefusalCause::invalid(
-                format!("{path}.type"),
-                &kind.into(),
-                &format!("must be {wanted}"),
-            ));
+            causes.invalid(format!("{path}.type"), kind, &format!("must be {wanted}"));
         }
         if name != "metadata" || kind != wanted {
             continue;
@@ -65,158 +55,128 @@ fn check_object_fields(node: &Map<String, Value>, path: &str, causes: &mut Vec<R
             .keys()
             .any(|field| field != "name" && field != "generateName")
         {
-            causes.push(RefusalCause::forbidden(
-                path.clone(),
-                "must not specify anything other than name and generateName, but metadata is implicitly specified",
-            ));
+            let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+            causes.forbidden(path.clone(), detail);
         }
         for (field, schema) in fields {
-            if schema
-                .get("default")
-                .is_some_and(|default| !default.is_null())
-            {
-                causes.push(RefusalCause::forbidden(
-                    format!("{path}.properties[{field}].default"),
-                    "must not be set in top-level metadata",
-                ));
+            if schema.get("default").is_some_and(|it| !it.is_null()) {
+                let detail = "must not be set in top-level metadata";
+                causes.forbidden(format!("{path}.properties[{field}].default"), detail);
             }
         }
     }
 }
 
-fn walk(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn walk(node: &Value, path: &str, causes: &mut Causes) {
     check_node(node, path, causes);
     check_list(node, path, causes);
-    if flag(node, "x-kubernetes-embedded-resource") {
+    if node["x-kubernetes-embedded-resource"] == true {
         check_embedded(node, path, causes);
     }
     for (key, below) in children(node) {
         walk(below, &format!("{path}.{key}"), causes);
     }
     for (key, below) in junctors(node) {
-        let takes_types = flag(node, "x-kubernetes-int-or-string");
+        let takes_types = node["x-kubernetes-int-or-string"] == true;
         check_within_junctor(below, &format!("{path}.{key}"), takes_types, causes);
     }
 }
 
-fn check_node(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_node(node: &Value, path: &str, causes: &mut Causes) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
+        causes.forbidden(format!("{path}.{field}"), detail);
     };
-    if flag(node, "uniqueItems") {
+    if node["uniqueItems"] == true {
         forbid(
             "uniqueItems",
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         );
     }
-    let allows_all = node.get("additionalProperties") == Some(&true.into());
+    let allows_all = node["additionalProperties"] == true;
     let has_properties =
         matches!(node.get("properties"), Some(Value::Object(fields)) if !fields.is_empty());
-    if has_properties && has(node, "additionalProperties") && !allows_all {
+    if has_properties && !node["additionalProperties"].is_null() && !allows_all {
         forbid(
             "additionalProperties",
             "additionalProperties and properties are mutual exclusive",
         );
     }
     let preserve = "x-kubernetes-preserve-unknown-fields";
-    if node.get(preserve) == Some(&false.into()) {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.{preserve}"),
-            &false.into(),
-            "must be true or undefined",
-        ));
+    if node[preserve] == false {
+        let detail = "must be true or undefined";
+        causes.invalid(format!("{path}.{preserve}"), false, detail);
     }
-    let map_type = text(node, "x-kubernetes-map-type");
+    let map_type = text(node, &["x-kubernetes-map-type"]);
     if !map_type.is_empty() {
         require_type(node, "object", "x-kubernetes-map-type", path, causes);
         if !matches!(map_type, "atomic" | "granular") {
-            causes.push(RefusalCause::unsupported(
+            causes.unsupported(
                 format!("{path}.x-kubernetes-map-type"),
-                &map_type.into(),
-                &["atomic".into(), "granular".into()],
-            ));
+                map_type,
+                &["atomic", "granular"],
+            );
         }
     }
 }
 
-fn require_type(
-    node: &Map<String, Value>,
-    wanted: &str,
-    because: &str,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
-    let kind = text(node, "type");
+fn require_type(node: &Value, wanted: &str, because: &str, path: &str, causes: &mut Causes) {
+    let kind = text(node, &["type"]);
     let detail = format!("must be {wanted} if {because} is specified");
     if kind.is_empty() {
-        causes.push(RefusalCause::required(format!("{path}.type"), &detail));
+        causes.required(format!("{path}.type"), &detail);
     } else if kind != wanted {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            &detail,
-        ));
+        causes.invalid(format!("{path}.type"), kind, &detail);
     }
 }
 
-fn check_embedded(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
-    if !has(node, "properties") && !flag(node, "x-kubernetes-preserve-unknown-fields") {
-        causes.push(RefusalCause::required(
+fn check_embedded(node: &Value, path: &str, causes: &mut Causes) {
+    if node["properties"].is_null() && node["x-kubernetes-preserve-unknown-fields"] != true {
+        causes.required(
             format!("{path}.properties"),
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
-        ));
+        );
     }
-    let kind = text(node, "type");
+    let kind = text(node, &["type"]);
     if kind != "object" {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.type"),
-            &kind.into(),
-            "must be object if x-kubernetes-embedded-resource is true",
-        ));
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        causes.invalid(format!("{path}.type"), kind, detail);
     }
     check_object_fields(node, path, causes);
 }
 
 /// Checks a list against its list type.
-fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_list(node: &Value, path: &str, causes: &mut Causes) {
     let field = format!("{path}.x-kubernetes-list-type");
-    let keys: Vec<&str> = node
-        .get("x-kubernetes-list-map-keys")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let list = text(node, "x-kubernetes-list-type");
+    let keys = object::texts(node, &["x-kubernetes-list-map-keys"]);
+    let list = text(node, &["x-kubernetes-list-type"]);
     if list.is_empty() {
         if !keys.is_empty() {
-            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-            causes.push(RefusalCause::required(field, detail));
+            causes.required(
+                field,
+                "must be map if x-kubernetes-list-map-keys is non-empty",
+            );
         }
         return;
     }
     require_type(node, "array", "x-kubernetes-list-type", path, causes);
     if !matches!(list, "atomic" | "set" | "map") {
-        let supported = ["atomic".into(), "set".into(), "map".into()];
-        causes.push(RefusalCause::unsupported(
-            field.clone(),
-            &list.into(),
-            &supported,
-        ));
+        let supported = ["atomic", "set", "map"];
+        causes.unsupported(field.clone(), list, &supported);
     }
     if list != "map" && !keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        causes.push(RefusalCause::invalid(field, &list.into(), detail));
+        causes.invalid(field, list, detail);
     }
-    let Some(Value::Object(items)) = node.get("items") else {
+    let items = &node["items"];
+    if !items.is_object() {
         return;
-    };
+    }
     let path = format!("{path}.items");
-    if list != "atomic" && flag(items, "nullable") {
-        causes.push(RefusalCause::forbidden(
+    if list != "atomic" && items["nullable"] == true {
+        causes.forbidden(
             format!("{path}.nullable"),
             &format!("cannot be nullable when x-kubernetes-list-type is {list}"),
-        ));
+        );
     }
     match list {
         "set" => check_items_of_set(items, &path, causes),
@@ -225,70 +185,62 @@ fn check_list(node: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCau
     }
 }
 
-fn check_items_of_set(items: &Map<String, Value>, path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_items_of_set(items: &Value, path: &str, causes: &mut Causes) {
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let list = items.get("x-kubernetes-list-type");
-    match text(items, "type") {
+    match text(items, &["type"]) {
         "array" if list.is_some_and(|list| list != "atomic") => {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.x-kubernetes-list-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
-            ));
+            );
         }
-        "object" if text(items, "x-kubernetes-map-type") != "atomic" => {
-            causes.push(RefusalCause::invalid(
+        "object" if text(items, &["x-kubernetes-map-type"]) != "atomic" => {
+            causes.invalid(
                 format!("{path}.x-kubernetes-map-type"),
                 list.unwrap_or(&Value::Null),
                 detail,
-            ));
+            );
         }
         _ => {}
     }
 }
 
-fn check_items_of_map(
-    items: &Map<String, Value>,
-    keys: &[&str],
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
-    let kind = text(items, "type");
+fn check_items_of_map(items: &Value, keys: &[&str], path: &str, causes: &mut Causes) {
+    let kind = text(items, &["type"]);
     if kind != "object" {
-        causes.push(RefusalCause::invalid(
+        causes.invalid(
             format!("{path}.type"),
-            &kind.into(),
+            kind,
             "must be object if parent array's x-kubernetes-list-type is map",
-        ));
+        );
         return;
     }
     let mut seen = BTreeSet::new();
     for key in keys {
         if !seen.insert(key) {
-            causes.push(RefusalCause::invalid(
+            let detail = "must not contain duplicate entries";
+            causes.invalid(
                 path.replace(".items", ".x-kubernetes-list-map-keys"),
-                &keys.into(),
-                "must not contain duplicate entries",
-            ));
+                keys,
+                detail,
+            );
         }
-        let property = items
-            .get("properties")
-            .and_then(|properties| properties.get(key))
-            .and_then(Value::as_object);
-        let Some(property) = property else { continue };
+        let property = &items["properties"][key];
+        if !property.is_object() {
+            continue;
+        }
         let path = format!("{path}.properties[{key}]");
-        if matches!(text(property, "type"), "array" | "object") {
-            causes.push(RefusalCause::invalid(
-                format!("{path}.type"),
-                &kind.into(),
-                "must be a scalar type if parent array's x-kubernetes-list-type is map",
-            ));
+        if matches!(text(property, &["type"]), "array" | "object") {
+            let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            causes.invalid(format!("{path}.type"), kind, detail);
         }
-        if flag(property, "nullable") {
-            causes.push(RefusalCause::forbidden(
+        if property["nullable"] == true {
+            causes.forbidden(
                 format!("{path}.nullable"),
                 "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
-            ));
+            );
         }
     }
 }
@@ -296,17 +248,12 @@ fn check_items_of_map(
 /// Checks a node below allOf, anyOf, oneOf or not, where a schema holds conditions and no declarations.
 ///
 /// `takes_types` allows the two types of a value that is an integer or a string.
-fn check_within_junctor(
-    node: &Map<String, Value>,
-    path: &str,
-    takes_types: bool,
-    causes: &mut Vec<RefusalCause>,
-) {
+fn check_within_junctor(node: &Value, path: &str, takes_types: bool, causes: &mut Causes) {
     let mut forbid = |field: &str, detail: &str| {
-        causes.push(RefusalCause::forbidden(format!("{path}.{field}"), detail));
+        causes.forbidden(format!("{path}.{field}"), detail);
     };
-    let is_taken = takes_types && matches!(text(node, "type"), "integer" | "string");
-    if has(node, "type") && !is_taken {
+    let is_taken = takes_types && matches!(text(node, &["type"]), "integer" | "string");
+    if !node["type"].is_null() && !is_taken {
         forbid("type", "must be empty to be structural");
     }
     for field in ["additionalProperties", "default"] {
@@ -314,11 +261,11 @@ fn check_within_junctor(
             forbid(field, "must be undefined to be structural");
         }
     }
-    if flag(node, "nullable") {
+    if node["nullable"] == true {
         forbid("nullable", "must be false to be structural");
     }
     for field in ["title", "description", "x-kubernetes-validations"] {
-        if has(node, field) {
+        if !node[field].is_null() {
             forbid(field, "must be empty to be structural");
         }
     }
@@ -327,7 +274,7 @@ fn check_within_junctor(
         "x-kubernetes-embedded-resource",
         "x-kubernetes-int-or-string",
     ] {
-        if flag(node, field) {
+        if node[field] == true {
             forbid(field, "must be false to be structural");
         }
     }
@@ -339,43 +286,22 @@ fn check_within_junctor(
     }
 }
 
-fn children(node: &Map<String, Value>) -> impl Iterator<Item = (String, &Map<String, Value>)> {
-    let properties = node
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+/// The schemas of fields, entries and items, with the steps to them.
+fn children(node: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let properties = object::entries(node, &["properties"])
         .map(|(name, below)| (format!("properties[{name}]"), below));
-    let others = ["additionalProperties", "items"]
-        .into_iter()
-        .filter_map(|key| Some((key.to_owned(), node.get(key)?)));
-    properties
-        .chain(others)
-        .filter_map(|(key, below)| Some((key, below.as_object()?)))
+    let others = ["additionalProperties", "items"].map(|key| (key.to_owned(), &node[key]));
+    let all = properties.chain(others);
+    all.filter(|(_, below)| below.is_object())
 }
 
-fn junctors(node: &Map<String, Value>) -> impl Iterator<Item = (String, &Map<String, Value>)> {
-    let not = node.get("not").map(|below| ("not".to_owned(), below));
+/// The schemas of which a value must satisfy some, with the steps to them.
+fn junctors(node: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let not = ("not".to_owned(), &node["not"]);
     let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| {
-        let list = node.get(key).and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .enumerate()
-            .map(move |(index, below)| (format!("{key}[{index}]"), below))
+        let list = object::items(node, &[key]).iter().enumerate();
+        list.map(move |(index, below)| (format!("{key}[{index}]"), below))
     });
-    not.into_iter()
-        .chain(lists)
-        .filter_map(|(key, below)| Some((key, below.as_object()?)))
-}
-
-fn has(node: &Map<String, Value>, key: &str) -> bool {
-    node.get(key).is_some_and(|value| !value.is_null())
-}
-
-fn flag(node: &Map<String, Value>, key: &str) -> bool {
-    node.get(key) == Some(&true.into())
-}
-
-fn text<'n>(node: &'n Map<String, Value>, key: &str) -> &'n str {
-    node.get(key).and_then(Value::as_str).unwrap_or_default()
+    let all = [not].into_iter().chain(lists);
+    all.filter(|(_, below)| below.is_object())
 }

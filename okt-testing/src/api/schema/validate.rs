@@ -1,4 +1,4 @@
-//! This file validates a value against its schema, with the messages of the API server.
+//! Validates a value against its schema, with the messages of the API server.
 //!
 //! An update does not validate unchanged values (ratcheting), so that an object which a stricter schema no longer
 //! allows can be repaired field by field.
@@ -11,12 +11,10 @@ pub(crate) use self::lists::{old_item, validate_lists};
 
 use serde_json::{Map, Value};
 
-use self::{
-    path::{join, subject},
-    scalars::{check_number, check_string},
-};
+use self::path::{join, subject};
+use self::scalars::{check_number, check_string};
 use super::{Schema, Type};
-use crate::api::refusal::RefusalCause;
+use crate::api::causes::Causes;
 
 /// Adds to `causes` all errors of `value` except those of CEL rules.
 pub(crate) fn validate(
@@ -24,7 +22,7 @@ pub(crate) fn validate(
     value: &Value,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
     if old == Some(value) {
         return;
@@ -34,18 +32,17 @@ pub(crate) fn validate(
     }
     let fits = check_type(schema, value, path, causes);
     if schema.kind == Some(Type::Integer) && value.is_f64() && !fits {
-        let format = schema.format.as_deref();
-        let format = format.map_or_else(
-            || "(default format)".to_owned(),
-            |format| format!("with format {format}"),
-        );
+        let format = match &schema.format {
+            None => "(default format)".to_owned(),
+            Some(format) => format!("with format {format}"),
+        };
         let detail = format!("Checked value must be of type integer {format} in {path}");
-        causes.push(RefusalCause::invalid("<nil>", &"".into(), &detail));
+        causes.invalid("<nil>", "", &detail);
     }
     if let Some(values) = &schema.values
         && !values.contains(value)
     {
-        causes.push(RefusalCause::unsupported(path, value, values));
+        causes.unsupported(path, value, values);
     }
     if value.is_null() {
         // A null is not checked against alternatives.
@@ -69,7 +66,7 @@ pub(crate) fn validate(
 }
 
 /// Checks the type. Returns whether the other checks make sense.
-fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) -> bool {
+fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) -> bool {
     let wanted = if schema.int_or_string {
         if Type::Integer.holds(value) || Type::String.holds(value) {
             return true;
@@ -104,7 +101,7 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Refus
             "{} in body must be of type {format}: \"{found}\"",
             subject(path)
         );
-        causes.push(RefusalCause::mistyped(path, &found.into(), &detail));
+        causes.mistyped(path, found, &detail);
         return false;
     }
     let found = match value {
@@ -116,14 +113,14 @@ fn check_type(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<Refus
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    causes.push(RefusalCause::mistyped(
+    causes.mistyped(
         path,
-        &found.into(),
+        found,
         &format!(
             "{} in body must be of type {wanted}: \"{found}\"",
             subject(path)
         ),
-    ));
+    );
     false
 }
 
@@ -132,22 +129,10 @@ fn check_list(
     items: &[Value],
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
-    if let Some(limit) = schema.max_items
-        && items.len() as u64 > limit
-    {
-        causes.push(RefusalCause::too_many(path, items.len(), limit));
-    }
-    if let Some(limit) = schema.min_items
-        && (items.len() as u64) < limit
-    {
-        let detail = format!(
-            "{} in body should have at least {limit} items",
-            subject(path)
-        );
-        causes.push(RefusalCause::invalid(path, &items.len().into(), &detail));
-    }
+    let limits = (schema.min_items, schema.max_items);
+    check_count(items.len(), limits, "items", path, causes);
     if let Some(below) = &schema.items {
         for (index, item) in items.iter().enumerate() {
             let old = old_item(schema, item, old);
@@ -163,37 +148,21 @@ fn check_map(
     fields: &Map<String, Value>,
     old: Option<&Value>,
     path: &str,
-    causes: &mut Vec<RefusalCause>,
+    causes: &mut Causes,
 ) {
-    if let Some(limit) = schema.max_properties
-        && fields.len() as u64 > limit
-    {
-        causes.push(RefusalCause::too_many(path, fields.len(), limit));
-    }
-    if let Some(limit) = schema.min_properties
-        && (fields.len() as u64) < limit
-    {
-        let detail = format!(
-            "{} in body should have at least {limit} properties",
-            subject(path)
-        );
-        causes.push(RefusalCause::invalid(path, &fields.len().into(), &detail));
-    }
+    let limits = (schema.min_properties, schema.max_properties);
+    check_count(fields.len(), limits, "properties", path, causes);
     for key in &schema.required {
         if !fields.contains_key(key) {
-            causes.push(RefusalCause::required(join(path, key), ""));
+            causes.required(join(path, key), "");
         }
     }
     if schema.embedded {
         for key in ["apiVersion", "kind"] {
             match fields.get(key) {
-                None => causes.push(RefusalCause::required(join(path, key), "")),
+                None => causes.required(join(path, key), ""),
                 Some(value) if value == "" => {
-                    causes.push(RefusalCause::invalid(
-                        join(path, key),
-                        value,
-                        "must not be empty",
-                    ));
+                    causes.invalid(join(path, key), value, "must not be empty");
                 }
                 Some(_) => {}
             }
@@ -209,39 +178,57 @@ fn check_map(
     }
 }
 
-fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Vec<RefusalCause>) {
+/// Checks the number of items or properties.
+fn check_count(
+    count: usize,
+    (least, most): (Option<u64>, Option<u64>),
+    what: &str,
+    path: &str,
+    causes: &mut Causes,
+) {
+    if let Some(limit) = most.filter(|limit| count as u64 > *limit) {
+        causes.too_many(path, count, limit);
+    }
+    if let Some(limit) = least.filter(|limit| (count as u64) < *limit) {
+        let subject = subject(path);
+        let detail = format!("{subject} in body should have at least {limit} {what}");
+        causes.invalid(path, count, &detail);
+    }
+}
+
+fn check_junctors(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     let faults = |schema: &Schema| {
-        let mut causes = Vec::new();
+        let mut causes = Causes::default();
         validate(schema, value, None, path, &mut causes);
         causes
     };
     let holds = |schema: &Schema| faults(schema).is_empty();
-    // The server loses the path here.
-    let fault = |detail: &str| {
-        let detail = format!("\"{path}\" {detail}");
-        RefusalCause::invalid("<nil>", &"".into(), &detail)
+    // The server loses the path here. It then reports the errors of these alternatives.
+    let mut refuse = |detail: &str, alternatives: &[Schema]| {
+        causes.invalid("<nil>", "", &format!("\"{path}\" {detail}"));
+        for schema in alternatives {
+            causes.append(&mut faults(schema));
+        }
     };
     if !schema.any_of.is_empty() && !schema.any_of.iter().any(holds) {
-        causes.push(fault("must validate at least one schema (anyOf)"));
-        causes.extend(schema.any_of.iter().take(1).flat_map(faults));
+        let detail = "must validate at least one schema (anyOf)";
+        refuse(detail, &schema.any_of[..1]);
     }
     match schema.one_of.iter().filter(|schema| holds(schema)).count() {
         0 if !schema.one_of.is_empty() => {
-            causes.push(fault(
-                "must validate one and only one schema (oneOf). Found none valid",
-            ));
-            causes.extend(schema.one_of.iter().take(1).flat_map(faults));
+            let detail = "must validate one and only one schema (oneOf). Found none valid";
+            refuse(detail, &schema.one_of[..1]);
         }
         0 | 1 => {}
-        many => causes.push(fault(&format!(
-            "must validate one and only one schema (oneOf). Found {many} valid alternatives"
-        ))),
+        many => {
+            let detail = "must validate one and only one schema (oneOf). Found";
+            refuse(&format!("{detail} {many} valid alternatives"), &[]);
+        }
     }
     if schema.not.as_deref().is_some_and(holds) {
-        causes.push(fault("must not validate the schema (not)"));
+        refuse("must not validate the schema (not)", &[]);
     }
     if !schema.all_of.iter().all(holds) {
-        causes.push(fault("must validate all the schemas (allOf)"));
-        causes.extend(schema.all_of.iter().flat_map(faults));
+        refuse("must validate all the schemas (allOf)", &schema.all_of);
     }
 }

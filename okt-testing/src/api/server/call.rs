@@ -1,27 +1,23 @@
-//! This file reads the parts of a request: parameters, headers and body.
+//! Reads the parts of a request: parameters, headers and body.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, Method,
-    header::{CONTENT_TYPE, USER_AGENT},
-};
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, Method};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::api::{
-    apply::{Manager, Operation},
-    builtin, duplicate_fields,
-    endpoint::Endpoint,
-    kind::{Origin, ServedKind},
-    object, patch,
-    path::{Query, RequestTarget, ResourcePath},
-    record::{RequestRecord, Verb},
-    refusal::{Refusal, RefusalCause},
-    selector::Selector,
-    write::{Subresource, UnknownFields, WriteParams},
-};
+use crate::api::apply::{Manager, Operation};
+use crate::api::causes::{Causes, RefusalCause};
+use crate::api::endpoint::Endpoint;
+use crate::api::kind::ServedKind;
+use crate::api::path::{Query, RequestTarget, ResourcePath};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::Refusal;
+use crate::api::selector::Selector;
+use crate::api::write::{Subresource, UnknownFields, WriteParams};
+use crate::api::{builtin, duplicate_fields, object, patch};
 
 /// A parsed request.
 pub(super) struct Call {
@@ -122,7 +118,7 @@ impl Call {
         })
     }
 
-    /// Parses a body of JSON, or of YAML if the content type says so.
+    /// Parses a body of JSON, or of YAML if that is the content type.
     pub(super) fn parse(&self, accepted: &[&str]) -> Result<Value, Refusal> {
         let media = self.media();
         if media == "application/vnd.kubernetes.protobuf" {
@@ -157,18 +153,15 @@ impl Call {
             )));
         }
         let mut body = self.parse(&["application/json", "application/yaml"])?;
-        if kind.origin == Origin::BuiltIn {
+        if kind.is_built_in() {
             fill_in_kind(kind, &mut body);
         }
         check_object(kind, &body)?;
-        if kind.origin == Origin::BuiltIn
+        if kind.is_built_in()
             && !self.media().ends_with("yaml")
             && let Some(why) = builtin::check_integers(&kind.kind, &body)
         {
-            return Err(Refusal::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {why}",
-                kind.kind, kind.version, kind.kind
-            )));
+            return Err(kind.cannot_handle(&why));
         }
         Ok(body)
     }
@@ -269,7 +262,7 @@ pub(super) fn check_object(kind: &ServedKind, body: &Value) -> Result<(), Refusa
         )));
     }
     // The kind of a custom resource is checked later, with the rest of it.
-    if given("kind") != kind.kind && kind.origin == Origin::BuiltIn {
+    if given("kind") != kind.kind && kind.is_built_in() {
         let (found, version) = (given("kind"), kind.api_version());
         return Err(Refusal::bad_request(format!(
             "{found} in version \"{}\" cannot be handled as a {}: no kind \"{found}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\"",
@@ -278,20 +271,17 @@ pub(super) fn check_object(kind: &ServedKind, body: &Value) -> Result<(), Refusa
     }
     match mistyped_metadata(kind, body) {
         None => Ok(()),
-        Some(cause) => Err(Refusal::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {}: {}",
-            kind.kind, kind.version, kind.kind, cause.field, cause.message
-        ))),
+        Some(why) => Err(kind.cannot_handle(&why)),
     }
 }
 
-/// Returns the first field of the metadata with a wrong type.
-pub(super) fn mistyped_metadata(kind: &ServedKind, body: &Value) -> Option<RefusalCause> {
+/// Returns the error of the first field of the metadata with a wrong type.
+pub(super) fn mistyped_metadata(kind: &ServedKind, body: &Value) -> Option<String> {
     let metadata = body.get("metadata").filter(|value| !value.is_null())?;
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let schema = kind.schema.properties.get("metadata")?;
     schema.check_types(metadata, "metadata", &mut causes);
-    causes.into_iter().next()
+    causes.first().map(RefusalCause::text)
 }
 
 fn unrecognised(kind: &ServedKind, body: &Value, missing: &str) -> Refusal {

@@ -1,21 +1,19 @@
-//! This file answers deletions of an object or of a collection.
+//! Answers deletions of an object or of a collection.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::call::Call;
-use crate::api::{
-    answer::ApiAnswer,
-    convert,
-    delete::{self, Deletion, Propagation},
-    kind::{Origin, ServedKind},
-    object::{self, json_type, text},
-    options::DeleteOptions,
-    record::RequestRecord,
-    refusal::Refusal,
-    store::{Key, Store},
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::convert;
+use crate::api::delete::{self, Deletion, Propagation};
+use crate::api::kind::ServedKind;
+use crate::api::object::{self, json_type, text};
+use crate::api::options::DeleteOptions;
+use crate::api::record::RequestRecord;
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
 
 pub(super) fn of_object(
     store: &mut Store,
@@ -28,11 +26,12 @@ pub(super) fn of_object(
     record.dry_run = deletion.dry_run;
     let deleted = delete::delete(store, kind, key, &deletion)?;
     // Only a client that uses `orphanDependents` gets this code.
-    Ok(if deleted.waits && orphans == Some(false) {
-        ApiAnswer::accepted(&deleted.answer)
-    } else {
-        ApiAnswer::ok(deleted.answer)
-    })
+    let mut answer = ApiAnswer::ok(&deleted.answer);
+    // The deletion is accepted, but not completed.
+    if deleted.waits && orphans == Some(false) {
+        answer.code = 202;
+    }
+    Ok(answer)
 }
 
 pub(super) fn of_collection(
@@ -58,7 +57,7 @@ pub(super) fn of_collection(
         if selector.selects(&key, &object) {
             delete::delete(store, kind, &key, &deletion)?;
             let mut item = object.read();
-            if kind.origin == Origin::BuiltIn {
+            if kind.is_built_in() {
                 let fields = object::fields(&mut item);
                 fields.remove("apiVersion");
                 fields.remove("kind");
@@ -67,12 +66,12 @@ pub(super) fn of_collection(
         }
     }
     let mut metadata = json!({ "resourceVersion": store.version().to_string() });
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         metadata["continue"] = "".into();
     } else if let Some(shards) = selector.shards() {
         metadata["shardInfo"] = json!({ "selector": shards.to_string() });
     }
-    Ok(ApiAnswer::ok(json!({
+    Ok(ApiAnswer::ok(&json!({
         "kind": kind.list_kind,
         "apiVersion": kind.api_version(),
         "metadata": metadata,
@@ -116,18 +115,18 @@ fn read(body: &Value) -> Result<DeleteOptions, Refusal> {
     field(body, place, "gracePeriodSeconds", "int64", Value::is_i64)?;
     let ignores = "ignoreStoreReadErrorWithClusterBreakingPotential";
     field(body, place, ignores, "bool", Value::is_boolean)?;
-    let policy = "v1.DeletionPropagation";
-    let policy = field(body, place, "propagationPolicy", policy, Value::is_string)?;
+    let go = "v1.DeletionPropagation";
+    let policy = field(body, place, "propagationPolicy", go, Value::is_string)?;
     let orphans = field(body, place, "orphanDependents", "bool", Value::is_boolean)?;
     let dry_run = field(body, place, "dryRun", "[]string", Value::is_array)?;
     let words = dry_run.and_then(Value::as_array).into_iter().flatten();
-    let go = "v1.Preconditions";
-    let conditions = field(body, place, "preconditions", go, Value::is_object)?;
-    let conditions = conditions.unwrap_or(&Value::Null);
+    let kind = "v1.Preconditions";
+    let preconditions = field(body, place, "preconditions", kind, Value::is_object)?;
+    let conditions = preconditions.unwrap_or(&Value::Null);
     let place = "Preconditions.preconditions";
     let uid = field(conditions, place, "uid", "types.UID", Value::is_string)?;
-    let version = "resourceVersion";
-    let version = field(conditions, place, version, "string", Value::is_string)?;
+    let name = "resourceVersion";
+    let version = field(conditions, place, name, "string", Value::is_string)?;
     let owned = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(DeleteOptions {
         dry_run: words

@@ -1,246 +1,277 @@
-//! This file answers requests for resources.
+//! Answers requests for resources.
 
 use std::sync::Arc;
 
-use http::{Method, header::ACCEPT};
+use http::Method;
+use http::header::ACCEPT;
 use serde_json::Value;
 
-use super::{
-    call::{Call, check_object, mistyped_metadata},
-    deletion, scale,
+use super::call::{Call, check_object, mistyped_metadata};
+use super::{deletion, scale};
+use crate::api::answer::ApiAnswer;
+use crate::api::apply::Operation;
+use crate::api::causes::Causes;
+use crate::api::endpoint::Endpoint;
+use crate::api::kind::{KindId, Origin, ServedKind};
+use crate::api::path::{RequestTarget, ResourcePath};
+use crate::api::read::{self, Form, Selection};
+use crate::api::record::{RequestRecord, Verb};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::state::Shared;
+use crate::api::store::{Key, Store};
+use crate::api::watch::{Audience, Watch};
+use crate::api::write::{
+    self, Draft, Moment, Precondition, Subresource, WriteParams, WrittenObject,
 };
-use crate::api::{
-    answer::ApiAnswer,
-    apply::Operation,
-    builtin, convert,
-    kind::{KindId, Origin, ServedKind},
-    object, patch,
-    path::{RequestTarget, ResourcePath},
-    read::{self, Form},
-    record::{RequestRecord, Verb},
-    refusal::{Refusal, RefusalCause, Subject},
-    replica_view::ReplicaView,
-    state::Shared,
-    store::{Key, Store},
-    watch::{Audience, Watch},
-    write::{self, Moment, Precondition, Subresource, WriteParams, WrittenObject},
-};
+use crate::api::{builtin, convert, object, patch, table};
 
-pub(super) fn answer(
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    if record.verb == Verb::Apply
-        && let Some(answer) = apply_beside(shared, call, path, record)?
-    {
-        return Ok(answer);
+/// A request for a resource.
+pub(super) struct ResourceRequest<'r> {
+    pub(super) endpoint: &'r Endpoint,
+    pub(super) call: &'r Call,
+    pub(super) path: &'r ResourcePath,
+    pub(super) record: &'r mut RequestRecord,
+}
+
+impl<'r> ResourceRequest<'r> {
+    pub(super) fn answer(mut self) -> Result<ApiAnswer, Refusal> {
+        let mut prepared = self.prepare();
+        let mut store = self.endpoint.shared.lock();
+        let before = store.version();
+        let kind = find(&store, self.path)?;
+        let answer = self.answer_from(&mut store, &kind, prepared.as_mut());
+        self.record.committed = (store.version() > before).then(|| store.version());
+        // The rest of what was prepared is dropped with the store unlocked.
+        drop(store);
+        warned(&kind, answer)
     }
-    let mut store = shared.lock();
-    let before = store.version();
-    let answer = answer_from(&mut store, shared, replica_view, call, path, record);
-    record.committed = (store.version() > before).then(|| store.version());
-    answer
-}
 
-fn answer_from(
-    store: &mut Store,
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    let kind = find(store, path)?;
-    let answer = answer_of(store, shared, replica_view, call, path, &kind, record);
-    warned(&kind, answer)
-}
-
-/// Adds the deprecation warning of the kind's version to the answer.
-fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
-    match &kind.deprecation {
-        None => answer,
-        Some(warning) => answer
-            .map(|answer| answer.warned(warning))
-            .map_err(|refusal| refusal.warned_first(warning)),
-    }
-}
-
-fn answer_of(
-    store: &mut Store,
-    shared: &Arc<Shared>,
-    replica_view: &Arc<ReplicaView>,
-    call: &Call,
-    path: &ResourcePath,
-    kind: &Arc<ServedKind>,
-    record: &mut RequestRecord,
-) -> Result<ApiAnswer, Refusal> {
-    let scope = Scope::of(path, kind);
-    let subresource = subresource(kind, path)?;
-    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
-    let written = match record.verb {
-        Verb::List => {
-            let selector = call.selector(kind)?;
-            let namespace = scope.namespace.as_deref();
-            let seen = replica_view.version(store);
-            let list = read::list(store, seen, kind, namespace, &selector, &call.query, form)?;
-            return Ok(ApiAnswer::json(list));
-        }
-        Verb::Watch => {
-            if Form::is_yaml(&call.header(ACCEPT)) {
-                return Err(Refusal::new(
-                    406,
-                    "NotAcceptable",
-                    "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
-                ));
+    fn answer_from(
+        &mut self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        prepared: Option<&mut PreparedApply>,
+    ) -> Result<ApiAnswer, Refusal> {
+        let subresource = subresource(kind, self.path)?;
+        let form = Form::accepted(&self.call.header(ACCEPT), &self.call.query)?;
+        match self.record.verb {
+            Verb::List => {
+                let selection = self.selection(kind, form)?;
+                let seen = self.endpoint.replica_view.version(store);
+                read::list(store, seen, &selection, &self.call.query).map(ApiAnswer::json)
             }
-            let audience = Audience {
-                shared: Arc::clone(shared),
-                replica_view: Arc::clone(replica_view),
-                client: record.client.clone(),
-            };
-            let namespace = scope.namespace.as_deref();
-            let selector = call.selector(kind)?;
-            let query = &call.query;
-            let watch = Watch::start(audience, store, kind, namespace, selector, query, form)?;
-            return Ok(ApiAnswer::Watch {
-                watch: Box::new(watch),
-                warnings: Vec::new(),
-            });
-        }
-        Verb::DeleteCollection => {
-            let namespace = scope.namespace.as_deref();
-            return deletion::of_collection(store, call, kind, namespace, record);
-        }
-        Verb::Create => create(store, call, kind, &scope)?,
-        Verb::Get => {
-            let seen = call
-                .query
-                .has("resourceVersion")
-                .then(|| replica_view.version(store));
-            let object = read::get(store, seen, kind, &scope.key(kind)?)?;
-            return Ok(match (&kind.scale, subresource) {
-                (Some(scale), Subresource::Scale) => {
-                    let object = object.read();
-                    if kind.origin == Origin::Crd && !scale.is_set(&object) {
-                        return Err(scale.unset());
-                    }
-                    ApiAnswer::json(form.show_scale(scale.of(&object), store))
+            Verb::Watch => self.watch(store, kind, form),
+            Verb::Get => self.get(store, kind, subresource, form),
+            Verb::DeleteCollection => {
+                let namespace = self.namespace(kind);
+                deletion::of_collection(store, self.call, kind, namespace, self.record)
+            }
+            Verb::Delete if subresource == Subresource::None => {
+                let key = key(kind, self.path)?;
+                deletion::of_object(store, self.call, kind, &key, self.record)
+            }
+            Verb::Delete => Err(Refusal::method_not_allowed()),
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Apply => {
+                if subresource == Subresource::Scale {
+                    return self.write_scale(store, kind);
                 }
-                _ => ApiAnswer::json(form.show(kind, &object, store)),
-            });
-        }
-        Verb::Delete if subresource == Subresource::None => {
-            return deletion::of_object(store, call, kind, &scope.key(kind)?, record);
-        }
-        Verb::Delete => return Err(Refusal::method_not_allowed()),
-        Verb::Update => {
-            let key = scope.key(kind)?;
-            let params = call.params(kind, subresource, Operation::Update);
-            if subresource == Subresource::Scale {
-                let body = call.parse(&["application/json", "application/yaml"])?;
-                return scale::write(store, call, &params, &key, |scale| {
-                    scale.clone_from(&body);
-                    Ok(())
-                });
+                let written = self.write(store, kind, subresource, prepared)?;
+                self.record.name = Some(written.name);
+                let mut answer = ApiAnswer::json(form.show(kind, &written.object, store));
+                if written.created {
+                    answer.code = 201;
+                }
+                answer.warnings = written.warnings;
+                Ok(answer)
             }
-            let body = call.object(kind)?;
-            write::replace(store, &params, &key, body)?
         }
-        Verb::Patch => {
-            let key = scope.key(kind)?;
-            let params = call.params(kind, subresource, Operation::Update);
-            if subresource == Subresource::Scale {
-                let edit = |scale: &mut Value| apply_patch(call, None, scale);
-                return scale::write(store, call, &params, &key, edit);
+    }
+
+    fn watch(
+        &self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        form: Form,
+    ) -> Result<ApiAnswer, Refusal> {
+        if Form::is_yaml(&self.call.header(ACCEPT)) {
+            return Err(Refusal::new(
+                406,
+                "NotAcceptable",
+                "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+            ));
+        }
+        let audience = Audience {
+            shared: Arc::clone(&self.endpoint.shared),
+            replica_view: Arc::clone(&self.endpoint.replica_view),
+            client: self.record.client.clone(),
+        };
+        let selection = self.selection(kind, form)?;
+        let watch = Watch::start(audience, store, selection, &self.call.query)?;
+        Ok(ApiAnswer::watch(watch))
+    }
+
+    fn get(
+        &self,
+        store: &Store,
+        kind: &ServedKind,
+        subresource: Subresource,
+        form: Form,
+    ) -> Result<ApiAnswer, Refusal> {
+        let takes_cached = self.call.query.has("resourceVersion");
+        let seen = takes_cached.then(|| self.endpoint.replica_view.version(store));
+        let object = read::get(store, seen, kind, &key(kind, self.path)?)?;
+        Ok(ApiAnswer::json(match (&kind.scale, subresource) {
+            (Some(scale), Subresource::Scale) => {
+                let object = object.read();
+                if !kind.is_built_in() && !scale.is_set(&object) {
+                    return Err(scale.unset());
+                }
+                form.show_with(&table::scale_columns(), scale.of(&object), store)
             }
-            change(store, call, &params, &key)?
-        }
-        Verb::Apply => {
-            let key = scope.key(kind)?;
-            if subresource == Subresource::Scale {
-                return scale::apply(store, call, kind, &key);
+            _ => form.show(kind, &object, store),
+        }))
+    }
+
+    fn write(
+        &self,
+        store: &mut Store,
+        kind: &Arc<ServedKind>,
+        subresource: Subresource,
+        prepared: Option<&mut PreparedApply>,
+    ) -> Result<WrittenObject, Refusal> {
+        let call = self.call;
+        match self.record.verb {
+            Verb::Create => {
+                let params = call.params(kind, Subresource::None, Operation::Update);
+                let body = call.object(kind)?;
+                let namespace = self.namespace(kind);
+                if kind.namespaced && namespace.is_none() {
+                    return Err(Refusal::unknown_path());
+                }
+                write::create(store, &params, namespace.unwrap_or_default(), body)
             }
-            let (params, config) = read_apply(call, kind, subresource)?;
-            write::apply(store, &params, &key, config, call.query.flag("force"))?
+            Verb::Apply => {
+                let key = key(kind, self.path)?;
+                if let Some(prepared) = prepared
+                    && prepared.moment.holds(store, kind, &key)
+                {
+                    return prepared.draft.commit(store, &prepared.params);
+                }
+                let moment = Moment::of(store, kind, &key);
+                let mut prepared = PreparedApply::of(moment, call, kind, subresource, &key)?;
+                prepared.draft.commit(store, &prepared.params)
+            }
+            verb => {
+                let key = key(kind, self.path)?;
+                let params = call.params(kind, subresource, Operation::Update);
+                if verb == Verb::Patch {
+                    return change(store, call, &params, &key);
+                }
+                write::replace(store, &params, &key, call.object(kind)?)
+            }
         }
+    }
+
+    fn write_scale(&self, store: &mut Store, kind: &Arc<ServedKind>) -> Result<ApiAnswer, Refusal> {
+        let (call, key) = (self.call, key(kind, self.path)?);
+        if self.record.verb == Verb::Apply {
+            return scale::apply(store, call, kind, &key);
+        }
+        let params = call.params(kind, Subresource::Scale, Operation::Update);
+        let body = match self.record.verb {
+            Verb::Patch => None,
+            _ => Some(call.parse(&["application/json", "application/yaml"])?),
+        };
+        scale::write(store, call, &params, &key, |scale| match body {
+            None => apply_patch(call, None, scale),
+            Some(body) => {
+                *scale = body;
+                Ok(())
+            }
+        })
+    }
+
+    /// Returns the namespace of the path; `None` for a cluster-scoped kind.
+    fn namespace(&self, kind: &ServedKind) -> Option<&'r str> {
+        let namespace = self.path.namespace.as_deref();
+        namespace.filter(|_| kind.namespaced)
+    }
+
+    fn selection(&self, kind: &Arc<ServedKind>, form: Form) -> Result<Selection, Refusal> {
+        Ok(Selection {
+            kind: Arc::clone(kind),
+            namespace: self.namespace(kind).map(str::to_owned),
+            selector: self.call.selector(kind)?,
+            form,
+        })
+    }
+
+    /// Prepares an apply with the store unlocked, as a real server does most of the work.
+    ///
+    /// Returns `None` for another request, and for an apply that fails: its error is that of the locked store. A scale
+    /// needs little work.
+    fn prepare(&self) -> Option<PreparedApply> {
+        if self.record.verb != Verb::Apply {
+            return None;
+        }
+        let store = self.endpoint.shared.lock();
+        let kind = find(&store, self.path).ok()?;
+        let key = key(&kind, self.path).ok()?;
+        let moment = Moment::of(&store, &kind, &key);
+        drop(store);
+        let subresource = subresource(&kind, self.path).ok()?;
+        if subresource == Subresource::Scale {
+            return None;
+        }
+        PreparedApply::of(moment, self.call, &kind, subresource, &key).ok()
+    }
+}
+
+/// An apply that only needs to be committed, if its object is still as it was.
+struct PreparedApply {
+    moment: Moment,
+    params: WriteParams,
+    draft: Draft,
+}
+
+impl PreparedApply {
+    fn of(
+        moment: Moment,
+        call: &Call,
+        kind: &Arc<ServedKind>,
+        subresource: Subresource,
+        key: &Key,
+    ) -> Result<Self, Refusal> {
+        if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
+            // The server answers this before it reads the configuration.
+            return Err(Refusal::not_found(kind.subject(&key.name)));
+        }
+        let params = call.params(kind, subresource, Operation::Apply);
+        let mut config = call.parse(&[patch::APPLY])?;
+        object::whole_numbers(&mut config);
+        check_applied(kind, &config)?;
+        check_object(kind, &config)?;
+        let draft = write::draft_apply(&moment, &params, key, config, call.query.flag("force"))?;
+        Ok(Self {
+            moment,
+            params,
+            draft,
+        })
+    }
+}
+
+/// Adds the deprecation warning of the kind's version to the answer, before all others.
+fn warned(kind: &ServedKind, answer: Result<ApiAnswer, Refusal>) -> Result<ApiAnswer, Refusal> {
+    let Some(warning) = &kind.deprecation else {
+        return answer;
     };
-    record.name = Some(written.name.clone());
-    Ok(show_written(store, kind, form, written))
-}
-
-fn show_written(store: &Store, kind: &ServedKind, form: Form, written: WrittenObject) -> ApiAnswer {
-    ApiAnswer::Json {
-        code: if written.created { 201 } else { 200 },
-        body: form.show(kind, &written.object, store),
-        warnings: written.warnings,
-    }
-}
-
-/// Applies a configuration, with the store unlocked during most of the work, as on a real server.
-///
-/// Returns `None` if the object has changed meanwhile; then the work is repeated with the store locked. The same holds
-/// for a scale, which needs little work.
-fn apply_beside(
-    shared: &Shared,
-    call: &Call,
-    path: &ResourcePath,
-    record: &mut RequestRecord,
-) -> Result<Option<ApiAnswer>, Refusal> {
-    let store = shared.lock();
-    let kind = find(&store, path)?;
-    let key = Scope::of(path, &kind).key(&kind)?;
-    let moment = Moment::of(&store, &kind, &key);
-    drop(store);
-    let answer = apply_on(&moment, shared, call, path, &kind, &key, record);
-    let answer = answer.transpose().map(|answer| warned(&kind, answer));
-    answer.transpose()
-}
-
-/// Applies a configuration to an earlier state of an object, unless the object has changed since.
-fn apply_on(
-    moment: &Moment,
-    shared: &Shared,
-    call: &Call,
-    path: &ResourcePath,
-    kind: &Arc<ServedKind>,
-    key: &Key,
-    record: &mut RequestRecord,
-) -> Result<Option<ApiAnswer>, Refusal> {
-    let subresource = subresource(kind, path)?;
-    if subresource == Subresource::Scale {
-        return Ok(None);
-    }
-    let form = Form::accepted(&call.header(ACCEPT), &call.query)?;
-    if subresource == Subresource::Status && !moment.has_object() && !kind.creates_on_update {
-        // The server answers this before it reads the configuration.
-        return Err(Refusal::not_found(kind.subject(&key.name)));
-    }
-    let (params, config) = read_apply(call, kind, subresource)?;
-    let mut draft = write::draft_apply(moment, &params, key, config, call.query.flag("force"))?;
-    let mut store = shared.lock();
-    if !moment.holds(&store, kind, key) {
-        return Ok(None);
-    }
-    let before = store.version();
-    let written = draft.commit(&mut store, &params);
-    record.committed = (store.version() > before).then(|| store.version());
-    Ok(Some(show_written(&store, kind, form, written?)))
-}
-
-fn read_apply(
-    call: &Call,
-    kind: &Arc<ServedKind>,
-    subresource: Subresource,
-) -> Result<(WriteParams, Value), Refusal> {
-    let params = call.params(kind, subresource, Operation::Apply);
-    let mut config = call.parse(&[patch::APPLY])?;
-    object::whole_numbers(&mut config);
-    check_applied(kind, &config)?;
-    check_object(kind, &config)?;
-    Ok((params, config))
+    let mut answer = answer;
+    let warnings = match &mut answer {
+        Ok(answer) => &mut answer.warnings,
+        Err(refusal) => &mut refusal.warnings,
+    };
+    warnings.insert(0, warning.clone());
+    answer
 }
 
 /// Removes the name from the path of a creation: a real server creates a custom resource at the path of any object.
@@ -251,7 +282,7 @@ pub(super) fn without_name(shared: &Shared, call: &Call, target: RequestTarget) 
                 && path.name.is_some()
                 && path.subresource.is_none()
                 && find(&shared.lock(), &path).is_ok_and(|kind| {
-                    kind.origin == Origin::Crd && kind.namespaced == path.namespace.is_some()
+                    !kind.is_built_in() && kind.namespaced == path.namespace.is_some()
                 }) =>
         {
             RequestTarget::Resource(ResourcePath { name: None, ..path })
@@ -281,7 +312,7 @@ fn subresource(kind: &ServedKind, path: &ResourcePath) -> Result<Subresource, Re
         None => Subresource::None,
         Some("status") if kind.has_status => Subresource::Status,
         Some("scale") if kind.scale.is_some() => Subresource::Scale,
-        Some(other) if kind.origin == Origin::BuiltIn => {
+        Some(other) if kind.is_built_in() => {
             return Err(Refusal::not_served(format!(
                 "the subresource {other} of {}",
                 kind.plural
@@ -294,36 +325,18 @@ fn subresource(kind: &ServedKind, path: &ResourcePath) -> Result<Subresource, Re
     })
 }
 
-/// The part of a path that selects objects of a kind.
-struct Scope {
-    namespace: Option<String>,
-    name: Option<String>,
-}
-
-impl Scope {
-    fn of(path: &ResourcePath, kind: &ServedKind) -> Self {
-        Self {
-            namespace: path.namespace.clone().filter(|_| kind.namespaced),
-            name: path.name.clone(),
-        }
+/// Returns the key of the object at a path.
+fn key(kind: &ServedKind, path: &ResourcePath) -> Result<Key, Refusal> {
+    if kind.namespaced && path.namespace.is_none() {
+        return Err(Refusal::unknown_path());
     }
-
-    fn key(&self, kind: &ServedKind) -> Result<Key, Refusal> {
-        if kind.namespaced && self.namespace.is_none() {
-            return Err(Refusal::unknown_path());
-        }
-        Ok(Key {
-            namespace: self.namespace.clone().unwrap_or_default(),
-            name: self.name.clone().unwrap_or_default(),
-        })
-    }
+    let namespace = path.namespace.as_deref().filter(|_| kind.namespaced);
+    let name = path.name.as_deref().unwrap_or_default();
+    Ok(Key::new(namespace.unwrap_or_default(), name))
 }
 
 fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> {
-    let id = KindId {
-        group: path.group.clone(),
-        plural: path.plural.clone(),
-    };
+    let id = KindId::new(&path.group, &path.plural);
     if let Some(kind) = store.served(&id, &path.version) {
         if path.namespace.is_some() && !kind.namespaced {
             return Err(Refusal::unknown_path());
@@ -331,31 +344,13 @@ fn find(store: &Store, path: &ResourcePath) -> Result<Arc<ServedKind>, Refusal> 
         return Ok(Arc::clone(kind));
     }
     match store.kind(&id) {
-        Some(kind) if kind.origin == Origin::Crd => Err(Refusal::unknown_path()),
+        Some(kind) if !kind.is_built_in() => Err(Refusal::unknown_path()),
         _ if builtin::is_known_elsewhere(&path.group) => Err(Refusal::not_served(format!(
             "the resource {} of {}/{}",
             path.plural, path.group, path.version
         ))),
         _ => Err(Refusal::unknown_path()),
     }
-}
-
-fn create(
-    store: &mut Store,
-    call: &Call,
-    kind: &Arc<ServedKind>,
-    scope: &Scope,
-) -> Result<WrittenObject, Refusal> {
-    let params = call.params(kind, Subresource::None, Operation::Update);
-    let body = call.object(kind)?;
-    let namespace = match (&scope.namespace, kind.namespaced) {
-        (Some(namespace), _) => namespace.as_str(),
-        (None, false) => "",
-        (None, true) => {
-            return Err(Refusal::unknown_path());
-        }
-    };
-    write::create(store, &params, namespace, body)
 }
 
 /// Checks that a configuration is one of this kind.
@@ -395,19 +390,18 @@ fn change(
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
     let strategic = call.media() == patch::STRATEGIC;
-    if strategic || (kind.origin == Origin::BuiltIn && object::text(&new, &["kind"]).is_empty()) {
+    if strategic || (kind.is_built_in() && object::text(&new, &["kind"]).is_empty()) {
         // Such a patch need not name the kind.
         object::fields(&mut new).insert("kind".to_owned(), kind.kind.clone().into());
     }
     let found = object::text(&new, &["kind"]);
-    if kind.origin == Origin::BuiltIn && found != kind.kind {
+    if kind.is_built_in() && found != kind.kind {
         return Err(Refusal::undecodable_patch(&new, "it is of another kind"));
     }
-    if let Some(cause) = mistyped_metadata(kind, &new) {
-        let why = format!("{}: {}", cause.field, cause.message);
+    if let Some(why) = mistyped_metadata(kind, &new) {
         return Err(Refusal::undecodable_patch(&new, &why));
     }
-    if kind.origin == Origin::BuiltIn
+    if kind.is_built_in()
         && !strategic
         && let Some(why) = builtin::check_integers(&kind.kind, &new)
     {
@@ -427,21 +421,19 @@ fn change(
 /// Returns the error for a patch that changes the version of a custom resource.
 fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
     let version = object::text(patched, &["apiVersion"]);
-    if kind.origin == Origin::BuiltIn || version.is_empty() || kind.is_in(version) {
+    if kind.is_built_in() || version.is_empty() || kind.is_in(version) {
         return None;
     }
     let found = object::text(patched, &["kind"]);
-    let differs = |field: &str, found: &str, must: &str| {
-        let cause = RefusalCause::invalid(field, &found.into(), &format!("must be {must}"));
-        (found != must).then_some(cause)
-    };
-    let causes: Vec<_> = [
-        differs("kind", found, &kind.kind),
-        differs("apiVersion", version, &kind.api_version()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let mut causes = Causes::default();
+    for (field, found, must) in [
+        ("kind", found, &kind.kind),
+        ("apiVersion", version, &kind.api_version()),
+    ] {
+        if found != must {
+            causes.invalid(field, found, &format!("must be {must}"));
+        }
+    }
     let (group, _) = version.split_once('/').unwrap_or_default();
     let subject = Subject {
         group,
@@ -453,7 +445,7 @@ fn another_version(kind: &ServedKind, patched: &Value) -> Option<Refusal> {
 
 /// Applies a patch to a document. `kind` is `None` for a scale, which is no kind of its own.
 fn apply_patch(call: &Call, kind: Option<&ServedKind>, target: &mut Value) -> Result<(), Refusal> {
-    let strategic = kind.is_none_or(|kind| kind.origin == Origin::BuiltIn);
+    let strategic = kind.is_none_or(ServedKind::is_built_in);
     let mut accepted = vec![patch::JSON, patch::MERGE];
     if strategic {
         accepted.push(patch::STRATEGIC);

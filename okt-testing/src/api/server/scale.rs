@@ -1,21 +1,18 @@
-//! This file writes the replicas of an object through its scale.
+//! Writes the replicas of an object through its scale.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::call::Call;
-use crate::api::{
-    answer::ApiAnswer,
-    apply::Operation,
-    convert,
-    kind::{Origin, ServedKind},
-    object::{self, text},
-    patch,
-    refusal::{Refusal, RefusalCause, Subject},
-    store::{Key, Store},
-    write::{self, Precondition, Subresource, WriteParams},
-};
+use crate::api::answer::ApiAnswer;
+use crate::api::apply::Operation;
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::object::{self, text};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::write::{self, Precondition, Subresource, WriteParams};
+use crate::api::{convert, patch};
 
 /// Applies a scale that sets the number of replicas and nothing else.
 pub(super) fn apply(
@@ -40,7 +37,7 @@ pub(super) fn apply(
             given.0, given.1
         )));
     }
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         return Err(Refusal::not_served(
             "server-side apply of the scale of a custom resource, at which a real server fails",
         ));
@@ -50,15 +47,12 @@ pub(super) fn apply(
         "apiVersion": given.0, "kind": given.1,
         "metadata": config.get("metadata"), "spec": { "replicas": replicas },
     });
-    let says_more = object::at(&config, &["metadata"])
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
+    let sets_more = object::entries(&config, &["metadata"])
         .any(|(key, _)| !matches!(key.as_str(), "name" | "namespace" | "resourceVersion"));
-    let says_all = config.get("metadata").is_some();
-    let Some(replicas) = replicas.filter(|_| says_all && !says_more && config == only) else {
+    let has_metadata = config.get("metadata").is_some();
+    let Some(replicas) = replicas.filter(|_| has_metadata && !sets_more && config == only) else {
         return Err(Refusal::not_served(
-            "server-side apply of a scale that does not say its name and its replicas, or says more",
+            "server-side apply of a scale that does not set its name and its replicas, or sets more",
         ));
     };
     let address = (
@@ -77,7 +71,7 @@ pub(super) fn apply(
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
     let written = write::apply_scale(store, &params, &old, replicas, force)?;
-    Ok(ApiAnswer::ok(scale.of(&written.read())))
+    Ok(ApiAnswer::ok(&scale.of(&written.read())))
 }
 
 /// Writes the replicas by any method but server-side apply.
@@ -99,13 +93,13 @@ pub(super) fn write(
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
     if call.media() == patch::STRATEGIC || call.media().ends_with("yaml") {
-        // These formats do not tell `1.0` from `1`.
+        // These formats do not distinguish `1.0` from `1`.
         object::whole_numbers(&mut shown);
     }
     let replicas = read_replicas(params, &shown)?;
     write::check_address(kind, key, &shown)?;
     Precondition::of(&shown).check_version(kind, &old)?;
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         // Those of a custom resource are checked with the resource.
         check_replicas(key, replicas)?;
     }
@@ -113,7 +107,7 @@ pub(super) fn write(
     let mut new = old.clone();
     object::put(&mut new, &path, replicas.into());
     let written = write::update(store, params, &old, new)?;
-    Ok(ApiAnswer::ok(scale.of(&written.object.read())))
+    Ok(ApiAnswer::ok(&scale.of(&written.object.read())))
 }
 
 fn read_replicas(params: &WriteParams, scale: &Value) -> Result<i64, Refusal> {
@@ -149,12 +143,12 @@ fn check_replicas(key: &Key, replicas: i64) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = "must be greater than or equal to 0";
-    let cause = RefusalCause::invalid("spec.replicas", &replicas.into(), detail);
     let subject = Subject {
         group: "autoscaling",
         kind: "Scale",
         plural: "scales",
         name: &key.name,
     };
-    Err(Refusal::invalid(subject, &[cause]))
+    let field = "spec.replicas";
+    Err(Refusal::invalid_field(subject, field, replicas, detail))
 }

@@ -1,13 +1,10 @@
-//! This file defines the columns of the built-in kinds, as on a real server.
+//! Defines the columns of the built-in kinds, as on a real server.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, count, each, integer, labels, number, or, plain},
-    event, network, pod, workload,
-};
+use super::cell::{NONE, count, each, integer, number, or, plain};
+use super::{Column, event, network, pod, workload};
 use crate::api::object::{self, at, text};
 
 /// Returns the columns of a kind after the name.
@@ -21,7 +18,7 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
             Column::age(),
         ],
         "Secret" => vec![
-            Column::cell_of("Type", |object, _| or(text(object, &["type"]), "Opaque")),
+            Column::text_or("Type", &["type"], "Opaque"),
             Column::cell_of("Data", |object, _| count(object, &["data"]).into()),
             Column::age(),
         ],
@@ -53,12 +50,8 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
 /// Returns the columns of a scale, which is no kind of its own.
 pub(crate) fn scale() -> Vec<Column> {
     vec![
-        Column::cell_of("Desired", |scale, _| {
-            integer(scale, &["spec", "replicas"]).into()
-        }),
-        Column::cell_of("Available", |scale, _| {
-            integer(scale, &["status", "replicas"]).into()
-        }),
+        Column::integer("Desired", &["spec", "replicas"]),
+        Column::integer("Available", &["status", "replicas"]),
         Column::age(),
     ]
 }
@@ -66,9 +59,7 @@ pub(crate) fn scale() -> Vec<Column> {
 fn service() -> Vec<Column> {
     vec![
         Column::cell_of("Type", |object, _| service_type(object).into()),
-        Column::cell_of("Cluster-IP", |object, _| {
-            or(text(object, &["spec", "clusterIP"]), NONE)
-        }),
+        Column::text_or("Cluster-IP", &["spec", "clusterIP"], NONE),
         Column::cell_of("External-IP", external_addresses),
         Column::cell_of("Port(s)", |object, _| {
             let ports = each(object, &["spec", "ports"], |port| {
@@ -83,10 +74,7 @@ fn service() -> Vec<Column> {
             or(&ports.join(","), NONE)
         }),
         Column::age(),
-        Column::cell_of("Selector", |object, _| {
-            or(&labels(at(object, &["spec", "selector"])), NONE)
-        })
-        .wide(),
+        Column::labels("Selector", &["spec", "selector"]).wide(),
     ]
 }
 
@@ -121,13 +109,7 @@ fn claim() -> Vec<Column> {
     // The capacity and the access modes are shown only for a bound claim.
     let bound = |object: &Value| !text(object, &["spec", "volumeName"]).is_empty();
     vec![
-        Column::cell_of("Status", |object, _| {
-            if object::is_deleting(object) {
-                "Terminating".into()
-            } else {
-                or(text(object, &["status", "phase"]), "Pending")
-            }
-        }),
+        phase(),
         Column::plain("Volume", ".spec.volumeName"),
         Column::cell_of("Capacity", move |object, _| {
             if bound(object) {
@@ -143,15 +125,13 @@ fn claim() -> Vec<Column> {
             access_modes(object, &["status", "accessModes"])
         }),
         Column::plain("StorageClass", ".spec.storageClassName"),
-        Column::cell_of("VolumeAttributesClass", |object, _| {
-            let class = text(object, &["spec", "volumeAttributesClassName"]);
-            or(class, "<unset>")
-        }),
+        Column::text_or(
+            "VolumeAttributesClass",
+            &["spec", "volumeAttributesClassName"],
+            "<unset>",
+        ),
         Column::age(),
-        Column::cell_of("VolumeMode", |object, _| {
-            or(text(object, &["spec", "volumeMode"]), "Filesystem")
-        })
-        .wide(),
+        Column::text_or("VolumeMode", &["spec", "volumeMode"], "Filesystem").wide(),
     ]
 }
 
@@ -161,17 +141,12 @@ fn volume() -> Vec<Column> {
         Column::cell_of("Access Modes", |object, _| {
             access_modes(object, &["spec", "accessModes"])
         }),
-        Column::cell_of("Reclaim Policy", |object, _| {
-            let policy = text(object, &["spec", "persistentVolumeReclaimPolicy"]);
-            or(policy, "Retain")
-        }),
-        Column::cell_of("Status", |object, _| {
-            if object::is_deleting(object) {
-                "Terminating".into()
-            } else {
-                or(text(object, &["status", "phase"]), "Pending")
-            }
-        }),
+        Column::text_or(
+            "Reclaim Policy",
+            &["spec", "persistentVolumeReclaimPolicy"],
+            "Retain",
+        ),
+        phase(),
         Column::cell_of("Claim", |object, _| {
             match at(object, &["spec", "claimRef"]) {
                 Some(claim) => {
@@ -180,22 +155,27 @@ fn volume() -> Vec<Column> {
                 None => "".into(),
             }
         }),
-        Column::cell_of("StorageClass", |object, _| {
-            text(object, &["spec", "storageClassName"]).into()
-        }),
-        Column::cell_of("VolumeAttributesClass", |object, _| {
-            let class = text(object, &["spec", "volumeAttributesClassName"]);
-            or(class, "<unset>")
-        }),
-        Column::cell_of("Reason", |object, _| {
-            text(object, &["status", "reason"]).into()
-        }),
+        Column::text_or("StorageClass", &["spec", "storageClassName"], ""),
+        Column::text_or(
+            "VolumeAttributesClass",
+            &["spec", "volumeAttributesClassName"],
+            "<unset>",
+        ),
+        Column::text_or("Reason", &["status", "reason"], ""),
         Column::age(),
-        Column::cell_of("VolumeMode", |object, _| {
-            or(text(object, &["spec", "volumeMode"]), "Filesystem")
-        })
-        .wide(),
+        Column::text_or("VolumeMode", &["spec", "volumeMode"], "Filesystem").wide(),
     ]
+}
+
+/// The phase of a volume or a claim.
+fn phase() -> Column {
+    Column::cell_of("Status", |object, _| {
+        if object::is_deleting(object) {
+            "Terminating".into()
+        } else {
+            or(text(object, &["status", "phase"]), "Pending")
+        }
+    })
 }
 
 fn access_modes(object: &Value, path: &[&str]) -> Value {
@@ -215,8 +195,7 @@ fn access_modes(object: &Value, path: &[&str]) -> Value {
 fn quota() -> Vec<Column> {
     let column = |name, is_limit: bool| {
         Column::cell_of(name, move |object, _| {
-            let hard = at(object, &["status", "hard"]).and_then(Value::as_object);
-            let mut hard: Vec<_> = hard.into_iter().flatten().collect();
+            let mut hard: Vec<_> = object::entries(object, &["status", "hard"]).collect();
             hard.retain(|(resource, _)| resource.starts_with("limits.") == is_limit);
             hard.sort_by_key(|(resource, _)| *resource);
             let shown = hard.iter().map(|(resource, limit)| {
@@ -236,10 +215,8 @@ fn quota() -> Vec<Column> {
 fn binding() -> Vec<Column> {
     let subjects = |name, kind: &'static str| {
         Column::cell_of(name, move |object, _| {
-            let names = at(object, &["subjects"])
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
+            let names = object::items(object, &["subjects"])
+                .iter()
                 .filter(|subject| text(subject, &["kind"]) == kind)
                 .map(|subject| match text(subject, &["namespace"]) {
                     "" => text(subject, &["name"]).to_owned(),

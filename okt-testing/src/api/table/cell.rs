@@ -1,22 +1,11 @@
-//! This file holds helpers that format cells.
+//! Helpers that format cells.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::age;
-use crate::api::object::{at, text};
+use crate::api::object::{at, items};
 
-/// The text for an absent value.
 pub(super) const NONE: &str = "<none>";
-
-pub(super) fn condition(object: &Value, kind: &str) -> bool {
-    let conditions = at(object, &["status", "conditions"]).and_then(Value::as_array);
-    conditions.is_some_and(|conditions| {
-        conditions.iter().any(|condition| {
-            text(condition, &["type"]) == kind && text(condition, &["status"]) == "True"
-        })
-    })
-}
 
 /// Formats labels as `a=b,c=d`, in order.
 pub(super) fn labels(map: Option<&Value>) -> String {
@@ -31,8 +20,7 @@ pub(super) fn labels(map: Option<&Value>) -> String {
 }
 
 pub(super) fn each(object: &Value, path: &[&str], show: impl Fn(&Value) -> String) -> Vec<String> {
-    let items = at(object, path).and_then(Value::as_array);
-    items.into_iter().flatten().map(show).collect()
+    items(object, path).iter().map(show).collect()
 }
 
 pub(super) fn plain(value: &Value) -> String {
@@ -62,4 +50,53 @@ pub(super) fn or(text: &str, otherwise: &str) -> Value {
 
 pub(super) fn span(then: Timestamp, now: Timestamp) -> String {
     age(now.as_second() - then.as_second())
+}
+
+/// Formats a duration in seconds as kubectl does (e.g. `5m30s`, `3d2h`).
+fn age(seconds: i64) -> String {
+    let pair = |big: i64, unit: &str, small: i64, lesser: &str| {
+        if small == 0 {
+            format!("{big}{unit}")
+        } else {
+            format!("{big}{unit}{small}{lesser}")
+        }
+    };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        ..=-2 => "<invalid>".to_owned(),
+        -1..=0 => "0s".to_owned(),
+        1..120 => format!("{seconds}s"),
+        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn ages_read_as_in_kubectl() {
+        for (seconds, text) in [
+            (-5, "<invalid>"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (150, "2m30s"),
+            (3_600, "60m"),
+            (11_000, "3h3m"),
+            (86_400, "24h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (70_000_000, "2y80d"),
+        ] {
+            assert_eq!(age(seconds), text, "{seconds}");
+        }
+    }
 }

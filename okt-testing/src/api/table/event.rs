@@ -1,12 +1,10 @@
-//! This file defines the columns of Events, which show no names of Events.
+//! Defines the columns of Events, which show no names of Events.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{integer, span},
-};
+use super::Column;
+use super::cell::{integer, span};
 use crate::api::object::text;
 
 /// Both groups have the same columns.

@@ -1,4 +1,4 @@
-//! This file finds the values of printer columns by their JSON paths.
+//! Finds the values of printer columns by their JSON paths.
 //!
 //! It supports the parts that columns use: fields (dotted, escaped or in brackets), indexes, `[*]`, and filters that
 //! compare one field with one literal.

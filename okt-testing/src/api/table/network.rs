@@ -1,23 +1,19 @@
-//! This file defines the columns of the kinds that lead to Pods.
+//! Defines the columns of the kinds that lead to Pods.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, count, each, number, or},
-};
-use crate::api::object::text;
+use super::Column;
+use super::cell::{NONE, count, each, number};
+use crate::api::object::{items, text};
 
 /// The number of hosts or addresses that a cell shows.
 const SHOWN: usize = 3;
 
 pub(super) fn ingress() -> Vec<Column> {
     vec![
-        Column::cell_of("Class", |object, _| {
-            or(text(object, &["spec", "ingressClassName"]), NONE)
-        }),
+        Column::text_or("Class", &["spec", "ingressClassName"], NONE),
         Column::cell_of("Hosts", |object, _| {
             let rules = each(object, &["spec", "rules"], |rule| {
                 text(rule, &["host"]).to_owned()
@@ -25,9 +21,9 @@ pub(super) fn ingress() -> Vec<Column> {
             let hosts: Vec<_> = rules
                 .iter()
                 .take(SHOWN)
+                .map(String::as_str)
                 .filter(|host| !host.is_empty())
                 .collect();
-            let hosts: Vec<_> = hosts.iter().map(|host| host.as_str()).collect();
             match rules.len().checked_sub(SHOWN) {
                 _ if hosts.is_empty() => "*".into(),
                 Some(more @ 1..) => format!("{} + {more} more...", hosts.join(",")).into(),
@@ -67,12 +63,12 @@ pub(super) fn endpoints() -> Vec<Column> {
 }
 
 fn addresses(endpoints: &Value) -> Value {
-    let subsets = endpoints.get("subsets").and_then(Value::as_array);
-    if subsets.is_none_or(Vec::is_empty) {
+    let subsets = items(endpoints, &["subsets"]);
+    if subsets.is_empty() {
         return NONE.into();
     }
     let mut all = Vec::new();
-    for subset in subsets.into_iter().flatten() {
+    for subset in subsets {
         let ips = each(subset, &["addresses"], |address| {
             text(address, &["ip"]).to_owned()
         });

@@ -1,13 +1,11 @@
-//! This file computes the status of a Pod as `kubectl get pods` does.
+//! Computes the status of a Pod as `kubectl get pods` does.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, condition, integer, or, span},
-};
-use crate::api::object::{self, at, text};
+use super::Column;
+use super::cell::{NONE, integer, or, span};
+use crate::api::object::{self, at, is_condition_true, items, text};
 
 pub(super) fn columns() -> Vec<Column> {
     vec![
@@ -25,23 +23,20 @@ pub(super) fn columns() -> Vec<Column> {
         }),
         Column::age(),
         Column::cell_of("IP", |pod, _| {
-            let first = list(pod, &["status", "podIPs"]).first();
+            let first = items(pod, &["status", "podIPs"]).first();
             or(first.map_or("", |ip| text(ip, &["ip"])), NONE)
         })
         .wide(),
-        Column::cell_of("Node", |pod, _| or(text(pod, &["spec", "nodeName"]), NONE)).wide(),
-        Column::cell_of("Nominated Node", |pod, _| {
-            or(text(pod, &["status", "nominatedNodeName"]), NONE)
-        })
-        .wide(),
+        Column::text_or("Node", &["spec", "nodeName"], NONE).wide(),
+        Column::text_or("Nominated Node", &["status", "nominatedNodeName"], NONE).wide(),
         Column::cell_of("Readiness Gates", |pod, _| {
-            let gates = list(pod, &["spec", "readinessGates"]);
+            let gates = items(pod, &["spec", "readinessGates"]);
             if gates.is_empty() {
                 return NONE.into();
             }
             let open = gates
                 .iter()
-                .filter(|gate| condition(pod, text(gate, &["conditionType"])))
+                .filter(|gate| is_condition_true(pod, text(gate, &["conditionType"])))
                 .count();
             format!("{open}/{}", gates.len()).into()
         })
@@ -66,11 +61,11 @@ impl PodView {
             "" => "Pending",
             phase => phase,
         };
-        let sidecars = list(pod, &["spec", "initContainers"]);
-        let sidecars = sidecars.iter().filter(|container| is_sidecar(container));
+        let inits = items(pod, &["spec", "initContainers"]);
+        let sidecars = inits.iter().filter(|container| is_sidecar(container));
         let mut view = Self {
             ready: 0,
-            containers: list(pod, &["spec", "containers"]).len() + sidecars.count(),
+            containers: items(pod, &["spec", "containers"]).len() + sidecars.count(),
             status: match text(pod, &["status", "reason"]) {
                 "" => phase.to_owned(),
                 reason => reason.to_owned(),
@@ -82,13 +77,13 @@ impl PodView {
             text(condition, &["type"]) == "PodScheduled"
                 && text(condition, &["reason"]) == "SchedulingGated"
         };
-        if list(pod, &["status", "conditions"])
+        if items(pod, &["status", "conditions"])
             .iter()
             .any(|c| gated(&c))
         {
             "SchedulingGated".clone_into(&mut view.status);
         }
-        if !view.initializing(pod) || condition(pod, "Initialized") {
+        if !view.initializing(pod) || is_condition_true(pod, "Initialized") {
             view.running(pod);
         }
         if object::is_deleting(pod) {
@@ -103,9 +98,9 @@ impl PodView {
 
     /// Reads the init containers; returns whether they still run.
     fn initializing(&mut self, pod: &Value) -> bool {
-        let wanted = list(pod, &["spec", "initContainers"]);
+        let wanted = items(pod, &["spec", "initContainers"]);
         let (mut restarts, mut restarted) = (0, None);
-        for (index, status) in list(pod, &["status", "initContainerStatuses"])
+        for (index, status) in items(pod, &["status", "initContainerStatuses"])
             .iter()
             .enumerate()
         {
@@ -143,7 +138,7 @@ impl PodView {
     /// Reads the containers: the status is that of the first one with a problem.
     fn running(&mut self, pod: &Value) {
         let (mut runs, mut failure) = (false, None);
-        for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
+        for status in items(pod, &["status", "containerStatuses"]).iter().rev() {
             self.count(status);
             let state = |state| at(status, &["state", state]);
             let waits = state("waiting").map_or("", |waiting| text(waiting, &["reason"]));
@@ -160,7 +155,7 @@ impl PodView {
             }
         }
         if self.status == "Completed" {
-            if runs && condition(pod, "Ready") {
+            if runs && is_condition_true(pod, "Ready") {
                 "Running".clone_into(&mut self.status);
             } else if let Some(failure) = failure {
                 self.status = failure;
@@ -174,12 +169,6 @@ impl PodView {
         self.restarts += integer(status, &["restartCount"]);
         self.restarted = self.restarted.max(ended(status));
     }
-}
-
-fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
-    at(object, path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
 }
 
 fn is_true(object: &Value, key: &str) -> bool {

@@ -1,12 +1,10 @@
-//! This file defines the columns of the kinds that run Pods.
+//! Defines the columns of the kinds that run Pods.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Column,
-    cell::{NONE, condition, count, each, integer, labels, or, plain, span},
-};
+use super::Column;
+use super::cell::{NONE, count, each, integer, labels, or, plain, span};
 use crate::api::object::{self, at, text};
 
 /// Returns the columns of kinds that keep a number of Pods running.
@@ -15,45 +13,39 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
         let ready = integer(object, &["status", "readyReplicas"]);
         format!("{ready}/{}", desired(object)).into()
     });
-    let count = |name, path: &'static [&'static str]| {
-        Column::cell_of(name, move |object, _| integer(object, path).into())
-    };
     let wanted = || Column::cell_of("Desired", |object, _| desired(object).into());
     let template = &["spec", "template", "spec", "containers"];
     let mut columns = match kind {
         "Deployment" => vec![
             ready,
-            count("Up-to-date", &["status", "updatedReplicas"]),
-            count("Available", &["status", "availableReplicas"]),
+            Column::integer("Up-to-date", &["status", "updatedReplicas"]),
+            Column::integer("Available", &["status", "availableReplicas"]),
         ],
         "StatefulSet" => vec![ready],
         "ReplicaSet" | "ReplicationController" => vec![
             wanted(),
-            count("Current", &["status", "replicas"]),
-            count("Ready", &["status", "readyReplicas"]),
+            Column::integer("Current", &["status", "replicas"]),
+            Column::integer("Ready", &["status", "readyReplicas"]),
         ],
         _ => vec![
-            count("Desired", &["status", "desiredNumberScheduled"]),
-            count("Current", &["status", "currentNumberScheduled"]),
-            count("Ready", &["status", "numberReady"]),
-            count("Up-to-date", &["status", "updatedNumberScheduled"]),
-            count("Available", &["status", "numberAvailable"]),
-            Column::cell_of("Node Selector", |object, _| {
-                let selector = at(object, &["spec", "template", "spec", "nodeSelector"]);
-                or(&labels(selector), NONE)
-            }),
+            Column::integer("Desired", &["status", "desiredNumberScheduled"]),
+            Column::integer("Current", &["status", "currentNumberScheduled"]),
+            Column::integer("Ready", &["status", "numberReady"]),
+            Column::integer("Up-to-date", &["status", "updatedNumberScheduled"]),
+            Column::integer("Available", &["status", "numberAvailable"]),
+            Column::labels(
+                "Node Selector",
+                &["spec", "template", "spec", "nodeSelector"],
+            ),
         ],
     };
     columns.push(Column::age());
     columns.extend(containers(template));
     match kind {
         "StatefulSet" => {}
-        "ReplicationController" => columns.push(
-            Column::cell_of("Selector", |object, _| {
-                or(&labels(at(object, &["spec", "selector"])), NONE)
-            })
-            .wide(),
-        ),
+        "ReplicationController" => {
+            columns.push(Column::labels("Selector", &["spec", "selector"]).wide());
+        }
         _ => columns.push(selector_column(&["spec", "selector"])),
     }
     columns
@@ -62,7 +54,7 @@ pub(super) fn columns(kind: &str) -> Vec<Column> {
 pub(super) fn job() -> Vec<Column> {
     let mut columns = vec![
         Column::cell_of("Status", |object, _| {
-            let has = |kind| condition(object, kind);
+            let has = |kind| object::is_condition_true(object, kind);
             let status = if has("Complete") {
                 "Complete"
             } else if has("Failed") {
@@ -104,9 +96,7 @@ pub(super) fn job() -> Vec<Column> {
 pub(super) fn cron_job() -> Vec<Column> {
     let mut columns = vec![
         Column::plain("Schedule", ".spec.schedule"),
-        Column::cell_of("Timezone", |object, _| {
-            or(text(object, &["spec", "timeZone"]), NONE)
-        }),
+        Column::text_or("Timezone", &["spec", "timeZone"], NONE),
         Column::cell_of("Suspend", |object, _| {
             let suspended = at(object, &["spec", "suspend"]) == Some(&Value::Bool(true));
             if suspended { "True" } else { "False" }.into()

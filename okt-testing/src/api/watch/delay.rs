@@ -1,14 +1,14 @@
-//! This file determines the faults of events, and delays or merges the events accordingly.
+//! Determines the faults of events, and delays or merges the events accordingly.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Watch, pending::Pending, seen::SeenChange};
-use crate::api::{
-    convert::stored_id,
-    faults::{Delivery, EventFault, EventKind},
-};
+use super::Watch;
+use super::pending::Pending;
+use super::seen::SeenChange;
+use crate::api::convert::stored_id;
+use crate::api::faults::{Delivery, EventFault, EventKind};
 
 impl Watch {
     /// Determines the faults of an event, and sends it unless they delay it.
@@ -16,7 +16,7 @@ impl Watch {
         if seen.is_decided {
             return self.send(&seen, None);
         }
-        let resource = stored_id(&self.lens.kind);
+        let resource = stored_id(&self.selection.kind);
         let event_faults = self.audience.shared.book().event_faults(&Delivery {
             client: &self.audience.client,
             replica: self.audience.replica_view.name(),

@@ -1,4 +1,4 @@
-//! This file holds an event that a lag, a hold or a merge delays.
+//! An event that a lag, a hold or a merge delays.
 
 use tokio::time::{self, Instant};
 

@@ -1,4 +1,4 @@
-//! This file holds an event on its way to a client.
+//! An event on its way to a client.
 
 use bytes::Bytes;
 

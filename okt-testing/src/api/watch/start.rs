@@ -1,38 +1,29 @@
-//! This file starts watches and determines their first version.
+//! Starts watches and determines their first version.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Audience, Out, Watch, bookmark::next_bookmark, lens::Lens, seen::error};
-use crate::api::{
-    convert::stored_id,
-    kind::{KindId, ServedKind},
-    path::Query,
-    read::{Form, no_version, parse_version},
-    refusal::Refusal,
-    selector::Selector,
-    store::Store,
-};
+use super::events::next_bookmark;
+use super::seen::error;
+use super::{Audience, Out, Watch};
+use crate::api::convert::stored_id;
+use crate::api::kind::KindId;
+use crate::api::path::Query;
+use crate::api::read::{Selection, no_version, parse_version};
+use crate::api::refusal::Refusal;
+use crate::api::store::Store;
 
 impl Watch {
     /// Starts a watch that sends every change after its start version.
     pub(crate) fn start(
         audience: Audience,
         store: &mut Store,
-        kind: &Arc<ServedKind>,
-        namespace: Option<&str>,
-        selector: Selector,
+        selection: Selection,
         query: &Query,
-        form: Form,
     ) -> Result<Self, Refusal> {
-        let lens = Lens {
-            kind: Arc::clone(kind),
-            namespace: namespace.map(str::to_owned),
-            selector,
-            form,
-        };
-        let id = stored_id(kind);
+        let id = stored_id(&selection.kind);
         let streams_list = query.flag("sendInitialEvents");
         let text = query.text("resourceVersion");
         // A real server has no better code for this error either.
@@ -50,14 +41,14 @@ impl Watch {
         if has_list {
             after = newest;
             for (key, object) in &store.list_then(&id, newest)? {
-                inbox.extend(lens.see_first(key, object, store));
+                inbox.extend(selection.see_first(key, object, store));
             }
             if streams_list && query.flag("allowWatchBookmarks") {
-                inbox.push_back(lens.bookmark(newest, true, store));
+                inbox.push_back(selection.bookmark(newest, true, store));
             }
         } else if version == 0 {
             after = newest;
-        } else if let Err(gone) = check_told(store, &id, version, newest) {
+        } else if let Err(gone) = check_sent(store, &id, version, newest) {
             out.push_back(Out::Data(error(&gone)));
         }
         let now = Instant::now();
@@ -71,11 +62,11 @@ impl Watch {
             endings: audience.replica_view.endings(),
             audience,
             after,
-            told: after,
+            sent: after,
             closed: false,
             over: !out.is_empty(),
             feed: store.feed(&id, after),
-            lens,
+            selection,
             next: None,
             inbox,
             pending: None,
@@ -87,7 +78,7 @@ impl Watch {
 }
 
 /// Checks that all changes after a version are still known; `seen` is the version of the replica.
-fn check_told(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
+fn check_sent(store: &Store, id: &KindId, version: u64, seen: u64) -> Result<(), Refusal> {
     if version >= seen {
         // The replica has seen no change after this version, so it has forgotten none.
         return store.check_kept(id, version);

@@ -1,16 +1,13 @@
-//! This file validates an object before it is committed.
+//! Validates an object before it is committed.
 
 use serde_json::Value;
 
 use super::{Subresource, WriteParams};
-use crate::api::{
-    builtin,
-    kind::{KindId, Origin, ServedKind},
-    object,
-    refusal::{Refusal, RefusalCause, Subject},
-    rules, schema,
-    store::{Key, Store},
-};
+use crate::api::causes::{Causes, RefusalCause};
+use crate::api::kind::{KindId, ServedKind};
+use crate::api::refusal::{Refusal, Subject};
+use crate::api::store::{Key, Store};
+use crate::api::{builtin, crd, object, rules, schema};
 
 /// The maximum size of an object in etcd, in bytes.
 const SIZE_LIMIT: usize = 1_572_864;
@@ -27,13 +24,13 @@ pub(super) fn check(
     if object::depth(object) > object::DEPTH_LIMIT {
         return Err(Refusal::too_deep());
     }
-    let mut causes = Vec::new();
+    let mut causes = Causes::default();
     let found = object::text(object, &["kind"]);
-    let is_other = kind.origin == Origin::Crd && found != kind.kind;
+    let is_other = !kind.is_built_in() && found != kind.kind;
     if is_other {
         // An object of another kind is not validated against the schema, except for its lists and CEL rules.
         let detail = format!("must be {}", kind.kind);
-        causes.push(RefusalCause::invalid("kind", &found.into(), &detail));
+        causes.invalid("kind", found, &detail);
         if let Some(old) = old {
             rules::check_kept(old, object, &mut causes);
         }
@@ -54,11 +51,8 @@ pub(super) fn check(
     if !blocking {
         schema::cel::check_rules(&kind.schema, object, old, kind.was_changed, &mut causes)?;
     } else if kind.schema.has_rules() {
-        causes.push(RefusalCause::invalid(
-            "<nil>",
-            &Value::Null,
-            "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-        ));
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        causes.invalid("<nil>", &Value::Null, detail);
     }
     if !causes.is_empty() {
         let subject = Subject {
@@ -81,12 +75,7 @@ pub(super) fn check(
 }
 
 /// Checks metadata and schema.
-fn check_fields(
-    params: &WriteParams,
-    object: &Value,
-    old: Option<&Value>,
-    causes: &mut Vec<RefusalCause>,
-) {
+fn check_fields(params: &WriteParams, object: &Value, old: Option<&Value>, causes: &mut Causes) {
     let kind = &*params.kind;
     rules::check_metadata(kind, object, causes);
     if let Some(old) = old {
@@ -110,12 +99,12 @@ fn check_fields(
     if params.subresource == Subresource::Status {
         causes.iter_mut().for_each(RefusalCause::shorten_to_status);
     }
-    if kind.origin == Origin::Crd
+    if !kind.is_built_in()
         && let Some(scale) = &kind.scale
     {
         scale.check(object, causes);
     }
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         schema::validate_lists(&kind.schema, object, "", causes);
     }
 }
@@ -129,15 +118,8 @@ pub(super) fn check_namespace(
     if !kind.namespaced {
         return Ok(());
     }
-    let id = KindId {
-        group: String::new(),
-        plural: "namespaces".to_owned(),
-    };
-    let key = Key {
-        namespace: String::new(),
-        name: namespace.to_owned(),
-    };
-    match (store.get(&id, &key), store.kind(&id)) {
+    let id = KindId::new("", "namespaces");
+    match (store.get(&id, &Key::new("", namespace)), store.kind(&id)) {
         (Some(found), _) if found.is_deleting() => Err(Refusal::forbidden(
             kind.subject(name),
             &format!(
@@ -150,16 +132,17 @@ pub(super) fn check_namespace(
 }
 
 pub(super) fn check_crd_update(kind: &ServedKind, old: &Value, new: &Value) -> Result<(), Refusal> {
-    for path in [
-        &["spec", "group"][..],
-        &["spec", "scope"],
-        &["spec", "names", "plural"],
-        &["spec", "names", "kind"],
-    ] {
+    for path in crd::IDENTITY {
         let value = object::at(new, path).cloned().unwrap_or_default();
         if object::at(old, path) != Some(&value) {
-            let cause = RefusalCause::invalid(path.join("."), &value, "field is immutable");
-            return Err(Refusal::invalid(kind.subject(object::name(old)), &[cause]));
+            let subject = kind.subject(object::name(old));
+            let detail = "field is immutable";
+            return Err(Refusal::invalid_field(
+                subject,
+                path.join("."),
+                &value,
+                detail,
+            ));
         }
     }
     Ok(())

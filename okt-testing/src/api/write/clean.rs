@@ -1,34 +1,31 @@
-//! This file converts the body of a request to the form of its schema.
+//! Converts the body of a request to the form of its schema.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use super::{UnknownFields, WriteParams};
-use crate::api::{
-    apply::Operation,
-    builtin,
-    kind::Origin,
-    object,
-    refusal::Refusal,
-    schema::{self, Schema},
-};
+use crate::api::apply::Operation;
+use crate::api::refusal::Refusal;
+use crate::api::schema::{self, Schema};
+use crate::api::{builtin, object};
 
 /// Removes undeclared fields and fills in defaults.
 pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let kind = &*params.kind;
-    if kind.origin == Origin::Crd && params.manager.operation == Operation::Apply {
+    if !kind.is_built_in() && params.manager.operation == Operation::Apply {
         // The result of an apply is checked unchanged.
         schema::apply_defaults(&kind.schema, object);
         return Ok(Vec::new());
     }
-    if kind.origin == Origin::Crd && object::text(object, &["kind"]) != kind.kind {
+    if !kind.is_built_in() && object::text(object, &["kind"]) != kind.kind {
         // The schema does not apply to another kind.
         let unknown = prune_metadata(&kind.schema, object);
         object::tidy_metadata(object);
         return complain(params, object, &unknown);
     }
     let mut unknown = schema::prune(&kind.schema, object).dropped;
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         unknown.extend(builtin::drop_unknown((&kind.group, &kind.kind), object));
         schema::nulls_to_texts(&kind.schema, object, false);
         schema::drop_unknown_nulls(Some(&kind.schema), object);
@@ -36,12 +33,12 @@ pub(super) fn clean(params: &WriteParams, object: &mut Value) -> Result<Vec<Stri
     if kind.is("", "secrets") {
         encode_strings(object);
     }
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         schema::drop_empty(&kind.schema, object);
     }
     schema::drop_nulls(&kind.schema, object);
     object::tidy_metadata(object);
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         builtin::fill(&kind.kind, object);
     }
     schema::apply_defaults(&kind.schema, object);
@@ -54,8 +51,8 @@ fn prune_metadata(schema: &Schema, object: &mut Value) -> Vec<String> {
     let (Some(below), Some(metadata)) = (below, object.get_mut("metadata")) else {
         return Vec::new();
     };
-    let unknown = schema::prune(below, metadata).dropped;
-    let unknown = unknown.iter().map(|path| format!("metadata.{path}"));
+    let dropped = schema::prune(below, metadata).dropped;
+    let unknown = dropped.iter().map(|path| format!("metadata.{path}"));
     unknown.collect()
 }
 
@@ -71,12 +68,13 @@ fn complain(
     {
         return Ok(Vec::new());
     }
-    let duplicates = params.duplicates.iter();
-    let duplicates = duplicates.map(|path| format!("duplicate field \"{path}\""));
-    let unknown = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""));
-    let found: Vec<_> = duplicates.chain(unknown).collect();
+    let mut found = Vec::new();
+    for path in &params.duplicates {
+        found.push(format!("duplicate field \"{path}\""));
+    }
+    for path in unknown {
+        found.push(format!("unknown field \"{path}\""));
+    }
     match params.unknown_fields {
         UnknownFields::Ignore => Ok(Vec::new()),
         UnknownFields::Warn => Ok(found),
@@ -84,13 +82,10 @@ fn complain(
             let why = format!("strict decoding error: {}", found.join(", "));
             Err(Refusal::undecodable_patch(object, &why))
         }
-        UnknownFields::Refuse => Err(Refusal::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-            kind.kind,
-            kind.version,
-            kind.kind,
-            found.join(", ")
-        ))),
+        UnknownFields::Refuse => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(kind.cannot_handle(&why))
+        }
     }
 }
 

@@ -1,24 +1,20 @@
-//! This file applies configurations: most of the work needs no store, so it runs with the store unlocked.
+//! Applies configurations: most of the work needs no store, so it runs with the store unlocked.
 
-use std::{mem, sync::Arc};
+use std::mem;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Precondition, Subresource, WriteParams, WrittenObject, check_address,
-    clean::clean,
-    finish::{WriteOutcome, commit_update, finish_create, finish_update},
-    isolate, place, scene,
-};
-use crate::api::{
-    apply::{self, BareFields},
-    convert::{self, stored_id},
-    kind::ServedKind,
-    object,
-    refusal::Refusal,
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use super::clean::clean;
+use super::finish::{WriteOutcome, commit_update, finish_create, finish_update};
+use super::{Precondition, WriteParams, WrittenObject, check_address, isolate, place};
+use crate::api::apply::{self, BareFields, Scene};
+use crate::api::convert::{self, stored_id};
+use crate::api::kind::ServedKind;
+use crate::api::object;
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
 
 /// The state of an object that a draft is based on.
 #[derive(Debug)]
@@ -84,18 +80,6 @@ impl Draft {
     }
 }
 
-/// Applies a configuration; creates the object if there is none.
-pub(crate) fn apply(
-    store: &mut Store,
-    params: &WriteParams,
-    key: &Key,
-    config: Value,
-    force: bool,
-) -> Result<WrittenObject, Refusal> {
-    let moment = Moment::of(store, &params.kind, key);
-    draft_apply(&moment, params, key, config, force)?.commit(store, params)
-}
-
 /// Applies a number of replicas through the scale of an existing object.
 pub(crate) fn apply_scale(
     store: &mut Store,
@@ -105,8 +89,8 @@ pub(crate) fn apply_scale(
     force: bool,
 ) -> Result<Arc<StoredObject>, Refusal> {
     let kind = &*params.kind;
-    let (api_version, now) = (kind.api_version(), store.clock.text());
-    let scene = scene(kind, &api_version, &now);
+    let now = store.clock.text();
+    let scene = Scene { kind, now: &now };
     let mut new = apply::apply_scale(scene, old, replicas, &params.manager, force)?;
     let outcome = finish_update(params, old, &mut new, false)?;
     commit_update(store, params, old, &mut new, outcome)
@@ -122,16 +106,15 @@ pub(crate) fn draft_apply(
 ) -> Result<Draft, Refusal> {
     let kind = &*params.kind;
     let precondition = Precondition::of(&config);
-    let old = moment.stored.as_ref();
-    let old = old.map(|old| convert::present(kind, old).read());
-    if old.is_none() && params.subresource != Subresource::None && !kind.creates_on_update {
-        return Err(Refusal::not_found(kind.subject(&key.name)));
-    }
+    let stored = moment.stored.as_ref();
+    let old = stored.map(|stored| convert::present(kind, stored).read());
     if object::at(&config, &["metadata", "managedFields"]).is_some_and(|list| !list.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let api_version = kind.api_version();
-    let scene = scene(kind, &api_version, &moment.now);
+    let scene = Scene {
+        kind,
+        now: &moment.now,
+    };
     let address = check_address(kind, key, &config);
     let old = old.map(BareFields::of);
     let mut new = apply::apply(scene, old.as_ref(), config, &params.manager, force)?;

@@ -1,24 +1,19 @@
-//! This file completes a write: it sets the fields of the server and commits.
+//! Completes a write: it sets the fields of the server and commits.
 
-use std::{mem, sync::Arc};
+use std::mem;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{
-    Subresource, WriteParams,
-    check::{check, check_crd_update, check_namespace},
-    shown::{check_readable, hide, reread},
-};
-use crate::api::{
-    builtin,
-    convert::{self, current, stored_id},
-    crd, delete,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::Refusal,
-    store::{Key, Store},
-    stored::StoredObject,
-};
+use super::check::{check, check_crd_update, check_namespace};
+use super::shown::{check_readable, hide, reread};
+use super::{Subresource, WriteParams};
+use crate::api::convert::{self, current, stored_id};
+use crate::api::kind::ServedKind;
+use crate::api::refusal::Refusal;
+use crate::api::store::{Key, Store};
+use crate::api::stored::StoredObject;
+use crate::api::{builtin, crd, delete, object};
 
 /// Validates and commits a new object.
 pub(super) fn finish_create(
@@ -30,7 +25,7 @@ pub(super) fn finish_create(
     let name = object::name(&object).to_owned();
     let namespace = object::namespace(&object).to_owned();
     check_namespace(store, kind, &namespace, &name)?;
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         delete::check_not_terminating(store, kind, &name)?;
     }
     let now = store.clock.text();
@@ -39,7 +34,7 @@ pub(super) fn finish_create(
     if kind.has_status {
         fields.remove("status");
     }
-    if kind.origin == Origin::BuiltIn {
+    if kind.is_built_in() {
         builtin::fill(&kind.kind, &mut object);
     }
     let metadata = object::metadata(&mut object);
@@ -127,7 +122,7 @@ pub(super) struct WriteOutcome {
 
 /// Validates a new state of an object and prepares its commit.
 ///
-/// `rewritten` says that a field which counts for the generation was written in another form than it is stored.
+/// `rewritten` means that a field which counts for the generation was written in another form than it is stored.
 pub(super) fn finish_update(
     params: &WriteParams,
     old: &Value,
@@ -192,8 +187,8 @@ pub(super) fn commit_update(
     if outcome.removes {
         // The last state is the stored one; the change that removes the object appears only in the answer.
         if !params.dry_run {
-            let mut last = convert::stored_form(store, kind, old);
-            let last = store.remove(&id, &mut last);
+            let mut stored = convert::stored_form(store, kind, old);
+            let last = store.remove(&id, &mut stored);
             delete::after_removal(store, &params.kind, &last);
         }
         return Ok(Arc::new(StoredObject::new(new)));
@@ -231,8 +226,8 @@ fn declared_anew(
     old: &Value,
     new: &Value,
 ) -> Result<Option<Vec<ServedKind>>, Refusal> {
-    let says_same = |path: &[&str]| object::at(old, path) == object::at(new, path);
-    let is_same = says_same(&["spec"]) && says_same(&["status", "acceptedNames"]);
+    let is_kept = |path: &[&str]| object::at(old, path) == object::at(new, path);
+    let is_same = is_kept(&["spec"]) && is_kept(&["status", "acceptedNames"]);
     if is_same || !crd::is_established(new) {
         return Ok(None);
     }
@@ -283,13 +278,8 @@ fn is_same(old: &Value, new: &Value) -> bool {
         let fields = value.and_then(Value::as_object).into_iter().flatten();
         fields.filter(|(key, _)| *key != left_out).collect()
     }
-    fn entries(object: &Value) -> &[Value] {
-        object::at(object, &["metadata", "managedFields"])
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
-    let (before, after) = (entries(old), entries(new));
+    let entries = ["metadata", "managedFields"];
+    let (before, after) = (object::items(old, &entries), object::items(new, &entries));
     // A time that changes the order of the entries is a change.
     let same_entries = before.len() == after.len()
         && before

@@ -1,12 +1,10 @@
-//! This file checks the preconditions of a write.
+//! Checks the preconditions of a write.
 
 use serde_json::Value;
 
-use crate::api::{
-    kind::{Origin, ServedKind},
-    object,
-    refusal::Refusal,
-};
+use crate::api::kind::{Origin, ServedKind};
+use crate::api::object;
+use crate::api::refusal::Refusal;
 
 /// The preconditions of a PUT or a patch.
 #[derive(Debug, Default)]

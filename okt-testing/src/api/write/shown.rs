@@ -1,23 +1,19 @@
-//! This file handles objects whose read form differs from the written one.
+//! Handles objects whose read form differs from the written one.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Subresource, WriteParams};
-use crate::api::{
-    apply::Operation,
-    convert,
-    kind::{Origin, ServedKind},
-    object,
-    refusal::Refusal,
-    schema,
-    store::Store,
-};
+use crate::api::apply::Operation;
+use crate::api::kind::ServedKind;
+use crate::api::refusal::Refusal;
+use crate::api::store::Store;
+use crate::api::{convert, object, schema};
 
 /// Converts an object to the form that is read, and returns whether that differs from the written one.
 pub(super) fn hide(params: &WriteParams, object: &mut Value) -> bool {
-    if params.kind.origin == Origin::BuiltIn {
+    if params.kind.is_built_in() {
         return schema::nulls_to_texts(&params.kind.schema, object, true);
     }
     // Other writes start from the form that is read.
@@ -79,7 +75,7 @@ fn show(kind: &ServedKind, object: &mut Value) -> bool {
             .unwrap_or(&kind.schema),
     };
     let mut changed = false;
-    if kind.origin == Origin::Crd {
+    if !kind.is_built_in() {
         changed |= schema::prune(schema, object).changed();
         changed |= schema::drop_nulls(schema, object);
     }

@@ -1,13 +1,11 @@
-//! This file checks whether a configuration can be applied.
+//! Checks whether a configuration can be applied.
 
 use serde_json::Value;
 
-use super::{Atom, Atoms, Shape, field_shape, is_named, item_shape, list_type, step_to};
-use crate::api::{
-    apply::fields::{FieldStep, show},
-    kind::{in_go, type_in_go},
-    schema::{Additional, Type},
-};
+use super::{Atom, Shape, atom, field_shape, is_named, item_shape, list_type, step_to};
+use crate::api::apply::fields::{FieldStep, show};
+use crate::api::kind::{in_go, type_in_go};
+use crate::api::schema::{Additional, Type};
 
 /// Whether a list may hold items with the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ pub(crate) fn check(shape: Shape<'_>, value: &Value, duplicates: DuplicateFields
     errors
 }
 
-/// Checks a value; `open` says that a schema further up keeps unknown fields, which holds for all levels below it.
+/// Checks a value; `open` means that a schema further up keeps unknown fields, which holds for all levels below it.
 fn walk(
     shape: Shape<'_>,
     value: &Value,
@@ -45,7 +43,7 @@ fn walk(
             format!("{}: {what}", show(path))
         });
     };
-    match Atoms::of(shape).deduced(Some(value)).first() {
+    match atom(shape, Some(value)) {
         Atom::Scalar => {
             if let Some(what) = mistyped(shape, value) {
                 complain(path, &what);

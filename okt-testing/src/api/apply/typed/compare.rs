@@ -1,9 +1,10 @@
-//! This file finds the differences between two values.
+//! Finds the differences between two values.
 
 use serde_json::Value;
 
 use super::{
-    Atom, Atoms, Shape, by_step, field_shape, is_atomic_map, item_shape, items_of, list_type, same,
+    Atom, Shape, atom_of, by_step, field_shape, is_atomic_map, item_shape, items_of, list_type,
+    same,
 };
 use crate::api::apply::fields::{FieldSet, FieldStep};
 
@@ -17,15 +18,9 @@ pub(crate) struct Comparison {
 
 /// Returns the differences between `old` and `new`.
 pub(crate) fn compare(shape: Shape<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut comparison = Comparison::default();
-    differ(
-        shape,
-        Some(old),
-        Some(new),
-        &mut Vec::new(),
-        &mut comparison,
-    );
-    comparison
+    let mut found = Comparison::default();
+    differ(shape, Some(old), Some(new), &mut Vec::new(), &mut found);
+    found
 }
 
 fn differ(
@@ -35,15 +30,15 @@ fn differ(
     path: &mut Vec<FieldStep>,
     found: &mut Comparison,
 ) {
-    let (before, after) = (Atoms::of(shape).deduced(old), Atoms::of(shape).deduced(new));
+    let (before, after) = (atom_of(shape, old), atom_of(shape, new));
     let leaf = if new.is_none() {
-        differ_as(before.first(), shape, old, new, path, found)
+        differ_as(before, shape, old, new, path, found)
     } else {
         if old.is_some() && before != after {
             // A value whose type changed is compared as both types.
-            differ_as(before.first(), shape, old, new, path, found);
+            differ_as(before, shape, old, new, path, found);
         }
-        differ_as(after.first(), shape, old, new, path, found)
+        differ_as(after, shape, old, new, path, found)
     };
     if !leaf {
         match (old, new) {
@@ -56,14 +51,14 @@ fn differ(
 
 /// Compares two values as one type. Returns whether they were compared as a whole.
 fn differ_as(
-    atom: Atom,
+    atom: Option<Atom>,
     shape: Shape<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
     path: &mut Vec<FieldStep>,
     found: &mut Comparison,
 ) -> bool {
-    match atom {
+    match atom.unwrap_or(Atom::Map) {
         Atom::Scalar => {}
         Atom::Map => {
             let (before, after) = (
@@ -98,9 +93,9 @@ fn differ_as(
                 let before = by_step(shape, list, before);
                 let after = by_step(shape, list, after);
                 for (step, items) in &before {
-                    let now = after.iter().find(|(other, _)| other == step);
-                    let now = now.map(|(_, items)| items.as_slice()).unwrap_or_default();
-                    differ_items(shape, step, items, now, path, found);
+                    let found_now = after.iter().find(|(other, _)| other == step);
+                    let now = found_now.map(|(_, items)| items.as_slice());
+                    differ_items(shape, step, items, now.unwrap_or_default(), path, found);
                 }
                 for (step, items) in &after {
                     if !before.iter().any(|(other, _)| other == step) {

@@ -1,11 +1,12 @@
-//! This file merges a configuration into a live value.
+//! Merges a configuration into a live value.
 
 use serde_json::{Map, Value};
 
 use super::{
-    Atom, Atoms, Shape, field_shape, is_atomic_map, item_shape, items_of, list_type, step_to,
+    Atom, Shape, atom, field_shape, is_atomic_map, item_shape, items_of, list_type, step_to,
 };
-use crate::api::{apply::fields::FieldStep, schema::ListType};
+use crate::api::apply::fields::FieldStep;
+use crate::api::schema::ListType;
 
 /// Merges a configuration into a live value.
 pub(crate) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
@@ -14,10 +15,8 @@ pub(crate) fn merge(shape: Shape<'_>, live: &Value, config: &Value) -> Value {
 
 /// Merges both values; returns `None` if the result is empty.
 fn overlay(shape: Shape<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
-    let atoms = Atoms::of(shape);
-    let atoms = atoms.deduced(config.or(live));
     let whole = || config.or(live).cloned();
-    match atoms.first() {
+    match atom(shape, config.or(live)) {
         Atom::Scalar => whole(),
         Atom::Map => {
             let (before, after) = (

@@ -1,23 +1,17 @@
-//! This file compiles the CEL rules of a schema.
+//! Compiles the CEL rules of a schema.
 
-use std::rc::Rc;
-
-use kube::core::cel::cel::{IdedExpr, parser::Parser};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::parser::Parser;
 use serde_json::Value;
 
-use super::{
-    check::{Checker, RuleMistake},
-    decl::Decl,
-    depth, macros,
-    parse::{self, Unparsed},
-    repair,
-    rule::{CelRule, Reason},
-    used::Used,
-};
-use crate::api::{
-    refusal::RefusalCause,
-    schema::{Schema, Type},
-};
+use super::check::{Checker, RuleMistake};
+use super::parse::{self, Unparsed};
+use super::rule::{CelRule, Reason};
+use super::types;
+use super::used::Used;
+use super::{depth, macros, repair};
+use crate::api::causes::Causes;
+use crate::api::schema::{Schema, Type};
 
 impl CelRule {
     /// Compiles one entry and adds its errors to `causes`.
@@ -26,7 +20,7 @@ impl CelRule {
         (path, index): (&str, usize),
         uncorrelatable: Option<&str>,
         (schema, is_object): (&Schema, bool),
-        causes: &mut Vec<RefusalCause>,
+        causes: &mut Causes,
     ) -> Option<Self> {
         let list = format!("{path}.x-kubernetes-validations");
         let path = format!("{list}[{index}]");
@@ -37,28 +31,23 @@ impl CelRule {
                 .map(str::to_owned)
         };
         let Some(rule) = text("rule") else {
-            causes.push(RefusalCause::required(
-                format!("{path}.rule"),
-                "rule is not specified",
-            ));
+            causes.required(format!("{path}.rule"), "rule is not specified");
             return None;
         };
         if !check_texts(raw, &path, schema, causes) {
             return None;
         }
         let is_optional = raw.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
-        let Some(decl) = Decl::of(schema, is_object) else {
+        let Some(own) = types::Type::of(schema, is_object) else {
             if index == 0 {
-                causes.push(RefusalCause::internal(
-                    list,
-                    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations",
-                ));
+                let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+                causes.internal(list, detail);
             }
             return None;
         };
         let compiler = Compiler {
             raw,
-            decl: &decl,
+            own: &own,
             is_optional,
             path: &path,
         };
@@ -68,11 +57,8 @@ impl CelRule {
             .is_some_and(|expression| expression.references().has_variable("oldSelf"));
         let old_is_given = raw.get("optionalOldSelf").filter(|given| !given.is_null());
         if let (Some(given), false) = (old_is_given, is_transition) {
-            causes.push(RefusalCause::invalid(
-                format!("{path}.optionalOldSelf"),
-                given,
-                "may not be set if oldSelf is not used in rule",
-            ));
+            let detail = "may not be set if oldSelf is not used in rule";
+            causes.invalid(format!("{path}.optionalOldSelf"), given, detail);
         }
         let expression = compiled?;
         let message_expression = match text("messageExpression") {
@@ -80,32 +66,13 @@ impl CelRule {
             None => None,
         };
         if let (Some(list), true) = (uncorrelatable, is_transition) {
-            causes.push(RefusalCause::invalid(
+            causes.invalid(
                 format!("{path}.rule"),
-                &rule.clone().into(),
+                rule.clone(),
                 &format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"),
-            ));
+            );
         }
-        let reason = match text("reason").as_deref() {
-            None | Some("FieldValueInvalid") => Reason::Invalid,
-            Some("FieldValueForbidden") => Reason::Forbidden,
-            Some("FieldValueRequired") => Reason::Required,
-            Some("FieldValueDuplicate") => Reason::Duplicate,
-            Some(other) => {
-                let supported = [
-                    "FieldValueDuplicate",
-                    "FieldValueForbidden",
-                    "FieldValueInvalid",
-                    "FieldValueRequired",
-                ];
-                causes.push(RefusalCause::unsupported(
-                    format!("{path}.reason"),
-                    &other.into(),
-                    &supported.map(Value::from),
-                ));
-                return None;
-            }
-        };
+        let reason = read_reason(text("reason").as_deref(), &path, causes)?;
         Some(Self {
             used: Used::by(std::iter::once(&expression).chain(&message_expression)),
             expression,
@@ -121,22 +88,33 @@ impl CelRule {
     }
 }
 
+fn read_reason(reason: Option<&str>, path: &str, causes: &mut Causes) -> Option<Reason> {
+    let reasons = [
+        ("FieldValueDuplicate", Reason::Duplicate),
+        ("FieldValueForbidden", Reason::Forbidden),
+        ("FieldValueInvalid", Reason::Invalid),
+        ("FieldValueRequired", Reason::Required),
+    ];
+    let reason = reason.unwrap_or("FieldValueInvalid");
+    let found = reasons.iter().find(|(name, _)| *name == reason);
+    if found.is_none() {
+        let supported = reasons.map(|(name, _)| name);
+        causes.unsupported(format!("{path}.reason"), reason, &supported);
+    }
+    found.map(|(_, reason)| *reason)
+}
+
 /// The common context of the expressions of one rule.
 struct Compiler<'c> {
     raw: &'c Value,
-    decl: &'c Rc<Decl>,
+    own: &'c types::Type,
     is_optional: bool,
     path: &'c str,
 }
 
 impl Compiler<'_> {
     /// Compiles one expression and adds its errors to `causes`.
-    fn compile(
-        &self,
-        source: &str,
-        field: &str,
-        causes: &mut Vec<RefusalCause>,
-    ) -> Option<IdedExpr> {
+    fn compile(&self, source: &str, field: &str, causes: &mut Causes) -> Option<IdedExpr> {
         let (wanted, prefix) = if field == "rule" {
             ("bool", "cel expression must evaluate to a bool")
         } else {
@@ -147,14 +125,14 @@ impl Compiler<'_> {
         } else {
             "messageExpression compilation failed"
         };
-        let mut checker = Checker::new(self.decl, self.is_optional);
+        let mut checker = Checker::new(self.own, self.is_optional);
         let outcome = depth::check(source)
             .map_err(RuleMistake::Lacking)
             .and_then(|()| parse(source).map_err(RuleMistake::Wrong))
-            .and_then(|expression| checker.check(&expression).map(|known| (expression, known)));
+            .and_then(|expression| checker.check(&expression).map(|kind| (expression, kind)));
         let path = format!("{}.{field}", self.path);
         let wrong = match outcome {
-            Ok((mut expression, known)) if known.kind.is(wanted) => {
+            Ok((mut expression, kind)) if kind.is(wanted) => {
                 repair::repair(&mut expression, &checker.plans);
                 return Some(expression);
             }
@@ -164,19 +142,16 @@ impl Compiler<'_> {
             }
             Err(RuleMistake::Wrong(error)) => format!("{compiling}: ERROR: {error}"),
             Err(RuleMistake::Lacking(name)) => {
-                causes.push(RefusalCause::not_served(
+                causes.not_served(
                     path,
                     format!(
                         "the CEL rule \"{source}\" uses '{name}', which its CEL library does not know"
                     ),
-                ));
+                );
                 return None;
             }
         };
-        causes.push(RefusalCause::faulty(
-            path,
-            &format!("{}: {wrong}", self.show()),
-        ));
+        causes.faulty(path, &format!("{}: {wrong}", self.show()));
         None
     }
 
@@ -199,49 +174,33 @@ impl Compiler<'_> {
 }
 
 /// Checks the texts of a rule except for its expressions.
-fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Vec<RefusalCause>) -> bool {
+fn check_texts(raw: &Value, path: &str, schema: &Schema, causes: &mut Causes) -> bool {
     let before = causes.len();
     let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default();
     let breaks = |text: &str| text.trim().contains(['\n', '\r']);
     let (message, blank) = (text("message"), "must be non-empty if specified");
     if !message.is_empty() && message.trim().is_empty() {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.message"),
-            &message.into(),
-            blank,
-        ));
+        causes.invalid(format!("{path}.message"), message, blank);
     } else if breaks(message) {
-        causes.push(RefusalCause::invalid(
-            format!("{path}.message"),
-            &message.into(),
-            "must not contain line breaks",
-        ));
+        let detail = "must not contain line breaks";
+        causes.invalid(format!("{path}.message"), message, detail);
     } else if breaks(text("rule")) && message.is_empty() {
-        causes.push(RefusalCause::required(
-            format!("{path}.message"),
-            "message must be specified if rule contains line breaks",
-        ));
+        let detail = "message must be specified if rule contains line breaks";
+        causes.required(format!("{path}.message"), detail);
     }
     let expression = text("messageExpression");
     if !expression.is_empty() && expression.trim().is_empty() {
-        causes.push(RefusalCause::required(
-            format!("{path}.messageExpression"),
-            "messageExpression must be non-empty if specified",
-        ));
+        let detail = "messageExpression must be non-empty if specified";
+        causes.required(format!("{path}.messageExpression"), detail);
     }
     let field_path = text("fieldPath");
     if !field_path.is_empty() {
         let field = format!("{path}.fieldPath");
         if field_path.trim().is_empty() {
-            causes.push(RefusalCause::invalid(
-                field.clone(),
-                &field_path.into(),
-                blank,
-            ));
+            causes.invalid(field.clone(), field_path, blank);
         }
         if schema.at_path(field_path).is_none() {
-            let detail = "must be a valid path";
-            causes.push(RefusalCause::invalid(field, &field_path.into(), detail));
+            causes.invalid(field, field_path, "must be a valid path");
         }
     }
     causes.len() == before

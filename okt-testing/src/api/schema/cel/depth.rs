@@ -1,4 +1,4 @@
-//! This file limits the depth of an expression before it is parsed: the parser and the evaluator recurse without a
+//! Limits the depth of an expression before it is parsed: the parser and the evaluator recurse without a
 //! limit, and may need 40 kilobytes of the stack for each level.
 
 /// The maximum depth of an expression; a server takes up to 250.

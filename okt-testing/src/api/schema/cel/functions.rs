@@ -1,15 +1,11 @@
-//! This file adds the functions and type names that the `cel` crate and kube's extensions lack.
+//! Adds the functions and type names that the `cel` crate and kube's extensions lack.
 
 use std::sync::{Arc, LazyLock};
 
-use kube::core::cel::{
-    KubeCelExt,
-    cel::{
-        Context, ExecutionError, ResolveResult, Value,
-        extractors::This,
-        objects::{Opaque, OptionalValue},
-    },
-};
+use kube::core::cel::KubeCelExt;
+use kube::core::cel::cel::extractors::This;
+use kube::core::cel::cel::objects::{Opaque, OptionalValue};
+use kube::core::cel::cel::{Context, ExecutionError, ResolveResult, Value};
 
 use super::{merge, quantifier, text, types};
 

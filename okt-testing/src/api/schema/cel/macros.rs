@@ -1,8 +1,11 @@
-//! This file expands the macros of optionals, which the `cel` crate (0.13) leaves as calls.
+//! Expands the macros of optionals, which the `cel` crate (0.13) leaves as calls.
 
+use kube::core::cel::cel::IdedExpr;
 use kube::core::cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
+    CallExpr, ComprehensionExpr, Expr, ListExpr, LiteralValue, operators,
 };
+
+use super::node;
 
 /// Rewrites `a.optMap(x, f)` as `a.hasValue() ? optional.of(f) : optional.none()`, where `x` is `a.value()`, and
 /// `optFlatMap` without the `optional.of`.
@@ -10,101 +13,47 @@ use kube::core::cel::cel::common::ast::{
 /// # Errors
 /// The first argument is not a name.
 pub(super) fn expand(node: &mut IdedExpr) -> Result<(), String> {
-    match &mut node.expr {
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                expand(target)?;
-            }
-            call.args.iter_mut().try_for_each(expand)?;
-        }
-        Expr::Select(select) => expand(&mut select.operand)?,
-        Expr::List(list) => list.elements.iter_mut().try_for_each(expand)?,
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    expand(&mut entry.key)?;
-                    expand(&mut entry.value)?;
-                }
-            }
-        }
-        Expr::Comprehension(inner) => {
-            for part in [
-                &mut inner.iter_range,
-                &mut inner.accu_init,
-                &mut inner.loop_cond,
-                &mut inner.loop_step,
-                &mut inner.result,
-            ] {
-                expand(part)?;
-            }
-        }
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
-    }
+    node::parts(node).into_iter().try_for_each(expand)?;
     if let Expr::Call(call) = &mut node.expr
         && matches!(call.func_name.as_str(), "optMap" | "optFlatMap")
         && call.target.is_some()
         && call.args.len() == 2
     {
-        node.expr = expand_optional(std::mem::take(call))?;
+        *node = expand_optional(std::mem::take(call))?;
     }
     Ok(())
 }
 
-fn expand_optional(call: CallExpr) -> Result<Expr, String> {
-    let is_flat = call.func_name == "optFlatMap";
+fn expand_optional(call: CallExpr) -> Result<IdedExpr, String> {
+    let macro_name = call.func_name;
     let (Some(target), Ok([name, body])) = (call.target, <[IdedExpr; 2]>::try_from(call.args))
     else {
-        return Err(format!("{} takes a name and an expression", call.func_name));
+        return Err(format!("{macro_name} takes a name and an expression"));
     };
     let Expr::Ident(name) = name.expr else {
         return Err(format!(
-            "{}() variable name must be a simple identifier",
-            call.func_name
+            "{macro_name}() variable name must be a simple identifier"
         ));
     };
-    let value = method("value", IdedExpr::clone(&target));
-    let bound = node(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: node(Expr::List(ListExpr::default())),
+    let has_value = node::method(IdedExpr::clone(&target), "hasValue", Vec::new());
+    // The same comprehension as that of `cel.bind`: it iterates over nothing and only names a value.
+    let bound = node::node(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: node::node(Expr::List(ListExpr::default())),
         iter_var: "#unused".to_owned(),
         iter_var2: None,
         accu_var: name.clone(),
-        accu_init: value,
-        loop_cond: node(Expr::Literal(LiteralValue::Boolean(false.into()))),
-        loop_step: node(Expr::Ident(name)),
+        accu_init: node::method(*target, "value", Vec::new()),
+        loop_cond: node::node(Expr::Literal(LiteralValue::Boolean(false.into()))),
+        loop_step: node::name(&name),
         result: body,
     })));
-    let some = if is_flat {
+    let library = |name: &str, args| node::method(node::name("optional"), name, args);
+    let some = if macro_name == "optFlatMap" {
         bound
     } else {
-        library("optional", "of", vec![bound])
+        library("of", vec![bound])
     };
-    Ok(Expr::Call(CallExpr {
-        func_name: operators::CONDITIONAL.to_owned(),
-        target: None,
-        args: vec![
-            method("hasValue", *target),
-            some,
-            library("optional", "none", Vec::new()),
-        ],
-    }))
-}
-
-fn node(expr: Expr) -> IdedExpr {
-    IdedExpr { id: 0, expr }
-}
-
-fn method(name: &str, target: IdedExpr) -> IdedExpr {
-    node(Expr::Call(CallExpr {
-        func_name: name.to_owned(),
-        target: Some(Box::new(target)),
-        args: Vec::new(),
-    }))
-}
-
-fn library(library: &str, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
-    node(Expr::Call(CallExpr {
-        func_name: name.to_owned(),
-        target: Some(Box::new(node(Expr::Ident(library.to_owned())))),
-        args,
-    }))
+    let none = library("none", Vec::new());
+    let args = vec![has_value, some, none];
+    Ok(node::call(operators::CONDITIONAL, args))
 }

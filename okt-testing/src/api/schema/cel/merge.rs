@@ -1,11 +1,12 @@
-//! This file compares and joins lists that their schema declares as sets or maps, regardless of their order.
+//! Compares and joins lists that their schema declares as sets or maps, regardless of their order.
 
 use std::sync::Arc;
 
-use kube::core::cel::cel::{ResolveResult, Value, objects::Key};
+use kube::core::cel::cel::objects::Key;
+use kube::core::cel::cel::{ResolveResult, Value};
 use serde_json::{Value as Json, json};
 
-use super::decl::{Decl, Shape};
+use super::types::Type;
 use crate::api::schema::ListType;
 
 /// The function that replaces `==` on a declared set or map.
@@ -16,25 +17,25 @@ pub(super) const ADD: &str = "@add";
 /// Returns how declared values are compared, or `None` if they are compared as they are.
 ///
 /// The library that evaluates the rules knows no schemas, so the plan is written into the rule.
-pub(super) fn plan(decl: &Decl) -> Option<Json> {
-    match &decl.shape {
-        Shape::Plain(_) => None,
-        Shape::Map(values) => Some(json!({ "items": plan(values)? })),
-        Shape::List(items) => {
+pub(super) fn plan(kind: &Type) -> Option<Json> {
+    match kind {
+        Type::Map(_, values) => Some(json!({ "items": plan(values)? })),
+        Type::List(items, list) => {
             let items = plan(items);
-            match &decl.list {
+            match list {
                 ListType::Atomic => Some(json!({ "items": items? })),
                 ListType::Set => Some(json!({ "set": true, "items": items })),
                 ListType::Map(keys) => Some(json!({ "keys": keys, "items": items })),
             }
         }
-        Shape::Object(fields) => {
+        Type::Object(fields) => {
             let plans: serde_json::Map<_, _> = fields
                 .iter()
                 .filter_map(|(name, field)| Some((name.clone(), plan(field)?)))
                 .collect();
             (!plans.is_empty()).then(|| json!({ "fields": plans }))
         }
+        Type::Dyn | Type::Open | Type::Plain(_) | Type::Optional(_) | Type::Parameter(_) => None,
     }
 }
 
@@ -49,6 +50,9 @@ pub(super) fn add(plan: Arc<String>, a: Value, b: Value) -> ResolveResult {
         return a + b;
     };
     let plan = read(&plan);
+    if !is_associative(&plan) {
+        return a + b;
+    }
     let mut list = Vec::clone(old);
     for item in new.iter() {
         let found = list.iter().position(|other| match keys(&plan) {
@@ -65,6 +69,11 @@ pub(super) fn add(plan: Arc<String>, a: Value, b: Value) -> ResolveResult {
 
 fn read(plan: &str) -> Json {
     serde_json::from_str(plan).unwrap_or_default()
+}
+
+/// Returns whether the plan is that of a set or of a map.
+fn is_associative(plan: &Json) -> bool {
+    plan.get("set").is_some() || plan.get("keys").is_some()
 }
 
 fn keys(plan: &Json) -> Option<Vec<&str>> {
@@ -91,7 +100,7 @@ fn same(plan: &Json, a: &Value, b: &Value) -> bool {
                     .is_some_and(|other| same(items, item, other)),
                 None => list.iter().any(|other| same(items, item, other)),
             };
-            if plan.get("set").is_some() || plan.get("keys").is_some() {
+            if is_associative(plan) {
                 return a.iter().all(|item| within(b, item))
                     && b.iter().all(|item| within(a, item));
             }

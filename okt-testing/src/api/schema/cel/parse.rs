@@ -1,13 +1,12 @@
-//! This file parses expressions with the `cel` crate, which may panic and needs a large stack.
+//! Parses expressions with the `cel` crate, which may panic and needs a large stack.
 
 use std::thread;
 
-use kube::core::cel::cel::{
-    IdedExpr,
-    parser::{ParseErrors, Parser},
-};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::parser::{ParseErrors, Parser};
 
-use super::{check::RuleMistake, depth};
+use super::check::RuleMistake;
+use super::depth;
 
 /// The maximum length of an expression, in characters.
 const SOURCE_LIMIT: usize = 100_000;

@@ -1,13 +1,13 @@
-//! This file lets `all` and `exists` continue after an item whose predicate fails, as cel-go does: one deciding item is
+//! Lets `all` and `exists` continue after an item whose predicate fails, as cel-go does: one deciding item is
 //! enough.
 
 use std::sync::Arc;
 
-use kube::core::cel::cel::{
-    Context, ExecutionError, FunctionContext, IdedExpr, ResolveResult, Value,
-    common::ast::{CallExpr, ComprehensionExpr, Expr, LiteralValue, operators},
-    objects::Opaque,
-};
+use kube::core::cel::cel::common::ast::{ComprehensionExpr, Expr, LiteralValue, operators};
+use kube::core::cel::cel::objects::Opaque;
+use kube::core::cel::cel::{Context, ExecutionError, FunctionContext, ResolveResult, Value};
+
+use super::node;
 
 const ALL: &str = "@all";
 const EXISTS: &str = "@exists";
@@ -42,14 +42,7 @@ pub(super) fn rewrite(inner: &mut ComprehensionExpr) {
     }
     name.clone_into(&mut step.func_name);
     let result = std::mem::take(&mut inner.result);
-    inner.result = IdedExpr {
-        id: 0,
-        expr: Expr::Call(CallExpr {
-            func_name: SETTLE.to_owned(),
-            target: None,
-            args: vec![result],
-        }),
-    };
+    inner.result = node::call(SETTLE, vec![result]);
 }
 
 /// The error of an item whose predicate failed.
@@ -72,7 +65,7 @@ fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
     };
     let before = Value::resolve(before, cx.ptx)?;
     Ok(match Value::resolve(item, cx.ptx) {
-        Ok(Value::Bool(said)) if said == deciding => said.into(),
+        Ok(Value::Bool(held)) if held == deciding => held.into(),
         Ok(Value::Bool(_)) => before,
         Ok(_) => Value::Opaque(Arc::new(QuantifierError(ExecutionError::NoSuchOverload))),
         // An unknown name is an error of the rule, not of the item.
@@ -82,12 +75,12 @@ fn step(cx: &FunctionContext<'_, '_>, deciding: bool) -> ResolveResult {
 }
 
 /// Returns the result, or the error of an item that failed.
-fn settle(verdict: Value) -> ResolveResult {
-    match &verdict {
+fn settle(result: Value) -> ResolveResult {
+    match &result {
         Value::Opaque(opaque) => match opaque.downcast_ref::<QuantifierError>() {
             Some(QuantifierError(error)) => Err(error.clone()),
-            None => Ok(verdict),
+            None => Ok(result),
         },
-        _ => Ok(verdict),
+        _ => Ok(result),
     }
 }

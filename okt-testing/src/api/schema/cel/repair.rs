@@ -1,14 +1,13 @@
-//! This file prepares an expression for the `cel` crate (0.13): it rewrites calls that the crate evaluates wrongly, and
+//! Prepares an expression for the `cel` crate (0.13): it rewrites calls that the crate evaluates wrongly, and
 //! adds the schema to calls that depend on it.
 
 use std::collections::BTreeMap;
 
-use kube::core::cel::cel::{
-    IdedExpr,
-    common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},
-};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::common::ast::{Expr, SelectExpr, operators};
 
-use super::{merge, quantifier, types::Type};
+use super::types::Type;
+use super::{merge, node, quantifier};
 
 /// Rewrites these parts of an expression:
 ///
@@ -20,43 +19,13 @@ pub(super) fn repair(node: &mut IdedExpr, plans: &BTreeMap<u64, String>) {
     if let Some(name) = qualified(node).filter(|name| Type::is_name(name)) {
         node.expr = Expr::Ident(name);
     }
-    match &mut node.expr {
-        Expr::Call(call) => {
-            if call.func_name == operators::OPT_SELECT {
-                operators::OPT_INDEX.clone_into(&mut call.func_name);
-            }
-            if let Some(target) = &mut call.target {
-                repair(target, plans);
-            }
-            for argument in &mut call.args {
-                repair(argument, plans);
-            }
-        }
-        Expr::Select(select) => repair(&mut select.operand, plans),
-        Expr::List(list) => list
-            .elements
-            .iter_mut()
-            .for_each(|node| repair(node, plans)),
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    repair(&mut entry.key, plans);
-                    repair(&mut entry.value, plans);
-                }
-            }
-        }
-        Expr::Comprehension(comprehension) => {
-            for part in [
-                &mut comprehension.iter_range,
-                &mut comprehension.accu_init,
-                &mut comprehension.loop_cond,
-                &mut comprehension.loop_step,
-                &mut comprehension.result,
-            ] {
-                repair(part, plans);
-            }
-        }
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}
+    if let Expr::Call(call) = &mut node.expr
+        && call.func_name == operators::OPT_SELECT
+    {
+        operators::OPT_INDEX.clone_into(&mut call.func_name);
+    }
+    for part in node::parts(node) {
+        repair(part, plans);
     }
     if let Some(plan) = plans.get(&node.id) {
         merge(node, plan);
@@ -79,50 +48,32 @@ fn qualified(node: &IdedExpr) -> Option<String> {
 
 /// Calls this crate's function with the plan as the first argument.
 fn merge(node: &mut IdedExpr, plan: &str) {
-    if let Expr::Select(select) = &mut node.expr {
-        let select = std::mem::take(select);
-        node.expr = select_of_optional(select);
-        return;
-    }
-    let Expr::Call(call) = &mut node.expr else {
-        return;
-    };
-    let negated = call.func_name == operators::NOT_EQUALS;
-    let name = if call.func_name == operators::ADD {
-        merge::ADD
-    } else {
-        merge::EQUALS
-    };
-    name.clone_into(&mut call.func_name);
-    let plan = Expr::Literal(LiteralValue::String(plan.into()));
-    call.args.insert(0, IdedExpr { id: 0, expr: plan });
-    if negated {
-        let inner = IdedExpr {
-            id: 0,
-            expr: std::mem::take(&mut node.expr),
-        };
-        node.expr = Expr::Call(CallExpr {
-            func_name: operators::LOGICAL_NOT.to_owned(),
-            target: None,
-            args: vec![inner],
-        });
+    match &mut node.expr {
+        Expr::Select(select) => *node = select_of_optional(std::mem::take(select)),
+        Expr::Call(call) => {
+            let is_negated = call.func_name == operators::NOT_EQUALS;
+            let name = if call.func_name == operators::ADD {
+                merge::ADD
+            } else {
+                merge::EQUALS
+            };
+            name.clone_into(&mut call.func_name);
+            call.args.insert(0, node::text(plan));
+            if is_negated {
+                let equal = node::node(std::mem::take(&mut node.expr));
+                *node = node::call(operators::LOGICAL_NOT, vec![equal]);
+            }
+        }
+        _ => {}
     }
 }
 
 /// Rewrites `a.b` as `a[?'b']`, where `a` is an optional.
-fn select_of_optional(select: SelectExpr) -> Expr {
-    let field = Expr::Literal(LiteralValue::String(select.field.as_str().into()));
-    let found = Expr::Call(CallExpr {
-        func_name: operators::OPT_INDEX.to_owned(),
-        target: None,
-        args: vec![*select.operand, IdedExpr { id: 0, expr: field }],
-    });
-    if !select.test {
-        return found;
+fn select_of_optional(select: SelectExpr) -> IdedExpr {
+    let args = vec![*select.operand, node::text(&select.field)];
+    let found = node::call(operators::OPT_INDEX, args);
+    if select.test {
+        return node::method(found, "hasValue", Vec::new());
     }
-    Expr::Call(CallExpr {
-        func_name: "hasValue".to_owned(),
-        target: Some(Box::new(IdedExpr { id: 0, expr: found })),
-        args: Vec::new(),
-    })
+    found
 }

@@ -1,4 +1,4 @@
-//! This file holds a compiled CEL rule.
+//! A compiled CEL rule.
 
 use std::fmt;
 

@@ -1,18 +1,16 @@
-//! This file holds the functions on texts and times that differ between the `cel` crate and cel-go.
+//! The functions on texts and times that differ between the `cel` crate and cel-go.
 
 use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Duration, FixedOffset, SecondsFormat, Utc};
-use jiff::{Timestamp, Zoned, tz::TimeZone};
-use kube::core::cel::{
-    KubeCelExt,
-    cel::{
-        Context, ExecutionError, IdedExpr, ResolveResult, Value,
-        common::ast::{CallExpr, Expr, LiteralValue},
-        extractors::{Arguments, This},
-        objects::OptionalValue,
-    },
-};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use kube::core::cel::KubeCelExt;
+use kube::core::cel::cel::extractors::{Arguments, This};
+use kube::core::cel::cel::objects::OptionalValue;
+use kube::core::cel::cel::{Context, ExecutionError, IdedExpr, ResolveResult, Value};
+
+use super::node;
 
 /// The functions of the crate, unchanged.
 static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
@@ -76,14 +74,7 @@ const PARTS: [(&str, OfTime, OfSpan); 10] = [
 
 /// Parses a duration as a schema with that format accepts it.
 pub(super) fn duration(text: &str) -> Option<Value> {
-    let argument = Expr::Literal(LiteralValue::String(text.into()));
-    match plain(
-        "duration",
-        vec![IdedExpr {
-            id: 0,
-            expr: argument,
-        }],
-    ) {
+    match plain("duration", vec![node::text(text)]) {
         Ok(value @ Value::Duration(_)) => Some(value),
         _ => None,
     }
@@ -91,16 +82,7 @@ pub(super) fn duration(text: &str) -> Option<Value> {
 
 /// Calls the crate's own function.
 fn plain(name: &str, args: Vec<IdedExpr>) -> ResolveResult {
-    let call = CallExpr {
-        func_name: name.to_owned(),
-        target: None,
-        args,
-    };
-    let node = IdedExpr {
-        id: 0,
-        expr: Expr::Call(call),
-    };
-    Value::resolve(&node, &PLAIN)
+    Value::resolve(&node::call(name, args), &PLAIN)
 }
 
 /// Returns the size; of a text in characters, not bytes.
@@ -131,20 +113,8 @@ fn to_string(This(value): This<Value>) -> ResolveResult {
         _ => {
             let mut scope = PLAIN.new_inner_scope();
             scope.add_variable_from_value("value", value);
-            let name = |name: &str| IdedExpr {
-                id: 0,
-                expr: Expr::Ident(name.to_owned()),
-            };
-            let call = CallExpr {
-                func_name: "string".to_owned(),
-                target: None,
-                args: vec![name("value")],
-            };
-            let node = IdedExpr {
-                id: 0,
-                expr: Expr::Call(call),
-            };
-            return Value::resolve(&node, &scope);
+            let call = node::call("string", vec![node::name("value")]);
+            return Value::resolve(&call, &scope);
         }
     };
     Ok(Value::String(Arc::new(text)))
@@ -153,8 +123,8 @@ fn to_string(This(value): This<Value>) -> ResolveResult {
 /// Returns an optional, where the crate returns a value or null.
 fn named_format(name: &str) -> Value {
     let found = plain(&format!("format.{name}"), Vec::new());
-    let found = found.map_or_else(|_| OptionalValue::none(), OptionalValue::of);
-    Value::Opaque(Arc::new(found))
+    let optional = found.map_or_else(|_| OptionalValue::none(), OptionalValue::of);
+    Value::Opaque(Arc::new(optional))
 }
 
 /// Returns a part of a time, in UTC or the given zone, or the whole of a duration in that unit.

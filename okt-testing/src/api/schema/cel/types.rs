@@ -1,8 +1,11 @@
-//! This file holds the types of CEL and their compatibility.
+//! The types of CEL and their compatibility.
 
-use std::{collections::BTreeMap, fmt, rc::Rc};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
 
-use super::decl::{Decl, Shape};
+use super::value::escape;
+use crate::api::schema::{self, Additional, ListType, Schema};
 
 /// A type of an expression, or of a parameter of a function.
 #[derive(Clone, Debug)]
@@ -13,17 +16,19 @@ pub(super) enum Type {
     Open,
     /// A type without parameters, by its name (e.g. `int`, `net.IP`).
     Plain(&'static str),
-    List(Rc<Type>),
+    /// A list of a type, and how its items are identified.
+    List(Rc<Type>, ListType),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
     /// An object of a schema; two such types are equal if they are at the same place of the schema.
-    Object(Rc<Decl>),
+    Object(Rc<BTreeMap<String, Type>>),
     /// A parameter of a signature; the letter restricts its types.
     Parameter(char),
 }
 
 pub(super) const BOOL: Type = Type::Plain("bool");
 pub(super) const TYPE: Type = Type::Plain("type");
+const STRING: Type = Type::Plain("string");
 
 /// The names that a rule can use as a type.
 pub(super) const NAMES: [&str; 19] = [
@@ -65,7 +70,7 @@ impl Type {
                 .strip_suffix('>')
                 .expect("the signatures of this crate are well formed");
             return match outer {
-                "list" => Self::List(Rc::new(Self::parse(inner))),
+                "list" => Self::list(Self::parse(inner)),
                 "optional" => Self::Optional(Rc::new(Self::parse(inner))),
                 _ => {
                     let (key, value) = inner
@@ -90,6 +95,40 @@ impl Type {
                 None => Self::Parameter(text.chars().next().unwrap_or('A')),
             },
         }
+    }
+
+    pub(super) fn list(items: Self) -> Self {
+        Self::List(Rc::new(items), ListType::Atomic)
+    }
+
+    /// Returns the type of the values of a schema; `None` if rules cannot see them.
+    pub(super) fn of(schema: &Schema, is_object: bool) -> Option<Self> {
+        if schema.int_or_string {
+            return Some(Self::Dyn);
+        }
+        Some(match schema.kind? {
+            schema::Type::Boolean => BOOL,
+            schema::Type::Integer => Self::Plain("int"),
+            schema::Type::Number => Self::Plain("double"),
+            schema::Type::String => match schema.format.as_deref() {
+                Some("byte") => Self::Plain("bytes"),
+                Some("duration") => Self::Plain("google.protobuf.Duration"),
+                Some("date" | "date-time") => Self::Plain("google.protobuf.Timestamp"),
+                _ => STRING,
+            },
+            schema::Type::Array => {
+                let items = schema.items.as_deref()?;
+                let below = Self::of(items, items.embedded)?;
+                Self::List(Rc::new(below), schema.list.clone())
+            }
+            schema::Type::Object => match &schema.additional {
+                Additional::Of(values) => {
+                    let below = Self::of(values, values.embedded)?;
+                    Self::Map(Rc::new(STRING), Rc::new(below))
+                }
+                _ => Self::Object(Rc::new(fields_of(schema, is_object))),
+            },
+        })
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -129,7 +168,7 @@ impl Type {
             (_, Self::Plain("null_type")) => self.is_nullable(),
             (Self::Plain("null_type"), _) => given.is_nullable(),
             (Self::Plain(a), Self::Plain(b)) => a == b,
-            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
+            (Self::List(a, _), Self::List(b, _)) | (Self::Optional(a), Self::Optional(b)) => {
                 a.takes(b, bound)
             }
             (Self::Map(key, value), Self::Map(other, its)) => {
@@ -138,7 +177,7 @@ impl Type {
             (Self::Object(a), Self::Object(b)) => Rc::ptr_eq(a, b),
             (
                 Self::Plain(_)
-                | Self::List(_)
+                | Self::List(..)
                 | Self::Map(..)
                 | Self::Optional(_)
                 | Self::Object(_),
@@ -153,7 +192,7 @@ impl Type {
             Self::Parameter(letter) => {
                 bound.insert(*letter, Self::Dyn);
             }
-            Self::List(inner) | Self::Optional(inner) => inner.release(bound),
+            Self::List(inner, _) | Self::Optional(inner) => inner.release(bound),
             Self::Map(key, value) => {
                 key.release(bound);
                 value.release(bound);
@@ -175,7 +214,7 @@ impl Type {
     pub(super) fn fill(&self, bound: &Bindings) -> Self {
         match self {
             Self::Parameter(letter) => bound.get(letter).cloned().unwrap_or(Self::Open),
-            Self::List(inner) => Self::List(Rc::new(inner.fill(bound))),
+            Self::List(inner, list) => Self::List(Rc::new(inner.fill(bound)), list.clone()),
             Self::Optional(inner) => Self::Optional(Rc::new(inner.fill(bound))),
             Self::Map(key, value) => {
                 Self::Map(Rc::new(key.fill(bound)), Rc::new(value.fill(bound)))
@@ -189,7 +228,9 @@ impl Type {
         Some(match (self, other) {
             (Self::Open, kind) | (kind, Self::Open) => kind.clone(),
             (Self::Dyn, _) | (_, Self::Dyn) => Self::Dyn,
-            (Self::List(a), Self::List(b)) => Self::List(Rc::new(a.join(b)?)),
+            (Self::List(a, list), Self::List(b, _)) => {
+                Self::List(Rc::new(a.join(b)?), list.clone())
+            }
             (Self::Optional(a), Self::Optional(b)) => Self::Optional(Rc::new(a.join(b)?)),
             (Self::Map(key, value), Self::Map(other, its)) => {
                 Self::Map(Rc::new(key.join(other)?), Rc::new(value.join(its)?))
@@ -208,16 +249,22 @@ impl Type {
     }
 }
 
-impl Decl {
-    /// Returns the type of the declared values.
-    pub(super) fn kind(self: &Rc<Self>) -> Type {
-        match &self.shape {
-            Shape::Plain(name) => Type::parse(name),
-            Shape::List(items) => Type::List(Rc::new(items.kind())),
-            Shape::Map(values) => Type::Map(Rc::new(Type::parse("string")), Rc::new(values.kind())),
-            Shape::Object(_) => Type::Object(Rc::clone(self)),
-        }
-    }
+/// Returns the types of the fields that rules see, by their CEL names.
+fn fields_of(schema: &Schema, is_object: bool) -> BTreeMap<String, Type> {
+    let visible = schema.properties.iter().filter(|(_, it)| !it.hidden);
+    let types = visible.filter_map(|(name, property)| {
+        let kind = match name.as_str() {
+            // Of the fields of an object itself, rules see only these.
+            "apiVersion" | "kind" if is_object => STRING,
+            "metadata" if is_object => {
+                let names = ["name", "generateName"].map(|key| (key.to_owned(), STRING));
+                Type::Object(Rc::new(names.into()))
+            }
+            _ => Type::of(property, property.embedded)?,
+        };
+        Some((escape(name).into_owned(), kind))
+    });
+    types.collect()
 }
 
 /// Binds a parameter to a type, or checks that its binding accepts the type.
@@ -256,7 +303,7 @@ impl fmt::Display for Type {
             Self::Plain("google.protobuf.Duration") => f.write_str("duration"),
             Self::Plain("google.protobuf.Timestamp") => f.write_str("timestamp"),
             Self::Plain(name) => f.write_str(name),
-            Self::List(items) => write!(f, "list({items})"),
+            Self::List(items, _) => write!(f, "list({items})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
             Self::Object(_) => f.write_str("object"),

@@ -1,12 +1,10 @@
-//! This file finds the fields of a value that a rule uses: the value is bound without the others, which may be most of a
+//! Finds the fields of a value that a rule uses: the value is bound without the others, which may be most of a
 //! large object.
 
 use std::collections::BTreeMap;
 
-use kube::core::cel::cel::{
-    IdedExpr,
-    common::ast::{EntryExpr, Expr},
-};
+use kube::core::cel::cel::IdedExpr;
+use kube::core::cel::cel::common::ast::{EntryExpr, Expr};
 
 /// The part of a value that an expression uses.
 pub(super) enum Used {

@@ -1,16 +1,16 @@
-//! This file converts an object for CEL: the fields that its schema declares, in their types.
+//! Converts an object for CEL: the fields that its schema declares, in their types.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, NaiveDate, NaiveTime};
-use kube::core::cel::cel::{
-    Value as CelValue,
-    objects::{Key, Map},
-};
+use kube::core::cel::cel::Value as CelValue;
+use kube::core::cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
-use super::{text, used::Used};
+use super::text;
+use super::used::Used;
 use crate::api::schema::{Additional, Schema, Type};
 
 /// Converts the used part of a value to the form in which an expression sees it.

@@ -1,22 +1,15 @@
-//! This file checks the identity of list items.
+//! Checks the identity of list items.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::path::join;
-use crate::api::{
-    refusal::RefusalCause,
-    schema::{ListType, Schema},
-};
+use crate::api::causes::Causes;
+use crate::api::schema::{ListType, Schema};
 
 /// Adds the duplicate items of sets and maps to `causes`.
-pub(crate) fn validate_lists(
-    schema: &Schema,
-    value: &Value,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(crate) fn validate_lists(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
@@ -48,21 +41,17 @@ pub(crate) fn validate_lists(
     }
 }
 
-fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Vec<RefusalCause>) {
+fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut Causes) {
     if let ListType::Map(_) = &schema.list
         && let Some(index) = items
             .iter()
             .position(|item| !item.is_object() && !item.is_null())
     {
         let detail = "must be an object for an array of list-type map";
-        causes.push(RefusalCause::invalid(
-            format!("{path}[{index}]"),
-            &items[index],
-            detail,
-        ));
+        causes.invalid(format!("{path}[{index}]"), &items[index], detail);
         return;
     }
-    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
     for (index, item) in items.iter().enumerate() {
         let identity = match &schema.list {
             ListType::Atomic => break,
@@ -72,11 +61,8 @@ fn check_duplicates(schema: &Schema, items: &[Value], path: &str, causes: &mut V
         };
         // A further duplicate is not reported again.
         let identity_text = identity.to_string();
-        if !seen.insert(identity_text.clone()) && told.insert(identity_text) {
-            causes.push(RefusalCause::duplicate(
-                format!("{path}[{index}]"),
-                &identity,
-            ));
+        if !seen.insert(identity_text.clone()) && reported.insert(identity_text) {
+            causes.duplicate(format!("{path}[{index}]"), &identity);
         }
     }
 }

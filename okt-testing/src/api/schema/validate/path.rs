@@ -1,4 +1,4 @@
-//! This file builds the paths of fields.
+//! Builds the paths of fields.
 
 /// Returns the name of a path within a message.
 pub(super) fn subject(path: &str) -> &str {

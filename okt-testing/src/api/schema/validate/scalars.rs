@@ -1,33 +1,29 @@
-//! This file validates texts and numbers against their schema.
+//! Validates texts and numbers against their schema.
 
 use jiff::{Timestamp, civil};
 use serde_json::Value;
 
 use super::path::subject;
-use crate::api::{refusal::RefusalCause, schema::Schema};
+use crate::api::causes::Causes;
+use crate::api::schema::Schema;
 
-pub(super) fn check_string(
-    schema: &Schema,
-    text: &str,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(super) fn check_string(schema: &Schema, text: &str, path: &str, causes: &mut Causes) {
     let value = || Value::from(text);
     let length = text.chars().count() as u64;
     // A server reports only the first of these errors.
     if let Some(limit) = schema.max_length.filter(|limit| length > *limit) {
-        causes.push(RefusalCause::too_long(path, limit));
+        causes.too_long(path, limit);
     } else if let Some(limit) = schema.min_length.filter(|limit| length < *limit) {
         let detail = format!(
             "{} in body should be at least {limit} chars long",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, &value(), &detail));
+        causes.invalid(path, value(), &detail);
     } else if let Some((pattern, regex)) = &schema.pattern
         && !regex.is_match(text)
     {
         let detail = format!("{} in body should match '{pattern}'", subject(path));
-        causes.push(RefusalCause::invalid(path, &value(), &detail));
+        causes.invalid(path, value(), &detail);
     }
     if let Some(format) = &schema.format
         && !has_format(format, text)
@@ -36,7 +32,7 @@ pub(super) fn check_string(
             "{} in body must be of type {format}: \"{text}\"",
             subject(path)
         );
-        causes.push(RefusalCause::mistyped(path, &value(), &detail));
+        causes.mistyped(path, value(), &detail);
     }
 }
 
@@ -55,22 +51,18 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-pub(super) fn check_number(
-    schema: &Schema,
-    value: &Value,
-    path: &str,
-    causes: &mut Vec<RefusalCause>,
-) {
+pub(super) fn check_number(schema: &Schema, value: &Value, path: &str, causes: &mut Causes) {
     let Some(number) = value.as_f64() else { return };
     let mut complain = |detail: String| {
         let detail = format!("{} in body should be {detail}", subject(path));
-        causes.push(RefusalCause::invalid(path, value, &detail));
+        causes.invalid(path, value, &detail);
     };
     if let Some(bound) = schema.minimum {
-        if bound.exclusive && number <= bound.value {
-            complain(format!("greater than {}", bound.value));
-        } else if number < bound.value {
-            complain(format!("greater than or equal to {}", bound.value));
+        let limit = bound.value;
+        if bound.exclusive && number <= limit {
+            complain(format!("greater than {limit}"));
+        } else if number < limit {
+            complain(format!("greater than or equal to {limit}"));
         }
     }
     if let Some(bound) = schema.maximum {
@@ -97,6 +89,6 @@ pub(super) fn check_number(
             "{} in body must be of type {format}: \"{value}\"",
             subject(path)
         );
-        causes.push(RefusalCause::invalid(path, value, &detail));
+        causes.invalid(path, value, &detail);
     }
 }

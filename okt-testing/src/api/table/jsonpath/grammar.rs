@@ -1,4 +1,4 @@
-//! This file parses JSON paths and distinguishes those that a server can read from invalid ones.
+//! Parses JSON paths and distinguishes those that a server can read from invalid ones.
 
 use serde_json::Value;
 
@@ -206,8 +206,8 @@ impl PathReader<'_> {
     fn number(&mut self) -> Result<(), PathFault> {
         let sign = usize::from(self.rest.starts_with(['+', '-']));
         let digits = &self.rest[sign..];
-        let end = digits.find(|c: char| c != '.' && !c.is_ascii_digit());
-        let end = sign + end.unwrap_or(digits.len());
+        let length = digits.find(|c: char| c != '.' && !c.is_ascii_digit());
+        let end = sign + length.unwrap_or(digits.len());
         self.rest[..end]
             .parse::<f64>()
             .map_err(|_| PathFault::Wrong)?;

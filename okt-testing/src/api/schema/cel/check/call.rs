@@ -1,27 +1,17 @@
-//! This file checks the calls of functions and operators.
+//! Checks the calls of functions and operators.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
-};
+use std::rc::Rc;
 
-use kube::core::cel::cel::{
-    ExecutionError, IdedExpr, Value as CelValue,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
-};
+use kube::core::cel::cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 
-use super::{
-    super::{
-        functions::FUNCTIONS,
-        library, merge,
-        types::{Bindings, Type},
-    },
-    Checker, DeclStep, Known, RuleMistake, below, field_type, unwrap,
-};
+use super::super::functions::FUNCTIONS;
+use super::super::types::Type;
+use super::super::{NoValue, evaluate, library, merge, node};
+use super::{Checker, RuleMistake, field_type, unwrap};
 
 impl Checker {
-    /// Returns the known facts about the result of a function.
-    pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Known, RuleMistake> {
+    /// Returns the type of the result of a function.
+    pub(super) fn check_call(&mut self, id: u64, call: &CallExpr) -> Result<Type, RuleMistake> {
         if call.func_name == operators::OPT_SELECT {
             return self.check_optional_select(call);
         }
@@ -51,32 +41,21 @@ impl Checker {
         }
         self.takes_mixed = outside;
         let overloads = library::overloads(&name).ok_or_else(|| RuleMistake::undeclared(&name))?;
-        let given: Vec<&Type> = target
+        let is_method = target.is_some();
+        let given: Vec<&Type> = target.iter().chain(&arguments).collect();
+        let possible: Vec<_> = overloads
             .iter()
-            .chain(&arguments)
-            .map(|one| &one.kind)
+            .filter(|overload| overload.is_method == is_method)
+            .filter_map(|overload| overload.result_for(&given))
             .collect();
-        let mut fitting = Vec::new();
-        for overload in overloads.iter() {
-            let mut bound = Bindings::new();
-            if overload.is_method == target.is_some()
-                && overload.parameters.len() == given.len()
-                && overload
-                    .parameters
-                    .iter()
-                    .zip(&given)
-                    .all(|(wanted, given)| wanted.takes(given, &mut bound))
-            {
-                fitting.push((overload, overload.result.fill(&bound)));
-            }
-        }
-        let Some((_, first)) = fitting.first() else {
+        let Some(first) = possible.first() else {
             return Err(no_overload(&name, target.as_ref(), &arguments));
         };
-        let same = fitting
-            .iter()
-            .all(|(_, kind)| kind.to_string() == first.to_string());
-        let kind = if same { first.clone() } else { Type::Dyn };
+        let is_one = |kind: &Type| kind.to_string() == first.to_string();
+        let mut kind = first.clone();
+        if !possible.iter().all(is_one) {
+            kind = Type::Dyn;
+        }
         if !is_operator(&name) && !exists(&name) {
             return Err(RuleMistake::Lacking(name));
         }
@@ -84,29 +63,23 @@ impl Checker {
         if let (operators::EQUALS | operators::NOT_EQUALS | operators::ADD, Some(left)) =
             (name.as_str(), arguments.first())
         {
-            let plan = left.declared.as_deref().and_then(merge::plan);
-            if let Some(plan) = plan {
+            if let Some(plan) = merge::plan(left) {
                 self.plans.insert(id, plan.to_string());
-            } else if name != operators::ADD && arguments.iter().any(|one| one.kind.is_open()) {
+            } else if name != operators::ADD && arguments.iter().any(Type::is_open) {
                 // The library compares numbers of different types only in functions.
                 self.plans.insert(id, "null".to_owned());
             }
         }
-        let declared = match (name.as_str(), &target, arguments.first()) {
-            (operators::INDEX | operators::OPT_INDEX, _, Some(operand)) => {
-                below(operand.declared.as_deref(), &DeclStep::Element)
-            }
-            (operators::ADD, _, Some(left)) => left.declared.clone(),
-            (operators::CONDITIONAL, ..) => arguments[1].declared.clone(),
-            ("value" | "orValue" | "or", Some(target), _) => target.declared.clone(),
-            ("optional.of", _, Some(value)) => value.declared.clone(),
-            _ => None,
-        };
-        Ok(Known { kind, declared })
+        if let (operators::ADD, Type::List(_, sum), Some(Type::List(_, left))) =
+            (name.as_str(), &mut kind, arguments.first())
+        {
+            sum.clone_from(left);
+        }
+        Ok(kind)
     }
 
     /// Checks `a.?b`, which is an optional for every type of `a`.
-    fn check_optional_select(&mut self, call: &CallExpr) -> Result<Known, RuleMistake> {
+    fn check_optional_select(&mut self, call: &CallExpr) -> Result<Type, RuleMistake> {
         let [operand, field] = call.args.as_slice() else {
             return Err(RuleMistake::undeclared(&call.func_name));
         };
@@ -116,26 +89,20 @@ impl Checker {
                 "unsupported optional field selection".to_owned(),
             ));
         };
-        let found = field_type(&unwrap(&operand.kind).0, name.inner())?;
-        Ok(Known {
-            kind: Type::Optional(Rc::new(found)),
-            declared: below(operand.declared.as_deref(), &DeclStep::Field(name.inner())),
-        })
+        let found = field_type(&unwrap(operand).0, name.inner())?;
+        Ok(Type::Optional(Rc::new(found)))
     }
 }
 
-fn no_overload(name: &str, target: Option<&Known>, arguments: &[Known]) -> RuleMistake {
+fn no_overload(name: &str, target: Option<&Type>, arguments: &[Type]) -> RuleMistake {
     let is_logical = matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR);
-    let other = arguments.iter().find(|one| !one.kind.is("bool"));
+    let other = arguments.iter().find(|one| !one.is("bool"));
     if let (true, Some(other)) = (is_logical, other) {
-        return RuleMistake::Wrong(format!("expected type 'bool' but found '{}'", other.kind));
+        return RuleMistake::Wrong(format!("expected type 'bool' but found '{other}'"));
     }
-    let list = arguments
-        .iter()
-        .map(|one| one.kind.to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
-    let owner = target.map_or_else(String::new, |target| format!("{}.", target.kind));
+    let types: Vec<_> = arguments.iter().map(Type::to_string).collect();
+    let list = types.join(", ");
+    let owner = target.map_or_else(String::new, |target| format!("{target}."));
     RuleMistake::Wrong(format!(
         "found no matching overload for '{name}' applied to '{owner}({list})'"
     ))
@@ -150,12 +117,8 @@ fn check_literals(name: &str, call: &CallExpr) -> Result<(), RuleMistake> {
     let holds = match name {
         "matches" => regex::Regex::new(text.inner()).is_ok(),
         "duration" | "timestamp" => {
-            let node = IdedExpr {
-                id: 0,
-                expr: Expr::Call(call.clone()),
-            };
-            let value = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&node, &FUNCTIONS)));
-            matches!(value, Ok(Ok(_)))
+            let call = node::node(Expr::Call(call.clone()));
+            evaluate(&call, &FUNCTIONS).is_ok()
         }
         _ => true,
     };
@@ -172,14 +135,6 @@ fn is_operator(name: &str) -> bool {
 
 /// Whether the library has this function. It is called without arguments, because the registry cannot be read.
 fn exists(name: &str) -> bool {
-    let call = IdedExpr {
-        id: 0,
-        expr: Expr::Call(CallExpr {
-            func_name: name.to_owned(),
-            target: None,
-            args: Vec::new(),
-        }),
-    };
-    let outcome = catch_unwind(AssertUnwindSafe(|| CelValue::resolve(&call, &FUNCTIONS)));
-    !matches!(outcome, Ok(Err(ExecutionError::UndeclaredReference(_))))
+    let call = node::call(name, Vec::new());
+    !matches!(evaluate(&call, &FUNCTIONS), Err(NoValue::NotKnown(_)))
 }

@@ -1,64 +1,50 @@
-//! This file converts changes to the events of a watch.
+//! Converts changes to the events of a watch, and schedules its bookmarks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::seen::SeenChange;
-use crate::api::{
-    convert,
-    faults::EventKind,
-    kind::ServedKind,
-    object,
-    read::Form,
-    selector::Selector,
-    store::{Key, Store, StoreChange},
-    stored::StoredObject,
-};
+use crate::api::faults::EventKind;
+use crate::api::read::{Form, Selection};
+use crate::api::store::{Key, Store, StoreChange};
+use crate::api::stored::StoredObject;
+use crate::api::{convert, object};
 
-/// The scope of a watch, and the format of its events.
-pub(super) struct Lens {
-    pub(super) kind: Arc<ServedKind>,
-    pub(super) namespace: Option<String>,
-    pub(super) selector: Selector,
-    pub(super) form: Form,
-}
+/// The interval of bookmarks, if the client asks for them.
+const BOOKMARKS: Duration = Duration::from_mins(1);
+/// The time between the last bookmark and the end of a watch.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-impl Lens {
-    pub(super) fn covers(&self, namespace: &str) -> bool {
-        self.namespace
-            .as_ref()
-            .is_none_or(|wanted| wanted == namespace)
-    }
-
+impl Selection {
     /// Returns the event of a change for this watch, or `None` if the watch does not cover it.
     pub(super) fn see(&self, change: &StoreChange, store: &Store) -> Option<SeenChange> {
-        if !self.covers(&change.key.namespace) {
+        let key = &change.key;
+        if !self.covers(key) {
             return None;
         }
         let new = convert::present(&self.kind, &change.object);
-        let old = change
-            .previous
-            .as_ref()
-            .map(|old| convert::present(&self.kind, old));
-        let was = old
-            .as_ref()
-            .is_some_and(|old| self.selector.selects(&change.key, old));
-        let is = !change.removed && self.selector.selects(&change.key, &new);
-        match (was, is) {
-            (false, false) => None,
-            (false, true) => Some(self.event(EventKind::Added, &change.key, &new, store)),
-            (true, true) => Some(self.event(EventKind::Modified, &change.key, &new, store)),
-            (true, false) if change.removed => {
-                Some(self.event(EventKind::Deleted, &change.key, &new, store))
+        let previous = change.previous.as_ref();
+        let old = previous
+            .map(|old| convert::present(&self.kind, old))
+            .filter(|old| self.selector.selects(key, old));
+        let is_selected = !change.removed && self.selector.selects(key, &new);
+        match (old, is_selected) {
+            (None, false) => None,
+            (None, true) => Some(self.event(EventKind::Added, key, &new, store)),
+            (Some(_), true) => Some(self.event(EventKind::Modified, key, &new, store)),
+            (Some(_), false) if change.removed => {
+                Some(self.event(EventKind::Deleted, key, &new, store))
             }
-            (true, false) => {
+            (Some(old), false) => {
                 // An object that leaves the selection is shown in its last state, with the version of the change.
-                let mut last = old?.read();
+                let mut last = old.read();
                 object::set_version(&mut last, change.version);
                 let last = StoredObject::new(&last);
-                Some(self.event(EventKind::Deleted, &change.key, &last, store))
+                Some(self.event(EventKind::Deleted, key, &last, store))
             }
         }
     }
@@ -71,7 +57,7 @@ impl Lens {
         store: &Store,
     ) -> Option<SeenChange> {
         let object = convert::present(&self.kind, object);
-        (self.covers(&key.namespace) && self.selector.selects(key, &object))
+        (self.covers(key) && self.selector.selects(key, &object))
             .then(|| self.event(EventKind::Added, key, &object, store))
     }
 
@@ -118,14 +104,21 @@ impl Lens {
         };
         SeenChange {
             kind: EventKind::Bookmark,
-            key: Key {
-                namespace: String::new(),
-                name: String::new(),
-            },
+            key: Key::new("", ""),
             version,
             shown,
             // No fault may drop the bookmark that ends the initial list, because clients wait for it.
             is_decided: ends_list,
         }
+    }
+}
+
+/// Returns the time of the next bookmark: each minute, and once more before the end.
+pub(super) fn next_bookmark(now: Instant, ends: Option<Instant>) -> Option<Instant> {
+    let next = now + BOOKMARKS;
+    let last = ends.and_then(|end| end.checked_sub(LAST_BOOKMARK));
+    match last {
+        Some(last) if last < next => (last > now).then_some(last),
+        Some(_) | None => Some(next),
     }
 }
