@@ -134,11 +134,6 @@ fn code_files(directory: &Path) -> Vec<String> {
     all
 }
 
-/// Returns all the code of a directory.
-fn code(directory: &Path) -> String {
-    code_files(directory).concat()
-}
-
 /// Returns the words in backquotes in the first cells of the tables below headings that begin with `heading`.
 fn first_cells(page: &str, heading: &str) -> BTreeSet<String> {
     let sections = page.split("\n## ");
