@@ -1,7 +1,6 @@
 //! Requests for objects of any kind that a test expects to be granted.
 #![expect(
     async_fn_in_trait,
-    clippy::missing_panics_doc,
     reason = "what a test expects and does not find is a panic, everywhere here"
 )]
 

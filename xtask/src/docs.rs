@@ -202,10 +202,11 @@ impl<'a> Docs<'a> {
     }
 }
 
-/// Returns whether a function has this in its name.
+/// Returns whether a function, or a test that code makes, has this in its name.
 fn has_function(code: &str, name: &str) -> bool {
     let mut functions = code.split("fn ").skip(1);
     functions.any(|it| it.split('(').next().is_some_and(|it| it.contains(name)))
+        || code.contains(&format!("\"{name}\""))
 }
 
 /// A command that runs tests or benches of crates of the workspace.
