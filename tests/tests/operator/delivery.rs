@@ -184,7 +184,7 @@ async fn after_a_crash_only_transitions_after_the_recorded_one_are_delivered_aga
     let rig = with(&receiver).await;
     let db = rig.create_ready("db", Running).await;
     for request in ["a", "b", "c"] {
-        rig.visit("db", "Servicing", &*request).await;
+        rig.visit("db", "Servicing", request).await;
         rig.until_ready("db", Running).await;
         rig.pass(Duration::from_secs(1)).await;
     }

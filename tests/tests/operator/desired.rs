@@ -10,14 +10,9 @@ async fn outcome(rig: &Rig) -> VisitOutcome {
     rig.position("db").await.visit.expect("a visit").outcome
 }
 
-async fn running() -> Rig {
-    let rig = Rig::running().await;
-    rig
-}
-
 #[tokio::test(start_paused = true)]
 async fn without_a_desired_state_an_object_goes_to_the_first_resting_state() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     let desired = rig.position("db").await.desired.expect("a desired state");
     assert_eq!((desired.state.as_str(), desired.reached), ("Running", true));
 }
@@ -56,7 +51,7 @@ async fn a_holding_state_is_left_for_a_new_request_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leaf_is_left_for_a_new_request_only() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     // The handler of the visited state ends the lifecycle although the desired state is Running.
     rig.app.next_time(
         Servicing,
@@ -82,7 +77,7 @@ async fn a_leaf_is_left_for_a_new_request_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_desired_leaf_is_ready_and_left_for_another_desired_state() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.ask_for("db", json!({ "state": "End" })).await;
     rig.until_ready("db", End).await;
     rig.pass(Duration::from_hours(1)).await;
@@ -93,9 +88,9 @@ async fn a_desired_leaf_is_ready_and_left_for_another_desired_state() {
 
 #[tokio::test(start_paused = true)]
 async fn a_visit_is_made_once_per_request() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     for (request, transition) in [("1", 4), ("1", 4), ("2", 6), ("1", 8)] {
-        rig.visit("db", "Servicing", &*request).await;
+        rig.visit("db", "Servicing", request).await;
         rig.pass(Duration::from_mins(2)).await;
         rig.until_ready("db", Running).await;
         assert_eq!(outcome(&rig).await, VisitOutcome::Reached);
@@ -151,7 +146,7 @@ async fn a_visit_found_when_nothing_is_recorded_is_not_replayed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.next_time(
         Running,
         Reply::Answer(Answer::To(okt::Lifecycle::id(Servicing))),
@@ -166,7 +161,7 @@ async fn an_object_that_a_handler_moved_returns_to_its_desired_state() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_revision_reruns_the_work_of_a_resting_state_under_a_new_id() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     for run in 2..5 {
         rig.patch("db", json!({ "spec": { "storage": format!("{run}Gi") } }))
             .await;
@@ -183,7 +178,7 @@ async fn a_new_revision_reruns_the_work_of_a_resting_state_under_a_new_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_desired_state_is_no_new_revision() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.ask_for("db", json!({ "state": "Running", "request": "again" }))
         .await;
     rig.until_ready("db", Running).await;

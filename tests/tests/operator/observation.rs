@@ -5,11 +5,6 @@ use std::time::Duration;
 use okt_tests::{DatabaseState::*, Reply, Rig, Sight, assert_contains};
 use serde_json::json;
 
-async fn running() -> Rig {
-    let rig = Rig::running().await;
-    rig
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_running_application_is_adopted_in_its_state_with_a_warning() {
     let rig = Rig::new().await;
@@ -25,7 +20,7 @@ async fn a_running_application_is_adopted_in_its_state_with_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn an_application_observed_at_the_end_of_an_edge_takes_that_edge() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.sees("db", Sight::In(Stopping));
     rig.until_in("db", End).await;
     let position = rig.position("db").await;
@@ -37,7 +32,7 @@ async fn an_application_observed_at_the_end_of_an_edge_takes_that_edge() {
 
 #[tokio::test(start_paused = true)]
 async fn an_application_observed_where_no_edge_leads_causes_a_jump() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.next_time(
         Start,
         Reply::After(Duration::from_secs(5), okt::Answer::Next),
@@ -54,7 +49,7 @@ async fn an_application_observed_where_no_edge_leads_causes_a_jump() {
 
 #[tokio::test(start_paused = true)]
 async fn a_holding_state_does_not_follow_an_observation() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.sees("db", Sight::Event(Running, Failed));
     rig.until_in("db", Failed).await;
     rig.app.sees("db", Sight::Event(Running, Running));
@@ -67,7 +62,7 @@ async fn a_holding_state_does_not_follow_an_observation() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tolerated_absence_counts_after_its_time_in_a_row() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     let absent = Sight::AbsentFor(Duration::from_secs(100));
     rig.app.sees("db", absent.clone());
     rig.pass(Duration::from_secs(90)).await;
@@ -86,7 +81,7 @@ async fn a_tolerated_absence_counts_after_its_time_in_a_row() {
 
 #[tokio::test(start_paused = true)]
 async fn an_absent_application_is_started_again() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.next_time(
         Start,
         Reply::After(Duration::from_secs(5), okt::Answer::Next),
@@ -100,7 +95,7 @@ async fn an_absent_application_is_started_again() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_is_reported_after_three_failed_observations_and_cleared_by_one_that_succeeds() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
     rig.app.sees("db", Sight::Unreachable);
@@ -145,7 +140,7 @@ async fn a_new_object_whose_observation_fails_waits_and_reports_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undeclared_state_moves_nothing_and_is_reported() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.sees("db", Sight::Named("Vacuuming"));
     let ready = rig.until_reason("db", "Ready", "UnforeseenState").await;
     assert_eq!(ready.status, "Unknown");
@@ -163,7 +158,7 @@ async fn an_undeclared_state_moves_nothing_and_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn an_observation_that_fails_or_panics_moves_nothing_and_is_reported() {
     for sight in [Sight::Broken, Sight::Panics] {
-        let rig = running().await;
+        let rig = Rig::running().await;
         rig.app.sees("db", sight);
         let ready = rig.until_reason("db", "Ready", "ObservationFailed").await;
         assert_eq!(ready.status, "Unknown");
@@ -175,7 +170,7 @@ async fn an_observation_that_fails_or_panics_moves_nothing_and_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn an_observation_that_hangs_counts_as_unreachable() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.app.sees("db", Sight::Hangs);
     rig.until_message("db", "Ready", "Unreachable", "no answer within 10 s")
         .await;
@@ -191,7 +186,7 @@ async fn an_event_of_a_trigger_does_not_wait_for_the_action_in_flight() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_names_no_edge_moves_nothing_and_writes_nothing() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.wire.clear();
     rig.app.sees("db", Sight::Event(Running, End));
     rig.pass(Duration::from_mins(10)).await;

@@ -320,7 +320,7 @@ pub(crate) async fn get(address: &str, path: &str) -> String {
 async fn until_answer(address: &str, path: &str, words: &str) -> String {
     let answer = async {
         loop {
-            let answer = get(&address, path).await;
+            let answer = get(address, path).await;
             if answer.contains(words) {
                 return answer;
             }

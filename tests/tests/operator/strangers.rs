@@ -16,11 +16,6 @@ fn newer()
     })
 }
 
-async fn running() -> Rig {
-    let rig = Rig::running().await;
-    rig
-}
-
 async fn put_in(rig: &Rig, state: &str) {
     let moved = json!({ "lifecycle": { "state": state, "transition": 3, "jumps": 1 } });
     rig.patch_status("db", moved)
@@ -31,7 +26,7 @@ async fn put_in(rig: &Rig, state: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_state_affects_its_object_only_and_ends_with_an_observation() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.create("other", json!({})).await;
     put_in(&rig, "Zombie").await;
     rig.until_message("db", "Stalled", "UnknownState", "`Zombie`")
@@ -50,7 +45,7 @@ async fn an_unknown_state_affects_its_object_only_and_ends_with_an_observation()
 
 #[tokio::test(start_paused = true)]
 async fn what_a_person_should_look_at_is_one_event_also_after_a_restart() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     put_in(&rig, "Zombie").await;
     rig.until_reason("db", "Stalled", "UnknownState").await;
     for _ in 0..3 {
@@ -64,7 +59,7 @@ async fn what_a_person_should_look_at_is_one_event_also_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_in_an_unknown_state_can_be_abandoned() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     put_in(&rig, "Zombie").await;
     rig.delete("db").await;
     rig.until_message("db", "Deleting", "Deleting", "okt.dev/abandon")
@@ -75,7 +70,7 @@ async fn an_object_in_an_unknown_state_can_be_abandoned() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_in_a_state_of_a_newer_operator_is_not_changed() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.define(newer()).await;
     rig.pass(Duration::from_secs(1)).await;
     rig.wire.clear();
@@ -165,7 +160,7 @@ async fn work_of_a_state_that_a_user_moved_the_object_out_of_is_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn the_work_of_a_state_that_a_user_moved_the_object_into_runs() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     // A move by hand along a declared edge: the recorded action is that of the previous state.
     let moved = json!({ "lifecycle": { "state": "Stopping", "transition": 3 } });
     rig.patch_status("db", moved)
@@ -177,7 +172,7 @@ async fn the_work_of_a_state_that_a_user_moved_the_object_into_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn foreign_conditions_and_fields_are_kept() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     let foreign = json!({
         "apiVersion": "demo.okt.dev/v1", "kind": "Database",
         "metadata": { "name": "db" },
@@ -201,7 +196,7 @@ async fn foreign_conditions_and_fields_are_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_words_in_the_record_do_not_make_an_object_undecodable() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     let id = rig.position("db").await.action.expect("an action").id;
     let words = json!({ "lifecycle": {
         "action": { "id": id, "phase": "Musing" },
@@ -265,7 +260,7 @@ async fn leftover_fields_of_a_restored_status_are_removed_once_and_foreign_condi
 
 #[tokio::test(start_paused = true)]
 async fn a_foreign_writer_of_the_position_causes_no_endless_writes() {
-    let rig = running().await;
+    let rig = Rig::running().await;
     rig.pass(Duration::from_mins(1)).await;
     rig.wire.clear();
     for _ in 0..600 {

@@ -105,7 +105,7 @@ async fn an_invalid_declaration_is_reported_and_writes_nothing() {
         ),
     ] {
         let rig = Shop::prepared("shop", |app| {
-            app.declare(Resources::new().with(Declared::dynamic(object)))
+            app.declare(Resources::new().with(Declared::dynamic(object)));
         })
         .await;
         let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;
@@ -122,7 +122,7 @@ async fn an_invalid_declaration_is_reported_and_writes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_resource_declared_twice_is_an_error() {
     let rig = Shop::prepared("shop", |app| {
-        app.declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")))
+        app.declare(Resources::new().apply(map("a", "x")).apply(map("a", "y")));
     })
     .await;
     let stalled = rig.until_reason("shop", "Stalled", "BadResource").await;

@@ -17,7 +17,7 @@ use super::{Shop, deployment, of};
 #[tokio::test(start_paused = true)]
 async fn work_waits_until_its_resources_are_ready_and_the_conditions_name_them() {
     let rig = Shop::prepared("shop", |app| {
-        app.declare(Resources::new().apply_ready(deployment("web")))
+        app.declare(Resources::new().apply_ready(deployment("web")));
     })
     .await;
     let ready = rig
@@ -65,7 +65,7 @@ async fn waiting_work_continues_when_the_referred_object_is_created() {
 #[tokio::test(start_paused = true)]
 async fn the_reason_for_waiting_is_reported_again_when_it_changes() {
     let rig = Shop::prepared("shop", |app| {
-        app.declare(Resources::new().apply_ready(deployment("web")))
+        app.declare(Resources::new().apply_ready(deployment("web")));
     })
     .await;
     rig.until_reason("shop", "Ready", "WaitingForResources")
