@@ -24,13 +24,13 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 85_400;
+    pub(crate) const PRODUCT: usize = 76_400;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 72_500;
+    pub(crate) const TESTS: usize = 71_400;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.
-    pub(crate) const LONG_FUNCTIONS: usize = 76;
+    pub(crate) const LONG_FUNCTIONS: usize = 50;
     /// Lines of code of okt-runtime.
     pub(crate) const RUNTIME_LINES: usize = 20_000;
     /// Floors of okt-runtime.
