@@ -163,7 +163,7 @@ async fn a_whole_number_with_a_decimal_point_is_no_number_of_replicas(world: &Wo
         refused.refused(422, &refusal("d", field, 2));
     }
     let made = world.widget("e", json!({ "replicas": 77 })).to_string();
-    let float = made.replace("77", "1.0");
+    let float = made.replace(":77", ":1.0");
     let refused = world.post(&world.path(), &float).await;
     refused.refused(422, &refusal("e", "spec", 1));
     // YAML has no such difference, nor has any other field.
@@ -175,7 +175,7 @@ async fn a_whole_number_with_a_decimal_point_is_no_number_of_replicas(world: &Wo
     let config = world.widget("d", json!({ "replicas": 77 })).to_string();
     let path = world.at("d?fieldManager=a&force=true");
     let applied = world
-        .patch(&path, APPLY, &config.replace("77", "2.0"))
+        .patch(&path, APPLY, &config.replace(":77", ":2.0"))
         .await;
     assert_eq!(applied.ok()["spec"]["replicas"], 2);
 }
