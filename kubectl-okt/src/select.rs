@@ -341,8 +341,9 @@ impl OpenLists {
     /// Ends the list of a kind. Returns whether an object is gone.
     pub(crate) fn end(&mut self, kind: &Kind) -> impl Fn(&str, &View<'_>) -> bool + use<> {
         let id = kind.id();
-        let listed = self.0.remove(&id).unwrap_or_default();
-        move |uid, view| view.kind.id() == id && !listed.contains(uid)
+        let listed = self.0.remove(&id);
+        let is_gone = move |uid: &str| listed.as_ref().is_some_and(|it| !it.contains(uid));
+        move |uid, view| view.kind.id() == id && is_gone(uid)
     }
 }
 

@@ -217,7 +217,8 @@ impl StoredGraph {
 
     /// Returns the present name of a state, by its present or a former name.
     pub fn named<'s>(&'s self, name: &str) -> Option<&'s str> {
-        (self.states.iter().find(|state| state.name == name))
+        let present = self.states.iter().find(|state| state.name == name);
+        present
             .or_else(|| self.states.iter().find(|state| state.has_been(name)))
             .map(|state| state.name.as_str())
     }
@@ -652,6 +653,15 @@ mod tests {
         assert_eq!(graph.hop(id("Start"), id("Saved")), Some(id("Run")));
         assert_eq!(graph.home(), Some(id("Run")));
         assert_eq!(graph.out(id("Broken")), Some(id("Gone")));
+    }
+
+    #[test]
+    fn any_text_survives() {
+        let text = "\"quoted\" back\\slash \\u0041\r\n\tand \u{0}\u{1}\u{8}\u{c}\u{1f}\u{7f}\u{2028} ä 🦀 }],{\"x\":1";
+        let mut stored = StoredGraph::read(EVERYTHING).expect("a graph");
+        stored.doc = text.to_owned();
+        let written = stored.leak().json();
+        assert_eq!(StoredGraph::read(&written).expect("a graph").doc, text);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
 use okt_core::record::{Phase, VisitOutcome};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::desired::StateName;
@@ -40,8 +41,22 @@ pub struct Status<S, Extra = ()> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recorded_resources: Vec<String>,
     /// The fields that the application adds: all that are not OKT's.
-    #[serde(flatten, deserialize_with = "extra_or_default")]
+    #[serde(
+        flatten,
+        serialize_with = "by_name",
+        deserialize_with = "extra_or_default"
+    )]
     pub extra: Extra,
+}
+
+/// Writes the fields that the application adds in the order of their names: the order of a `HashMap` must not make
+/// another hash of the same status.
+fn by_name<Extra: Serialize, S: Serializer>(
+    extra: &Extra,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let fields = serde_json::to_value(extra).map_err(S::Error::custom)?;
+    fields.serialize(serializer)
 }
 
 /// Reads the fields that the application adds.

@@ -50,11 +50,11 @@ impl Diff {
         };
         let mut differences = Differences::default();
         for kind in &new {
+            let graph = known_graph(kind)?;
             let Some(before) = old.iter().find(|old| old.id() == kind.id()) else {
                 differences.add(kind, "+ the kind is new", None);
                 continue;
             };
-            let graph = known_graph(kind)?;
             let lost = match client {
                 Some(client) => lost(client, before, graph).await?,
                 None => BTreeMap::new(),

@@ -173,6 +173,7 @@ fn cases() -> Vec<String> {
         files.sort();
         cases.extend(files.iter().map(|file| read(file)));
     }
+    assert!(cases.len() > 40, "only {} cases", cases.len());
     cases
 }
 

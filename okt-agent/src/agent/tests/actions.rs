@@ -6,7 +6,32 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::puppet::{Life, once, work};
+use super::puppet::{Life, call, once, work};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_action_requested_a_thousand_times_at_once_runs_once() {
+    let life = Life::new().await;
+    let request = work("Once", 1, 1, &json!({}));
+    let requests: Vec<_> = (0..1000)
+        .map(|_| {
+            let router = life.started.router();
+            let request = request.clone();
+            tokio::spawn(call(router, "PUT", "/lifecycle/v1/actions/a", request))
+        })
+        .collect();
+    let mut begun = 0;
+    for answer in requests {
+        match answer.await.unwrap().status {
+            201 => begun += 1,
+            200 => {}
+            // The number of concurrent requests is limited too, and such a refusal promises nothing.
+            status => assert_eq!(status, 503),
+        }
+    }
+    assert_eq!(begun, 1);
+    assert_eq!(life.end("a").await.phase(), "Succeeded");
+    assert_eq!(life.world.count("begin a"), 1);
+}
 
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_lower_epoch_are_refused() {
