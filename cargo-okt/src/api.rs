@@ -135,7 +135,8 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<FileObject>, String> {
     for file in files {
         if file == Path::new("-") {
             let mut text = String::new();
-            (io::stdin().read_to_string(&mut text))
+            io::stdin()
+                .read_to_string(&mut text)
                 .map_err(|error| format!("cannot read the standard input: {error}"))?;
             read("the standard input", &text, &mut objects)?;
             continue;

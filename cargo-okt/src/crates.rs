@@ -95,8 +95,10 @@ impl Crates {
     /// Returns the configuration of a build on this machine; Cargo and rustc are asked only where a `#[cfg]` needs them.
     fn cfg(&self, package: Option<Value>) -> Cfg {
         let root = self.roots.first().cloned();
-        let (wanted, all) = (self.features.clone(), self.all_features);
-        let default = !self.no_default_features;
+        let (mut wanted, all) = (self.features.clone(), self.all_features);
+        if !self.no_default_features {
+            wanted.push("default".to_owned());
+        }
         Cfg::lazy(move || {
             let package = match (&package, &root) {
                 (Some(package), _) => Some(package.clone()),
@@ -105,7 +107,7 @@ impl Crates {
             };
             let declared = package.as_ref().map(|it| &it["features"]);
             let mut values = compiler();
-            let features = features(declared.unwrap_or(&Value::Null), &wanted, all, default);
+            let features = features(declared.unwrap_or(&Value::Null), &wanted, all);
             values.extend(features.iter().map(|name| format!("feature=\"{name}\"")));
             values
         })
@@ -196,15 +198,15 @@ fn roots(package: &Value) -> Vec<PathBuf> {
 }
 
 /// Returns the features that are on: those that are wanted, and what they turn on.
-fn features(declared: &Value, wanted: &[String], all: bool, default: bool) -> BTreeSet<String> {
-    let declared: BTreeMap<&str, Vec<&str>> = (declared.as_object().into_iter().flatten())
+fn features(declared: &Value, wanted: &[String], all: bool) -> BTreeSet<String> {
+    let table = declared.as_object().into_iter().flatten();
+    let declared: BTreeMap<&str, Vec<&str>> = table
         .map(|(name, on)| {
             let on = on.as_array().into_iter().flatten();
             (name.as_str(), on.filter_map(Value::as_str).collect())
         })
         .collect();
     let mut queue: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    queue.extend(default.then_some("default"));
     if all {
         queue.extend(declared.keys());
     }

@@ -93,7 +93,8 @@ impl Graph<'_> {
             }
         }
         let last = state.children.len();
-        edges.extend((state.children.iter().zip(1..)).map(|(to, index)| Edge {
+        let children = state.children.iter().zip(1..);
+        edges.extend(children.map(|(to, index)| Edge {
             to: *to,
             kind: if index == last {
                 EdgeKind::Next

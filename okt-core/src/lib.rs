@@ -14,7 +14,7 @@ extern crate alloc;
 // | `facts`, `decision`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
 // | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
 // | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
-// | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads and gets reported, as numbers; the facts of one moment |
+// | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads, and what is reported to it, as numbers; the facts of one moment |
 // | `machine/requeue`, `machine/effect`, `machine/findings` | its outputs; what only one reconciliation knows |
 // | `machine/writes`, `machine/observation`, `machine/resources`, `machine/work`, `machine/pass` | what is remembered, one file for each subject |
 // | `machine/decide` | the decision of a reconciliation, which composes all of this |

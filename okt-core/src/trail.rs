@@ -78,7 +78,8 @@ fn fold(steps: &mut Vec<TrailStep>) -> bool {
         .count();
     for length in 2..=plain {
         let tail = steps.len() - length;
-        let round: Vec<String> = (steps[tail..].iter())
+        let round: Vec<String> = steps[tail..]
+            .iter()
             .filter_map(|step| match step {
                 TrailStep::State(name) => Some(name.clone()),
                 TrailStep::Loop { .. } => None,
@@ -176,8 +177,8 @@ fn read_step(text: &str) -> Result<(TrailStep, &str), NoTrail> {
     let digits = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
-    let (times, rest) = rest.split_at(digits);
-    let times = times.parse().map_err(|_| NoTrail)?;
+    let (number, rest) = rest.split_at(digits);
+    let times = number.parse().map_err(|_| NoTrail)?;
     Ok((
         TrailStep::Loop {
             round: names,
@@ -188,7 +189,9 @@ fn read_step(text: &str) -> Result<(TrailStep, &str), NoTrail> {
 }
 
 fn read_word(text: &str) -> Result<(&str, &str), NoTrail> {
-    let end = (text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
     if end == 0 {
         return Err(NoTrail);
     }

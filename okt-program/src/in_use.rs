@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_document_that_is_not_an_object_holds_no_crd() {
         for text in ["hello", "7", "[]", "- a\n- b\n", "items: 5\n", ""] {
-            let error = InUse::parse("a.yaml".to_owned(), text).map(drop);
-            let error = error.expect_err("there is none");
+            let parsed = InUse::parse("a.yaml".to_owned(), text).map(drop);
+            let error = parsed.expect_err("there is none");
             assert!(
                 error.contains("holds no CustomResourceDefinition"),
                 "{error}"

@@ -158,8 +158,8 @@ pub(crate) async fn preview<A: Application>(
     };
     found.graph = definition::graph_changes(&before, &after);
     for namespace in watched(namespaces) {
-        let objects = before.list(&client, namespace.as_deref(), selected.clone());
-        let objects = objects
+        let listing = before.list(&client, namespace.as_deref(), selected.clone());
+        let objects = listing
             .await
             .map_err(|error| format!("cannot list {}: {}", before.id(), api_message(&error)))?;
         let owned =

@@ -307,8 +307,8 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             documents(&roles)
         });
         let leases = account.map(|account| documents(&lease_roles(&own_name(), account)));
-        let metrics = account.filter(|_| secure);
-        let metrics = metrics.map(|account| documents(&metrics_roles(&own_name(), account)));
+        let subject = account.filter(|_| secure);
+        let metrics = subject.map(|account| documents(&metrics_roles(&own_name(), account)));
         stream(roles.chain(leases).chain(metrics))
     }
 

@@ -220,7 +220,8 @@ pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> Option<Failure> {
         let found = if let Some(error) = this.downcast_ref::<ReachError>() {
             Some((error.reason().to_owned(), error.retry_helps()))
         } else {
-            (this.downcast_ref::<HttpError>()).map(|error| (error.reason(), error.retry_helps()))
+            this.downcast_ref::<HttpError>()
+                .map(|error| (error.reason(), error.retry_helps()))
         };
         if let Some((reason, retry_helps)) = found {
             let message = chain(error);

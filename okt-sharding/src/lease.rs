@@ -179,18 +179,18 @@ pub(crate) fn read(group: &str, stored: &Stored) -> Option<(Lease, String)> {
     Some((lease, holder))
 }
 
-/// Returns the length of a lease; the API server wants it positive.
 /// Returns when a lease was written, by the clock of the API server.
 pub(crate) fn written_at(stored: &Stored) -> Option<Timestamp> {
     let managers = stored.metadata.managed_fields.iter().flatten();
-    let times = managers.filter_map(|entry| entry.time.as_ref());
-    let times = times.chain(&stored.metadata.creation_timestamp);
+    let writes = managers.filter_map(|entry| entry.time.as_ref());
+    let times = writes.chain(&stored.metadata.creation_timestamp);
     times.map(|time| time.0).max()
 }
 
+/// Returns the length of a lease; the API server wants it positive.
 fn seconds(length: Option<i32>) -> Duration {
-    let length = length.and_then(|length| u64::try_from(length).ok());
-    Duration::from_secs(length.unwrap_or_default())
+    let seconds = length.and_then(|length| u64::try_from(length).ok());
+    Duration::from_secs(seconds.unwrap_or_default())
 }
 
 fn read_table<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Result<RangeTable, String> {

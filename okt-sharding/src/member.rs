@@ -19,7 +19,7 @@ use super::table::{Name, RangeTable};
 pub(crate) struct Member {
     name: Name,
     timing: Timing,
-    /// What its lease should have.
+    /// The state that its lease should show.
     state: MemberState,
     own: Own,
     /// When the last renewal that succeeded was sent.
@@ -58,7 +58,7 @@ enum Own {
         joined: String,
         /// The resource version in the last answer.
         version: String,
-        /// What the lease has, as far as that was answered.
+        /// The state in the lease, as far as an answer confirmed it.
         state: MemberState,
     },
     Left,

@@ -126,7 +126,8 @@ impl<'a> Shares<'a> {
     /// Returns the member that lacks most; it gets one more.
     fn take(&mut self) -> Option<&'a str> {
         let lacks = |share: &MemberShare<'_>| share.quota.saturating_sub(share.count);
-        let share = (self.0.iter_mut().rev())
+        let shares = self.0.iter_mut().rev();
+        let share = shares
             .filter(|share| lacks(share) > 0)
             .max_by_key(|share| lacks(share))?;
         share.count = share.count.saturating_add(1);

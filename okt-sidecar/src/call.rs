@@ -42,12 +42,12 @@ impl JobAttempt<'_> {
         let http = &self.program.http;
         let method = call.method.clone();
         let asked = http.ask(method, &call.url, headers, body, self.deadline);
-        let answered = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             answered = asked => answered,
             () = task.cancelled() => return Err(self.cut(Cut::Cancelled, &name)),
         };
-        let answered = answered.map_err(|error| match error {
+        let answered = outcome.map_err(|error| match error {
             NoAnswer::TimedOut => self.cut(Cut::TimedOut, &name),
             NoAnswer::Failed(why) => Fault::retry("NoAnswer", format!("{name}: {why}")),
         })?;

@@ -268,14 +268,14 @@ mod tests {
             ..CommandEnvironment::default()
         };
         let (launcher, _directory) = Launcher::by("#!/bin/sh\nread line\n");
-        let held = launcher.hold(Launch {
+        let launch = launcher.hold(Launch {
             command: &["true".to_owned()],
             around: &around,
             environment: &[("OKT_INPUT".to_owned(), "/input".to_owned())],
             out: Stdio::null(),
             err: Stdio::null(),
         });
-        let held = held.unwrap();
+        let held = launch.unwrap();
         let about = |name| format!("/proc/{}/{name}", held.group.identity().pid);
         let environment = std::fs::read(about("environ")).unwrap();
         let arguments = std::fs::read(about("cmdline")).unwrap();

@@ -28,13 +28,13 @@ fn find_in(
     passwd: &str,
     groups: &str,
 ) -> Result<Option<Person>, String> {
-    let gid = group.map(|group| {
+    let lookup = group.map(|group| {
         let listed = lines(groups).find(|line| line.first() == Some(&group));
         let gid = listed.and_then(|line| line.get(2)?.parse().ok());
         gid.or_else(|| group.parse().ok())
             .ok_or_else(|| format!("there is no group {group:?} in /etc/group"))
     });
-    let gid = gid.transpose()?;
+    let gid = lookup.transpose()?;
     let Some(user) = user else {
         return Ok(gid.map(|gid| Person {
             uid: rustix::process::getuid().as_raw(),

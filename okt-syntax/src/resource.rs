@@ -47,7 +47,8 @@ fn add_derives(
 ) -> Option<syn::Error> {
     let has = |name: &str| derived.iter().any(|it| it == name);
     let has_schema = spec::text_in_kube(&input.attrs, "schema").is_some();
-    let missing: Vec<_> = (DERIVES.iter())
+    let missing: Vec<_> = DERIVES
+        .iter()
         .filter(|(name, _, other)| {
             !(has(name) || has(other) || (has_schema && *name == "JsonSchema"))
         })

@@ -130,7 +130,7 @@ fn is_published(policy: EventPolicy, occurrence: &Occurrence) -> bool {
             | Occurrence::AttemptScheduled { .. },
         ) => false,
         (EventPolicy::WarningsAndTriggers, Occurrence::Transition { edge, trouble, .. }) => {
-            // The event of the trouble names why the object moved.
+            // The event of the trouble gives the reason why the object moved.
             *edge == Edge::Jump || (*edge == Edge::Trigger && trouble.is_none())
         }
         (EventPolicy::All, Occurrence::Transition { .. })

@@ -164,8 +164,8 @@ impl Permission {
         } else {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED)
         };
-        let rate = addresses.entry(peer);
-        let rate = rate.or_insert_with(|| Rate::new(OF_ADDRESS.0, OF_ADDRESS.1));
+        let entry = addresses.entry(peer);
+        let rate = entry.or_insert_with(|| Rate::new(OF_ADDRESS.0, OF_ADDRESS.1));
         rate.is_now()
     }
 
@@ -191,8 +191,11 @@ impl Permission {
         };
         let params = PostParams::default();
         let reviews: Api<TokenReview> = Api::all(self.0.client.clone());
-        let status = reviews.create(&params, &review).await?.status;
-        let status = status.unwrap_or_default();
+        let status = reviews
+            .create(&params, &review)
+            .await?
+            .status
+            .unwrap_or_default();
         let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
             return Ok(PermissionAnswer::Unknown);
         };
@@ -241,7 +244,7 @@ pub(super) async fn check(
         Ok(None) => {
             let headers = [(header::RETRY_AFTER, "1")];
             let why = "too many unknown tokens were sent; try again later\n";
-            // The token is not known, as far as is known now.
+            // For now the token counts as unknown.
             (StatusCode::UNAUTHORIZED, headers, why).into_response()
         }
         Ok(Some(PermissionAnswer::Allowed)) => next.run(request).await,

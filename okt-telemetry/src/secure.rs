@@ -147,8 +147,8 @@ impl Files {
             .finalize()
             .into();
         let invalid = |file: &PathBuf, why: &str| cannot(file, why, io::ErrorKind::InvalidData);
-        let chain_of = CertificateDer::pem_slice_iter(&certificate).collect::<Result<Vec<_>, _>>();
-        let chain_of = chain_of.map_err(|error| invalid(&self.certificate, &chain(&error)))?;
+        let parsed = CertificateDer::pem_slice_iter(&certificate).collect::<Result<Vec<_>, _>>();
+        let chain_of = parsed.map_err(|error| invalid(&self.certificate, &chain(&error)))?;
         if chain_of.is_empty() {
             return Err(invalid(&self.certificate, "there is no certificate in it"));
         }

@@ -99,7 +99,7 @@ impl Sinks {
     /// Starts to deliver to these sinks.
     pub fn start(sinks: Vec<Box<dyn AnySink>>) -> (Self, Deliveries) {
         let (mut tasks, closing) = (JoinSet::new(), CancellationToken::new());
-        let queues = sinks.into_iter().map(|sink| {
+        let each_queue = sinks.into_iter().map(|sink| {
             let (events, queue) = mpsc::channel(CAPACITY);
             let sink = Arc::<dyn AnySink>::from(sink);
             tasks.spawn(deliver(Arc::clone(&sink), queue, closing.clone()));
@@ -109,7 +109,7 @@ impl Sinks {
                 dropped: AtomicU64::new(0),
             }
         });
-        let queues = queues.collect();
+        let queues = each_queue.collect();
         (Self { queues }, Deliveries { tasks, closing })
     }
 

@@ -105,11 +105,12 @@ impl Kind {
                     let name = crd.metadata.name?;
                     annotations.contains_key(GRAPH_ANNOTATION).then_some(name)
                 });
-                let crds = stream::iter(names.map(|name| {
-                    let request = Request::new(api.resource_url());
+                let reads = stream::iter(names.map(|name| {
+                    let requests = Request::new(api.resource_url());
                     async move {
-                        let request = request.get(&name, &GetParams::default());
-                        let request = request.map_err(kube::Error::BuildRequest)?;
+                        let request = requests
+                            .get(&name, &GetParams::default())
+                            .map_err(kube::Error::BuildRequest)?;
                         match client.request_text(request).await {
                             Ok(text) => Ok(Some(text)),
                             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
@@ -117,13 +118,16 @@ impl Kind {
                         }
                     }
                 }));
-                let crds: Vec<_> = crds
+                let texts: Vec<_> = reads
                     .buffered(CONCURRENT)
                     .try_collect()
                     .await
                     .map_err(failed)?;
                 // One that cannot be read hides no other.
-                let crds = crds.iter().flatten().filter_map(|text| read_crd(text).ok());
+                let crds = texts
+                    .iter()
+                    .flatten()
+                    .filter_map(|text| read_crd(text).ok());
                 crds.filter_map(|crd| Self::of_crd(&crd)).collect()
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
@@ -212,13 +216,13 @@ impl Kind {
         let versions = groups.groups.into_iter().flat_map(|group| {
             let preferred = group.preferred_version.into_iter();
             let versions = preferred.chain(group.versions);
-            let versions: Vec<_> = versions.map(|version| version.version).collect();
-            versions
+            let names: Vec<_> = versions.map(|version| version.version).collect();
+            names
                 .into_iter()
                 .map(move |version| (group.name.clone(), version))
         });
         let core = (String::new(), "v1".to_owned());
-        let lists = stream::iter(std::iter::once(core).chain(versions).map(
+        let calls = stream::iter(std::iter::once(core).chain(versions).map(
             |(group, version)| async move {
                 let list = if group.is_empty() {
                     client.list_core_api_resources(&version).await
@@ -232,7 +236,7 @@ impl Kind {
                 (group, version, resources)
             },
         ));
-        let lists: Vec<_> = lists.buffered(CONCURRENT).collect().await;
+        let lists: Vec<_> = calls.buffered(CONCURRENT).collect().await;
         let mut known = HashSet::new();
         let kinds = lists.into_iter().flat_map(|(group, version, resources)| {
             let whole = resources
@@ -411,8 +415,8 @@ fn read(text: &str) -> Result<&'static Graph<'static>, String> {
 
 /// Returns the field of the spec that has the desired state: the one whose schema lists states of the graph.
 fn desired_field(version: &CustomResourceDefinitionVersion, graph: Option<&Graph<'_>>) -> String {
-    let schema = version.schema.as_ref();
-    let schema = schema.and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let validation = version.schema.as_ref();
+    let schema = validation.and_then(|it| it.open_api_v3_schema.as_ref());
     let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
     let fields = spec.and_then(|spec| spec.properties.as_ref());
     let lists_states = |field: &&JSONSchemaProps| {

@@ -53,7 +53,7 @@ pub struct Deadline {
 }
 
 impl<'k> View<'k> {
-    /// Reads an object; what cannot be read is left out, and named.
+    /// Reads an object; what cannot be read is left out, and noted.
     pub fn of(kind: &'k Kind, object: DynamicObject) -> Self {
         let mut unreadable = None;
         let DynamicObject {
@@ -66,8 +66,8 @@ impl<'k> View<'k> {
             unreadable.get_or_insert_with(|| format!("{field} cannot be read: {error}"));
         };
         // Indexing a value that is no mapping is a panic.
-        let field = data.get_mut("spec").and_then(|it| it.get_mut(&kind.field));
-        let field = field.map(Value::take).unwrap_or_default();
+        let stored = data.get_mut("spec").and_then(|it| it.get_mut(&kind.field));
+        let field = stored.map(Value::take).unwrap_or_default();
         let status = data.get_mut("status").map(Value::take).unwrap_or_default();
         let mut data = Value::Object(Map::from_iter([
             ("spec".to_owned(), field),

@@ -23,11 +23,11 @@ impl<'de> Deserialize<'de> for Stranger {
             Ok(object) => return Ok(Self(object)),
             Err(error) => error,
         };
-        let status = pruned::field(&pruned.text, &["status"]);
-        let status = status.and_then(|status| serde_json::from_str::<Value>(status).ok());
+        let status_text = pruned::field(&pruned.text, &["status"]);
+        let status = status_text.and_then(|text| serde_json::from_str::<Value>(text).ok());
         // Its managed fields may be nested as deeply.
-        let metadata = pruned_metadata(pruned.metadata_text());
-        let metadata = metadata.and_then(|text| serde_json::from_str(&text));
+        let metadata_text = pruned_metadata(pruned.metadata_text());
+        let metadata = metadata_text.and_then(|text| serde_json::from_str(&text));
         Ok(Self(DynamicObject {
             types: None,
             metadata: metadata.map_err(D::Error::custom)?,

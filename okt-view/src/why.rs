@@ -29,7 +29,7 @@ pub struct Why {
 impl Why {
     /// Reads what surrounds an object and returns why it is where it is.
     ///
-    /// What may not be read is left out, and named in [`unread`](Self::unread).
+    /// What may not be read is left out, and listed in [`unread`](Self::unread).
     pub async fn of(client: &Client, view: &View<'_>, now: Timestamp) -> Self {
         let around = ObjectSurroundings::read(client, view).await;
         Self {
@@ -45,8 +45,8 @@ impl Why {
     pub fn place(&self, view: &View<'_>, now: Timestamp) -> String {
         match view.state() {
             Some(state) => {
-                let time = view.time_in_state(now);
-                let time = time.map_or_else(String::new, |time| format!(", for {}", age(time)));
+                let stay = view.time_in_state(now);
+                let time = stay.map_or_else(String::new, |time| format!(", for {}", age(time)));
                 format!("is in {state}{time}, and is to be in {}", self.goal)
             }
             None if view.kind.has_no_states() => {

@@ -325,8 +325,8 @@ impl http_body::Body for Limited {
 /// Puts the `Retry-After` of an answer into its body. The API server's own limits (API Priority and Fairness) answer
 /// with the header and a plain text.
 async fn with_retry_after(answer: Response<Limited>) -> Result<Response<Limited>, BoxError> {
-    let (mut parts, body) = answer.into_parts();
-    let body = body.collect().await?.to_bytes();
+    let (mut parts, stream) = answer.into_parts();
+    let body = stream.collect().await?.to_bytes();
     let header = parts
         .headers
         .get(RETRY_AFTER)
@@ -412,8 +412,8 @@ mod tests {
         let request = Request::get(uri).body(Body::empty()).expect("a request");
         let answer = client.send(request).await.expect("an answer");
         let body = answer.into_body().collect().await;
-        let body = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
-        (body.map_err(|error| chain(&error)), begun.elapsed())
+        let text = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
+        (text.map_err(|error| chain(&error)), begun.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
@@ -486,8 +486,8 @@ mod tests {
     /// Returns the error of a request that is refused with 429, this header and this body.
     async fn refused(header: &'static str, body: &'static str) -> kube::Error {
         let server = tower::service_fn(move |_: Request<Body>| {
-            let answer = Response::builder().status(429).header(RETRY_AFTER, header);
-            let answer = answer.body(Body::from(body.as_bytes().to_vec()));
+            let builder = Response::builder().status(429).header(RETRY_AFTER, header);
+            let answer = builder.body(Body::from(body.as_bytes().to_vec()));
             std::future::ready(answer.map_err(BoxError::from))
         });
         let client = limit_answers(Client::new(server, "default"));

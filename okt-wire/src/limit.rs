@@ -91,8 +91,8 @@ impl Rate {
     fn take(&self, next: &mut Instant, now: Instant) -> Instant {
         let due = (*next).max(now);
         *next = due.checked_add(self.pause).unwrap_or(due);
-        let wait = due.saturating_duration_since(now);
-        let wait = wait.saturating_sub(self.ahead);
+        let gap = due.saturating_duration_since(now);
+        let wait = gap.saturating_sub(self.ahead);
         now.checked_add(wait).unwrap_or(due)
     }
 }

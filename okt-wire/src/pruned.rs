@@ -327,8 +327,8 @@ mod tests {
             let came = format!(
                 r#"{{"metadata":{{"name":"a","managedFields":{managed}}},"spec":{{"deep":{nested},"long":"{long}"}}}}"#
             );
-            let read = Pruned::read(&mut serde_json::Deserializer::from_str(&came), |_| None);
-            let read = read.expect("an object");
+            let parsed = Pruned::read(&mut serde_json::Deserializer::from_str(&came), |_| None);
+            let read = parsed.expect("an object");
             let (meta, text) = (read.metadata().expect("metadata"), read.text);
             assert_eq!(meta.name.as_deref(), Some("a"));
             assert_eq!(meta.managed_fields, None);

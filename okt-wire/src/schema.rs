@@ -222,8 +222,8 @@ fn edges(graph: &StoredGraph) -> String {
         .states
         .iter()
         .map(|state| {
-            let targets = graph.targets(state).into_iter();
-            let targets: Vec<String> = targets.map(|to| format!("'{to}'")).collect();
+            let names = graph.targets(state).into_iter();
+            let targets: Vec<String> = names.map(|to| format!("'{to}'")).collect();
             format!("'{}': [{}]", state.name, targets.join(", "))
         })
         .collect();

@@ -396,9 +396,9 @@ impl<A: Served> Cluster<A> {
     }
 
     async fn events_in_order(&self) -> Vec<Event> {
-        let events: Api<Event> = Api::all(self.client.clone());
-        let events = events.list(&kube::api::ListParams::default()).await;
-        let mut events = events.expect("events").items;
+        let api: Api<Event> = Api::all(self.client.clone());
+        let list = api.list(&kube::api::ListParams::default()).await;
+        let mut events = list.expect("events").items;
         events.sort_by(|a, b| a.event_time.cmp(&b.event_time));
         events
     }

@@ -449,11 +449,15 @@ impl Application for Databases {
     }
 
     fn observe_every(&self, _: DatabaseState) -> Duration {
-        (self.script().observe_every).unwrap_or(Duration::from_secs(30))
+        self.script()
+            .observe_every
+            .unwrap_or(Duration::from_secs(30))
     }
 
     fn attempt_limit(&self, _: DatabaseState) -> Duration {
-        (self.script().attempt_limit).unwrap_or(Duration::from_mins(5))
+        self.script()
+            .attempt_limit
+            .unwrap_or(Duration::from_mins(5))
     }
 }
 

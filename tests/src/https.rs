@@ -90,6 +90,6 @@ impl ServerCertVerifier for AnyCertificate {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        (self.0.signature_verification_algorithms).supported_schemes()
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -145,8 +145,8 @@ impl Application for Kiosks {
     async fn observe(&self, cx: &Context<Kiosk>) -> Result<Observation<KioskState>, Failure> {
         self.ask(cx.object(), Part::Observe).await;
         let maps = cx.owned::<ConfigMap>()?;
-        let maps = maps.iter().map(ResourceExt::name_any).collect();
-        self.memory(|memory| memory.maps.insert(cx.object().name_any(), maps));
+        let names = maps.iter().map(ResourceExt::name_any).collect();
+        self.memory(|memory| memory.maps.insert(cx.object().name_any(), names));
         Ok(Observation::unobserved())
     }
 

@@ -100,10 +100,10 @@ impl Witness {
                 // The kind may not exist yet.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let params = WatchParams::default();
-                let Ok(events) = api.watch(&params, &since).await else {
+                let Ok(stream) = api.watch(&params, &since).await else {
                     continue;
                 };
-                let mut events = events.boxed();
+                let mut events = stream.boxed();
                 while let Ok(Some(event)) = events.try_next().await {
                     let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else {
                         continue;

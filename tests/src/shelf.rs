@@ -114,13 +114,13 @@ impl Application for Shelves {
         let names = ["referred"]
             .into_iter()
             .chain(spec.kiosks.iter().map(String::as_str));
-        let across = spec.across.iter();
-        let across = across.map(|it| cx.referred_across(&it.reference()));
+        let elsewhere = spec.across.iter();
+        let across = elsewhere.map(|it| cx.referred_across(&it.reference()));
         let referred: Result<Vec<Option<Kiosk>>, Failure> =
             names.map(|name| cx.referred(name)).chain(across).collect();
         let referred: Vec<Kiosk> = referred?.into_iter().flatten().collect();
-        let seen = kiosks.iter().chain(&referred);
-        let seen = seen.map(ResourceExt::name_any).collect();
+        let all_kiosks = kiosks.iter().chain(&referred);
+        let seen = all_kiosks.map(ResourceExt::name_any).collect();
         *self.0.lock() = seen;
         Ok(Observation::unobserved())
     }

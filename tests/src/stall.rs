@@ -143,7 +143,7 @@ impl Application for Stalls {
 
     async fn observe(&self, cx: &Context<Stall>) -> Result<Observation<StallState>, Failure> {
         let jobs = cx.owned_dynamic(&jobs())?;
-        let jobs = jobs.iter().map(|job| {
+        let job_names = jobs.iter().map(|job| {
             let kind = job.types.as_ref().map_or("", |types| &types.kind);
             format!("{kind}/{}", job.name_any())
         });
@@ -152,10 +152,12 @@ impl Application for Stalls {
         self.memory(|memory| {
             memory.seen = Surroundings {
                 observations: memory.seen.observations + 1,
-                jobs: jobs.collect(),
+                jobs: job_names.collect(),
                 permit: permit.is_some(),
                 plan: plan.is_some(),
-                unready: (cx.unready(&memory.chosen).iter())
+                unready: cx
+                    .unready(&memory.chosen)
+                    .iter()
                     .map(ToString::to_string)
                     .collect(),
             };

@@ -142,8 +142,8 @@ impl Tap {
                     }
                 }
             });
-            let late = futures::stream::poll_fn(move |cx| pieces.poll_recv(cx));
-            let late = late.then(|(due, piece)| async move {
+            let arrivals = futures::stream::poll_fn(move |cx| pieces.poll_recv(cx));
+            let late = arrivals.then(|(due, piece)| async move {
                 tokio::time::sleep_until(due).await;
                 piece.map(http_body::Frame::data)
             });

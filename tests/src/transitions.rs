@@ -53,14 +53,14 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
             .await;
         let deadline = tokio::time::Instant::now() + place.patience;
         loop {
-            let all = cluster.raw().list(&ListParams::default()).await;
-            let all = all.expect("a list").items;
-            let ready = all.iter().filter(|object| {
-                let conditions = object.data["status"]["conditions"].as_array();
-                let mut conditions = conditions.into_iter().flatten();
+            let list = cluster.raw().list(&ListParams::default()).await;
+            let all = list.expect("a list").items;
+            let arrivals = all.iter().filter(|object| {
+                let array = object.data["status"]["conditions"].as_array();
+                let mut conditions = array.into_iter().flatten();
                 conditions.any(|c| c["type"] == "Ready" && c["status"] == "True")
             });
-            let ready = ready.count();
+            let ready = arrivals.count();
             if ready == OBJECTS {
                 return;
             }
@@ -91,10 +91,12 @@ pub async fn three_hundred_runners_cost(place: &Place, rest: RunnerState, writes
         ended = operator.run(std::future::pending()) => panic!("the operator ended: {ended:?}"),
     }
     let all = tap.writes();
-    let statuses = (all.iter())
+    let statuses = all
+        .iter()
         .filter(|write| write.method == "PATCH" && write.path.ends_with("/status"))
         .count();
-    let finalizers = (all.iter())
+    let finalizers = all
+        .iter()
         .filter(|write| write.method == "PATCH" && !write.path.ends_with("/status"))
         .count();
     let refused = all.iter().filter(|write| write.status >= 300).count();

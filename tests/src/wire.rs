@@ -32,7 +32,9 @@ impl Wire {
     /// Returns every write of the operator, as `PATCH /path`; Kubernetes Events are not among them.
     pub fn writes(&self) -> Vec<String> {
         let since = *self.since.lock();
-        (self.server.requests_since(since).into_iter())
+        self.server
+            .requests_since(since)
+            .into_iter()
             .filter(|request| request.client == OPERATOR && request.resource != "events")
             .filter_map(|request| Some(format!("{} {}", written_by(&request)?, request.path)))
             .collect()

@@ -142,7 +142,7 @@ async fn agent_unreachable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_for_good() {
+async fn failed_permanently() {
     let rig = Rig::new().await;
     rig.app
         .next_time(Stopping, Reply::FailPermanently("the disk is read-only"));
@@ -189,7 +189,7 @@ async fn unknown_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn going_round() {
+async fn repeating_transitions() {
     let rig = Rig::new().await;
     for _ in 0..1000 {
         rig.app

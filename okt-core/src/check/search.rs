@@ -43,7 +43,8 @@ pub(super) fn knots(
             caught(knot[0]) && !knot.iter().any(leaves)
         })
         .map(|knot| {
-            let upstream = (graph.iter().map(|(id, _)| id))
+            let ids = graph.iter().map(|(id, _)| id);
+            let upstream = ids
                 .filter(|id| caught(*id) && !knot.contains(id) && reaches(*id, &knot))
                 .collect();
             (knot, upstream)

@@ -161,7 +161,8 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     let applies =
         state.is_some() && !goes && !releases && opens && !object.is_paused() && f.may_start();
     if applies && f.resources.status.is_none() {
-        let may_prune = (recorded.at().zip(life)).is_some_and(|(at, life)| at.may_prune(life));
+        let position = recorded.at().zip(life);
+        let may_prune = position.is_some_and(|(at, life)| at.may_prune(life));
         return Apply::decided(!object.deleting, prunes && may_prune);
     }
     if not_ready == NotReadyReason::None {
@@ -213,7 +214,8 @@ fn must_observe(f: &Facts<'_>) -> bool {
 }
 
 fn is_in_flight(recorded: &Recorded, f: &Facts<'_>) -> bool {
-    (recorded.at().zip(f.graphs.life)).is_some_and(|(at, life)| at.in_flight(life))
+    let position = recorded.at().zip(f.graphs.life);
+    position.is_some_and(|(at, life)| at.in_flight(life))
 }
 
 /// Returns whether the owned resources and the operator let the work of a step start.

@@ -104,7 +104,8 @@ impl PassMemory {
         let times = [backoff, asked, report.due];
         // After giving up the pass is not requeued, but an object that is being deleted must not be forgotten.
         let is_left = report.is_in_the_way && (leaving || !gave_up);
-        let soonest = (times.into_iter().flatten().min()).or(is_left.then_some(UNDONE));
+        let requeue = times.into_iter().flatten().min();
+        let soonest = requeue.or(is_left.then_some(UNDONE));
         // A wait of zero would spin.
         self.due = soonest.map(|soonest| now.after(soonest.max(SHORTEST)));
     }

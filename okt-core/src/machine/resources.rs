@@ -101,7 +101,7 @@ impl ResourceMemory {
                 true
             }
             ClearResult::Undelivered { patience } => {
-                let until = *(self.delivery_patience).get_or_insert(now.after(LINGER));
+                let until = *self.delivery_patience.get_or_insert(now.after(LINGER));
                 if now < until {
                     self.due = Some(until);
                     return false;

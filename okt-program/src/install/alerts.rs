@@ -146,8 +146,8 @@ fn of_operator(operator: &Monitored) -> Vec<Alert> {
 /// Returns the alert about objects that are longer in a passing state than usual: three times as long as 99 of a hundred
 /// objects of the last week, and at least ten minutes; or a day, since a state that no object has left has no usual time.
 fn stuck(controller: &str, of: &str, graph: &Graph<'_>) -> Option<Alert> {
-    let passing = graph.states.iter().filter(|state| state.is_passing());
-    let passing: Vec<_> = passing.map(|state| state.name).collect();
+    let passing_states = graph.states.iter().filter(|state| state.is_passing());
+    let passing: Vec<_> = passing_states.map(|state| state.name).collect();
     let of = format!("{of},state=~\"{}\"", passing.join("|"));
     let longest = format!("max by (controller, state) (okt_longest_in_state_seconds{{{of}}})");
     let usual = format!(

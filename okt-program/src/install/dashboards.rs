@@ -115,8 +115,8 @@ impl Panel {
 
     fn json(&self, id: u32, x: u32, y: u32) -> Value {
         let source = json!({ "type": "prometheus", "uid": "${datasource}" });
-        let targets = self.queries.iter().zip('A'..='Z');
-        let targets: Vec<_> = targets
+        let queries = self.queries.iter().zip('A'..='Z');
+        let targets: Vec<_> = queries
             .map(|((expression, legend), reference)| {
                 json!({
                     "refId": reference.to_string(),
@@ -310,8 +310,8 @@ impl Page {
     /// Adds the panels about what all operators of the program share: only series of its processes.
     fn process(&mut self, operators: &[Monitored]) {
         self.row("Replicas, requests and processes");
-        let controllers = operators.iter().map(|it| it.controller.as_str());
-        let controllers = controllers.collect::<Vec<_>>().join("|");
+        let names = operators.iter().map(|it| it.controller.as_str());
+        let controllers = names.collect::<Vec<_>>().join("|");
         let of = format!(
             "and on (job, instance) controller_runtime_max_concurrent_reconciles{{controller=~\"{controllers}\"}}"
         );

@@ -47,7 +47,7 @@ fn spec_of(crd: &CustomResourceDefinition) -> Value {
         }
     }
     for version in spec["versions"].as_array_mut().into_iter().flatten() {
-        // Its rules are in CEL what the changes of the graph are in words.
+        // Its rules express in CEL what the changes of the graph express in words.
         let path = "/schema/openAPIV3Schema/properties/status/properties/lifecycle";
         if let Some(Value::Object(lifecycle)) = version.pointer_mut(path) {
             lifecycle.remove("x-kubernetes-validations");

@@ -30,8 +30,8 @@ pub(super) fn between(before: &Value, after: &Value) -> Option<String> {
     if before == after {
         return None;
     }
-    let lines = TextDiff::from_lines(&before, &after);
-    let mut lines = lines.unified_diff();
+    let difference = TextDiff::from_lines(&before, &after);
+    let mut lines = difference.unified_diff();
     Some(lines.context_radius(AROUND).to_string())
 }
 

@@ -77,8 +77,8 @@ async fn send(
     if method == Method::DELETE {
         request = tried_deletion(request).await?;
     }
-    let (parts, body) = client.send(request).await?.into_parts();
-    let body = body.collect_bytes().await?;
+    let (parts, stream) = client.send(request).await?.into_parts();
+    let body = stream.collect_bytes().await?;
     if parts.status.is_success() {
         let after = serde_json::from_slice(&body).unwrap_or_default();
         record.add(Tried {
@@ -92,10 +92,11 @@ async fn send(
 
 /// Reads the object that a write is about.
 async fn read(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
-    let request = Request::get(path).body(Body::empty());
-    let request = request.map_err(kube::Error::HttpError)?;
-    let (parts, body) = client.send(request).await?.into_parts();
-    let body = body.collect_bytes().await?;
+    let request = Request::get(path)
+        .body(Body::empty())
+        .map_err(kube::Error::HttpError)?;
+    let (parts, stream) = client.send(request).await?.into_parts();
+    let body = stream.collect_bytes().await?;
     Ok(parts
         .status
         .is_success()
@@ -111,8 +112,8 @@ fn tried(uri: &Uri) -> Result<Uri, kube::Error> {
 
 /// Returns a deletion that the API server only tries: of one with a body it ignores the parameters.
 async fn tried_deletion(request: Request<Body>) -> Result<Request<Body>, kube::Error> {
-    let (parts, body) = request.into_parts();
-    let body = body.collect_bytes().await?;
+    let (parts, stream) = request.into_parts();
+    let body = stream.collect_bytes().await?;
     if body.is_empty() {
         return Ok(Request::from_parts(parts, Body::empty()));
     }
@@ -151,8 +152,9 @@ mod tests {
             let body = tried.into_body().collect_bytes().await?;
             Ok::<_, kube::Error>(String::from_utf8_lossy(&body).into_owned())
         };
-        let options = sent(r#"{"propagationPolicy":"Foreground","dryRun":[]}"#).await;
-        let options = options.expect("options");
+        let options = sent(r#"{"propagationPolicy":"Foreground","dryRun":[]}"#)
+            .await
+            .expect("options");
         assert_eq!(
             options,
             r#"{"dryRun":["All"],"propagationPolicy":"Foreground"}"#

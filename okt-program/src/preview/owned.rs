@@ -140,7 +140,7 @@ impl<'a, A: Application> Owned<'a, A> {
             Ok(Ok(Err(failure))) => vec![failure.to_string()],
             Ok(Err(panic)) => vec![panic_text(&*panic)],
             Err(_) => vec![format!(
-                "what should exist in {} was not said within {}",
+                "`resources` did not answer for {} within {}",
                 state.name(),
                 seconds(limit)
             )],

@@ -27,14 +27,14 @@ pub(super) async fn lacking(
     account: &ServiceAccount,
 ) -> Result<Vec<String>, String> {
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
-    let answers = stream::iter(asked(roles).into_iter().map(|right| {
+    let questions = stream::iter(asked(roles).into_iter().map(|right| {
         let (api, review) = (&api, right.review(account));
         async move {
             let answer = api.create(&PostParams::default(), &review).await;
             (right, answer)
         }
     }));
-    let mut answers = answers.buffered(CONCURRENT);
+    let mut answers = questions.buffered(CONCURRENT);
     // The verbs that are lacking, by what they are for.
     let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
     while let Some((right, answer)) = answers.next().await {

@@ -34,7 +34,7 @@ pub(super) enum OperatorCommand {
     /// Each option is also read from the environment, e.g. `--lease-namespace` from `OKT_LEASE_NAMESPACE`, and from the
     /// file of `--config`. The command line comes first, then the environment, then the file.
     Run(Box<RunOptions>),
-    /// Say what this release would do to the objects of the cluster, and change nothing.
+    /// Print what this release would do to the objects of the cluster, and change nothing.
     ///
     /// It compares the custom resource definition, finds objects that have no place in the graph and those that would
     /// move at once, lets the API server try each change of an owned resource (`dryRun=All`), and asks for the rights

@@ -87,8 +87,8 @@ fn read(file: &Path) -> Result<Map<String, Value>, String> {
     let place = file.display();
     let text =
         std::fs::read_to_string(file).map_err(|error| format!("cannot read {place}: {error}"))?;
-    let options = serde_saphyr::from_str::<Option<Map<String, Value>>>(&text);
-    let options = options.map_err(|error| format!("{place}: {error}"))?;
+    let parsed = serde_saphyr::from_str::<Option<Map<String, Value>>>(&text);
+    let options = parsed.map_err(|error| format!("{place}: {error}"))?;
     Ok(options.unwrap_or_default())
 }
 
@@ -180,8 +180,8 @@ mod tests {
         let read = |text: &str| {
             let mut config = tempfile::NamedTempFile::new().expect("a file");
             config.write_all(text.as_bytes()).expect("it is written");
-            let given = ["it", "run", "--config"].map(OsString::from);
-            let given = given.into_iter().chain([config.path().into()]).collect();
+            let words = ["it", "run", "--config"].map(OsString::from);
+            let given = words.into_iter().chain([config.path().into()]).collect();
             let (all, _) = with_file(&command, given)?;
             Ok::<_, String>(all[4..].to_vec())
         };

@@ -83,8 +83,8 @@ impl<O: 'static, Options> Connecting<O, Options> {
         E: Error + 'static,
     {
         let connect: Connect<O, Options> = Box::new(|client, options| {
-            let connected = connect(limit_answers(client), options);
-            let connected = connected.map_err(|error| format!("cannot begin: {}", chain(&error)));
+            let attempt = connect(limit_answers(client), options);
+            let connected = attempt.map_err(|error| format!("cannot begin: {}", chain(&error)));
             connected.boxed_local()
         });
         Self { connect }
@@ -123,8 +123,8 @@ impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Conne
 
     fn graphs(&self) -> Vec<&'static Graph<'static>> {
         let lifecycle = lifecycle_of::<ResourceOf<O>>();
-        let pass = O::Application::pass();
-        let pass = pass.as_ref().map(PassGraph::graph);
+        let pass_graph = O::Application::pass();
+        let pass = pass_graph.as_ref().map(PassGraph::graph);
         lifecycle.into_iter().chain(pass).collect()
     }
 
@@ -200,7 +200,8 @@ async fn try_out<O: IntoOperator, Options>(
         options,
         found,
     } = previewed;
-    let operator = (connect(client.clone(), options).await?).into_operator(client);
+    let connected = connect(client.clone(), options).await?;
+    let operator = connected.into_operator(client);
     let preview = preview(operator, &record, &namespaces, (&account, beside)).await?;
     found.borrow_mut().push(preview);
     Ok(())
@@ -229,8 +230,11 @@ async fn run<O: IntoOperator, Options>(
     };
     let operator = connected.into_operator(client);
     log_start(&operator, &address);
-    let operator = limits.of(operator).namespaces(namespaces);
-    let operator = operator.gate(gate).monitored(&monitoring);
+    let operator = limits
+        .of(operator)
+        .namespaces(namespaces)
+        .gate(gate)
+        .monitored(&monitoring);
     #[cfg(feature = "cloudevents")]
     let operator = match cloud_events {
         Some(events) => operator.delivering(events),
@@ -248,8 +252,8 @@ async fn run<O: IntoOperator, Options>(
 
 fn log_start<A: Application>(_: &Operator<A>, address: &str) {
     let graph = lifecycle_of::<A::Resource>().map(|graph| graph.name);
-    let pass = A::pass();
-    let pass = pass.as_ref().map(|pass| PassGraph::graph(pass).name);
+    let pass_graph = A::pass();
+    let pass = pass_graph.as_ref().map(|pass| PassGraph::graph(pass).name);
     tracing::info!(graph, pass, address, "operator starts");
 }
 

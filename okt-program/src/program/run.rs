@@ -82,10 +82,10 @@ pub(super) async fn run<Options: Clone>(
     #[cfg(feature = "map")]
     let _map = map(asked, &client, &parts).await?;
     let stopping = CancellationToken::new();
-    let membership = shares(asked)?
+    let replica_group = shares(asked)?
         .then(|| group(asked, &client, program))
         .transpose()?;
-    let membership = membership.map(|group| Membership::join(client.clone(), group));
+    let membership = replica_group.map(|group| Membership::join(client.clone(), group));
     let client = match asked.requests_per_second {
         Some(rate) => {
             let burst = asked.request_burst.unwrap_or(rate.saturating_mul(2));
@@ -228,8 +228,8 @@ async fn map<Options>(
         return Ok(None);
     };
     let token = asked.map_token_file.as_ref().map(|file| {
-        let text = std::fs::read_to_string(file);
-        let text = text.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let content = std::fs::read_to_string(file);
+        let text = content.map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         Ok::<_, String>(text.trim().to_owned())
     });
     let kinds = parts.iter().filter_map(|(part, _)| part.shown());
@@ -305,8 +305,11 @@ fn group(asked: &RunOptions, client: &Client, program: String) -> Result<Group, 
         return Err("cannot name the leases after this program: pass --lease-name NAME".to_owned());
     }
     let of_pod = || std::fs::read_to_string(NAMESPACE_FILE).ok();
-    let namespace = asked.lease_namespace.clone().or_else(of_pod);
-    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+    let namespace = asked
+        .lease_namespace
+        .clone()
+        .or_else(of_pod)
+        .unwrap_or_else(|| client.default_namespace().to_owned());
     Ok(Group::new(name, namespace.trim())
         .shards(asked.shards)
         .lease(asked.lease_duration))

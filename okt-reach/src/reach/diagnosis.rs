@@ -26,10 +26,10 @@ pub(super) async fn explained(
         | ReachError::ConnectionLost { what, .. } => what.clone(),
         _ => return error,
     };
-    let Ok(Ok(found)) = tokio::time::timeout(LIMIT, pods.get_opt(name)).await else {
+    let Ok(Ok(pod)) = tokio::time::timeout(LIMIT, pods.get_opt(name)).await else {
         return error;
     };
-    let found = found.map(|pod| trouble(what, &pod, container));
+    let found = pod.map(|pod| trouble(what, &pod, container));
     match (error, found) {
         (ReachError::TargetNotFound { what, .. }, None) => ReachError::TargetNotFound {
             what,
@@ -63,10 +63,9 @@ fn trouble(what: String, pod: &Pod, container: Option<&str>) -> Option<ReachErro
     let main = spec.containers.iter().map(|it| it.name.as_str());
     let init = spec.init_containers.iter().flatten();
     let passing = spec.ephemeral_containers.iter().flatten();
-    let passing = passing.map(|it| it.name.as_str());
     let names: Vec<_> = main
         .chain(init.map(|it| it.name.as_str()))
-        .chain(passing)
+        .chain(passing.map(|it| it.name.as_str()))
         .collect();
     let container = match container {
         Some(container) if !names.contains(&container) => {

@@ -127,8 +127,8 @@ impl Exec {
             max_stderr_buf_size: Some(BUFFER),
             ..AttachParams::default()
         };
-        let process = pods.exec(&self.pod, &self.command, &params).await;
-        let mut process = process.map_err(|error| ReachError::of(what, error))?;
+        let answer = pods.exec(&self.pod, &self.command, &params).await;
+        let mut process = answer.map_err(|error| ReachError::of(what, error))?;
         let mut output = Output::default();
         let ended = self.converse(&mut process, &mut output).await;
         match ended {

@@ -247,8 +247,8 @@ impl Request {
             return self.method.to_string();
         };
         let scheme = self.uri.scheme_str().unwrap_or_default();
-        let port = self.uri.port().map(|port| format!(":{port}"));
-        let port = port.unwrap_or_default();
+        let suffix = self.uri.port().map(|port| format!(":{port}"));
+        let port = suffix.unwrap_or_default();
         format!("{} {scheme}://{host}{port}{}", self.method, self.uri.path())
     }
 

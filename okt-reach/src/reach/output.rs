@@ -54,11 +54,11 @@ impl Output {
 
     /// Returns the end of the standard error, or of the standard output if the standard error is empty.
     fn last_words(&self, limit: usize) -> String {
-        let text = match self.stderr_text().trim() {
+        let printed = match self.stderr_text().trim() {
             "" => self.stdout_text(),
             _ => self.stderr_text(),
         };
-        let text = text.trim();
+        let text = printed.trim();
         let from = text.len().saturating_sub(limit);
         let shown = &text[text.ceil_char_boundary(from)..];
         let cut = if from > 0 { "…" } else { "" };

@@ -97,11 +97,11 @@ impl fmt::Debug for Reply {
 
 /// Returns the target of a redirect, without its query, fragment and user, which may be secret.
 fn place(to: &HeaderValue) -> String {
-    let to = String::from_utf8_lossy(to.as_bytes());
-    let to = to.split(['?', '#']).next().unwrap_or_default();
+    let location = String::from_utf8_lossy(to.as_bytes());
+    let address = location.split(['?', '#']).next().unwrap_or_default();
     // A user and a password precede the host.
-    let to = to.rsplit('@').next().unwrap_or_default();
-    beginning(to.as_bytes(), PLACE)
+    let place = address.rsplit('@').next().unwrap_or_default();
+    beginning(place.as_bytes(), PLACE)
 }
 
 #[cfg(test)]

@@ -47,8 +47,9 @@ impl Route {
             what: target.what(),
             why: format!("cannot listen on the loopback interface: {error}"),
         };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.map_err(unbound)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
         let forwarding = tokio::spawn(forward(listener, client, target));
         Ok(Self {
@@ -124,7 +125,7 @@ async fn carry(mut here: TcpStream, there: Forwarded) -> io::Result<()> {
         ended = &mut down => return ended.map(drop),
         ended = io::copy(&mut from_here, &mut to_there) => ended?,
     };
-    // The protocol cannot show the application that the client sends no more, and the client may be gone.
+    // The protocol has no way to signal the application that the client sends no more, and the client may be gone.
     match tokio::time::timeout(GRACE, down).await {
         Ok(ended) => ended.map(drop),
         Err(_) => Ok(()),

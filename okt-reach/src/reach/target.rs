@@ -66,10 +66,10 @@ impl ReachTarget {
     /// Returns the target of a host name of the cluster: `<service>.<namespace>.svc`, optionally with a pod in front;
     /// none for any other name.
     pub(super) fn named(host: &str, port: u16) -> Option<Self> {
-        let host = host.to_ascii_lowercase();
-        let host = host.strip_suffix('.').unwrap_or(&host);
-        let host = host.strip_suffix(".cluster.local").unwrap_or(host);
-        let labels: Vec<_> = host.strip_suffix(".svc")?.split('.').collect();
+        let lowercase = host.to_ascii_lowercase();
+        let name = lowercase.strip_suffix('.').unwrap_or(&lowercase);
+        let local_name = name.strip_suffix(".cluster.local").unwrap_or(name);
+        let labels: Vec<_> = local_name.strip_suffix(".svc")?.split('.').collect();
         let made = match labels.as_slice() {
             [service, namespace] => {
                 Self::service((*namespace).to_owned(), (*service).to_owned(), port)
@@ -201,8 +201,8 @@ fn ready(mut pods: Vec<Pod>, port: &ServicePort) -> Option<PodPort> {
 }
 
 fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().filter_map(|it| it.conditions.as_ref());
-    let mut conditions = conditions.flatten();
+    let lists = pod.status.iter().filter_map(|it| it.conditions.as_ref());
+    let mut conditions = lists.flatten();
     conditions.any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
@@ -304,8 +304,8 @@ mod tests {
         ] {
             let port = json!({ "port": 80, "targetPort": target });
             let port = serde_json::from_value(port).expect("a port");
-            let found = ready(pods.clone(), &port);
-            let found = found.as_ref().map(|it| (it.pod.as_str(), it.port));
+            let choice = ready(pods.clone(), &port);
+            let found = choice.as_ref().map(|it| (it.pod.as_str(), it.port));
             assert_eq!(found, expected, "{target}");
         }
     }

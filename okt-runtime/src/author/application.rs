@@ -176,11 +176,11 @@ const SPEC: &str = "the spec without its lifecycle field, and nothing else of th
 
 /// Returns the revision of an object.
 pub fn revision_of<A: Application>(object: &A::Resource) -> Revision {
-    let said = serde_json::to_vec(&A::revision(object)).unwrap_or_default();
-    if serde_json::from_slice::<&str>(&said).is_ok_and(|said| said == SPEC) {
+    let revision = serde_json::to_vec(&A::revision(object)).unwrap_or_default();
+    if serde_json::from_slice::<&str>(&revision).is_ok_and(|text| text == SPEC) {
         Revision::of_spec(object)
     } else {
-        Revision::OnPurpose(read::revision_hash(&said))
+        Revision::OnPurpose(read::revision_hash(&revision))
     }
 }
 

@@ -230,7 +230,7 @@ impl<K: LifecycleObject> Action<K> {
     ///
     /// A text of more than 256 bytes is cut. OKT writes the newest text, at most every ten seconds.
     pub fn progress(&self, text: impl Into<String>) {
-        self.progress.say(text.into());
+        self.progress.set(text.into());
     }
 }
 

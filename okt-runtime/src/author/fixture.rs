@@ -87,8 +87,9 @@ impl<K: LifecycleObject> Fixture<K> {
         let clock = Clock::tokio();
         let since = self
             .time_in_state
-            .map(|time| clock.now().saturating_sub(time));
-        let since = since.transpose().map_err(|error| error.to_string())?;
+            .map(|time| clock.now().saturating_sub(time))
+            .transpose()
+            .map_err(|error| error.to_string())?;
         let object = completed(self.object, self.state, since, is_namespaced)?;
         let cluster = Cluster::filled(self.watches, is_namespaced, &object, self.filling)?;
         let telemetry = Telemetry::none(clock.clone());

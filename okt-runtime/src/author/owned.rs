@@ -319,8 +319,8 @@ impl<K: LifecycleObject> Action<K> {
             if unready.is_empty() {
                 return Ok(());
             }
-            let stuck = unready.iter().filter(|it| it.is_stuck);
-            let stuck: Vec<String> = stuck.map(ToString::to_string).collect();
+            let stuck_objects = unready.iter().filter(|it| it.is_stuck);
+            let stuck: Vec<String> = stuck_objects.map(ToString::to_string).collect();
             if !stuck.is_empty() {
                 return Err(Failure::retry(
                     reasons::resources::NOT_READY,

@@ -29,7 +29,7 @@ impl Progress {
     }
 
     /// Sets the text. Until it is written, only one reconciliation is requested, however often the text changes.
-    pub(crate) fn say(&self, mut text: String) {
+    pub(crate) fn set(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(PROGRESS_LIMIT));
         let mut latest = self.latest.lock();
         if latest.text != text {

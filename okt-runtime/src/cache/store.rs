@@ -98,8 +98,8 @@ impl<K: LifecycleObject> Store<K> {
     pub async fn wait_until_ready(&self) -> Result<(), OperatorEnded> {
         let mut parts = self.parts.clone();
         let listed: Vec<CancellationToken> = {
-            let parts = parts.wait_for(|parts| !parts.is_empty()).await;
-            let parts = parts.map_err(|_| OperatorEnded)?;
+            let outcome = parts.wait_for(|parts| !parts.is_empty()).await;
+            let parts = outcome.map_err(|_| OperatorEnded)?;
             parts.iter().map(|part| part.listed.clone()).collect()
         };
         tokio::select! {

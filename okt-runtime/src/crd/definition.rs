@@ -219,7 +219,7 @@ pub(crate) fn graph_text(crd: &CustomResourceDefinition) -> Option<&str> {
     annotations.get(GRAPH_ANNOTATION).map(String::as_str)
 }
 
-/// Gives a new object a status of an object that was not reconciled yet.
+/// Gives a new object a status which shows that it was not reconciled yet.
 ///
 /// kstatus would take an object without a status for complete.
 fn complete(status: &mut JSONSchemaProps) {

@@ -256,8 +256,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
                     Asked::Clear(clear) => {
                         machine.cleared(clear, ClearResult::Cleared, now);
                     }
-                    // They are about passes, failed writes and objects that do not decode, of which the machine is
-                    // published nothing here.
+                    // They are about passes, failed writes and objects that do not decode: nothing of these is reported
+                    // to the machine here.
                     other => self.asked = Some(other),
                 }
                 return None;
@@ -368,8 +368,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
 
     fn status(&self, draft: &Draft) -> Status<K::State, K::Extra> {
         let stored = self.object.status_of();
-        let extra = self.extra.clone();
-        let extra = extra.or_else(|| Some(stored?.extra.clone()));
+        let extra = self.extra.clone().or_else(|| Some(stored?.extra.clone()));
         let report = StatusReport {
             object: &*self.object,
             now: self.settings.clock.now(),

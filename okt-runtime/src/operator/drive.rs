@@ -203,10 +203,10 @@ async fn contained<A: Application>(
     if let Some(metrics) = metrics {
         metrics.reconciled(reconciled, began.elapsed());
     }
-    let newest = objects
+    let cached = objects
         .get(&object.reference())
         .filter(|newest| newest.meta().uid == object.meta().uid);
-    let newest = newest.as_ref().unwrap_or(&object);
+    let newest = cached.as_ref().unwrap_or(&object);
     // A predicate may have ignored the newest version: no event reconciles it.
     requeues.plan(newest, requeue);
 }

@@ -186,8 +186,8 @@ pub(crate) fn stalled<S: Lifecycle>(
         condition("Deleting", deleting.0, deleting.1, ""),
         condition("Paused", paused.0, paused.1, ""),
     ];
-    let states = S::GRAPH.states.iter();
-    let states = states.chain(pass.iter().flat_map(|pass| pass.states));
+    let lifecycle_states = S::GRAPH.states.iter();
+    let states = lifecycle_states.chain(pass.iter().flat_map(|pass| pass.states));
     for declared in states.flat_map(|state| state.conditions) {
         if conditions.iter().any(|c| c.type_ == declared.name) {
             continue;

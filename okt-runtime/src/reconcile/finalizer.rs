@@ -51,8 +51,8 @@ pub(crate) fn addition(meta: &ObjectMeta) -> Value {
 
 /// Returns the merge patch that removes the finalizer from an object.
 pub(crate) fn removal(meta: &ObjectMeta) -> Value {
-    let others = all(meta).iter().filter(|name| *name != FINALIZER);
-    let others: Vec<String> = others.cloned().collect();
+    let other_names = all(meta).iter().filter(|name| *name != FINALIZER);
+    let others: Vec<String> = other_names.cloned().collect();
     patch(meta, &others)
 }
 

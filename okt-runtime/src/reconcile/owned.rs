@@ -162,7 +162,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let answer = self.asker().ask(application.answer_limit(), question).await;
         answer.unwrap_or_else(|unanswered| {
             let name = state.name();
-            Err(unanswered.failure(&format!("what should exist in {name} was not said")))
+            Err(unanswered.failure(&format!("`resources` did not answer for {name}")))
         })
     }
 

@@ -42,11 +42,12 @@ pub(crate) fn read<K: LifecycleObject>(
     };
     let recorded = read::record(position, reports("Deleting") == Some(true), revision);
     let desired = object.spec_of().lifecycle();
-    let elapsed = position.map(|position| {
-        let is_paused = reports("Paused") == Some(true);
-        acting::elapsed(position, is_paused, begun, clock.now())
-    });
-    let elapsed = elapsed.unwrap_or_default();
+    let elapsed = position
+        .map(|position| {
+            let is_paused = reports("Paused") == Some(true);
+            acting::elapsed(position, is_paused, begun, clock.now())
+        })
+        .unwrap_or_default();
     let absent_since = position.and_then(|it| it.absent_since);
     let plain = read_meta(object.meta());
     Object {

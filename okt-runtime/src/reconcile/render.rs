@@ -293,8 +293,8 @@ fn keep_summary<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, obj
     }
     let is_summary = |it: &meta::Condition| SUMMARY.contains(&it.type_.as_str());
     status.conditions.retain(|it| !is_summary(it));
-    let kept = stored.iter().filter(|it| is_summary(it));
-    let kept = kept.map(|it| meta::Condition {
+    let summary = stored.iter().filter(|it| is_summary(it));
+    let kept = summary.map(|it| meta::Condition {
         observed_generation: status.observed_generation,
         ..it.clone()
     });

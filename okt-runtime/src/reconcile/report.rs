@@ -119,8 +119,8 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         // What stays while the object is in one state.
         let kept = old.filter(|_| went.is_none());
         let desired = self.object.spec_of().lifecycle();
-        let state = K::State::from_id(record.state).map(StateName::Known);
-        let state = state.or_else(|| Some(old?.state.clone()));
+        let known_state = K::State::from_id(record.state).map(StateName::Known);
+        let state = known_state.or_else(|| Some(old?.state.clone()));
         let is_current = record.revision == self.facts.revision;
         Position {
             state: state.unwrap_or_else(|| StateName::Unknown(String::new())),
@@ -509,8 +509,9 @@ pub(crate) async fn take_claims<K: LifecycleObject>(
     meta: &ObjectMeta,
 ) -> Result<Option<Guarded<K>>, kube::Error> {
     let (api, name) = api_of::<Guarded<K>>(client, meta);
-    let request = Request::new(api.resource_url()).list(&with_name(name));
-    let request = request.map_err(kube::Error::BuildRequest)?;
+    let request = Request::new(api.resource_url())
+        .list(&with_name(name))
+        .map_err(kube::Error::BuildRequest)?;
     let found: Value = answer(client.request(request)).await?;
     let object = &found["items"][0];
     let Some(managers) = unclaimed(object, FIELD_MANAGER) else {

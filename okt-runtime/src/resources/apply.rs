@@ -22,7 +22,7 @@ use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
 use super::managers::{owns_at, put_at, settled};
 use super::names::Key;
-use super::plan::{Presence, ResourcePlan, plan};
+use super::plan::{Creation, Presence, ResourcePlan, plan};
 use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
 use super::site::{NOT_LEADING, Precondition, Site, unreadable};
@@ -315,8 +315,13 @@ impl<K: LifecycleObject> Applying<'_, K> {
             );
             return Err(Failure::permanent(reasons::BAD_RESOURCE, why));
         }
-        let is_recorded =
-            !self.has_to_record(declared, key) || self.inventory.has(self.kind(key), key);
+        let creation = if !creates {
+            Creation::Forbidden
+        } else if self.has_to_record(declared, key) && !self.inventory.has(self.kind(key), key) {
+            Creation::AfterRecord
+        } else {
+            Creation::Allowed
+        };
         // A failed Pod or Job may be a result that the work of the state is about to read.
         if creates
             && declared.recreate
@@ -330,7 +335,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         let awaited = loop {
             let presence = self.presence(declared, applied, there.as_deref());
             let wait = self.attempts.wait(key, &self.pace).map(|(wait, _)| wait);
-            match (plan(presence, creates, is_recorded, wait), &there) {
+            match (plan(presence, creation, wait), &there) {
                 (ResourcePlan::Check, Some(there)) if declared.ready => {
                     let object = there.value().map_err(|why| unreadable(&what, &why))?;
                     self.check(index, declared, key, &object);

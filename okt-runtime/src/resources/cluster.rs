@@ -325,10 +325,10 @@ impl<K: LifecycleObject> Cluster<K> {
 
     /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
     pub async fn watch(&self, connection: &Connection, gate: &Gate, wake: impl Fn(Name)) {
-        let owned = self.watches.owned.iter().enumerate();
-        let owned = owned.map(|(number, kind)| (Side::Owned(number), kind));
-        let referred = self.watches.referred.iter().enumerate();
-        let referred = referred.map(|(number, it)| (Side::Referred(number), &it.kind));
+        let owned_kinds = self.watches.owned.iter().enumerate();
+        let owned = owned_kinds.map(|(number, kind)| (Side::Owned(number), kind));
+        let referred_kinds = self.watches.referred.iter().enumerate();
+        let referred = referred_kinds.map(|(number, it)| (Side::Referred(number), &it.kind));
         let wake = &wake;
         let all = owned
             .chain(referred)
@@ -354,8 +354,8 @@ impl<K: LifecycleObject> Cluster<K> {
         let client = connection.for_watch(&kind.api.kind);
         let namespace = self.namespace.as_deref().filter(|_| kind.namespaced);
         if is_bare {
-            let events = retried(watcher(api(&client, namespace, &kind.api), config));
-            let events = events.map(|event| change_objects(event?, |Bare(kept)| Ok(kept)));
+            let bare_events = retried(watcher(api(&client, namespace, &kind.api), config));
+            let events = bare_events.map(|event| change_objects(event?, |Bare(kept)| Ok(kept)));
             events.boxed()
         } else {
             retried(watcher(api(&client, namespace, &kind.api), config)).boxed()
@@ -397,8 +397,9 @@ impl<K: LifecycleObject> Cluster<K> {
         match side {
             Side::Owned(_) if ranges.is_empty() => stream::pending().boxed(),
             Side::Owned(number) => {
-                let config = watcher::Config::default().page_size(PAGE);
-                let config = config.labels(&self.identity.selector(ranges));
+                let config = watcher::Config::default()
+                    .page_size(PAGE)
+                    .labels(&self.identity.selector(ranges));
                 self.events(connection, kind, config, self.is_bare(number))
             }
             // Any object may refer to any of them.

@@ -49,8 +49,8 @@ impl<K: LifecycleObject> Cluster<K> {
             identity: &self.identity,
             namespace: None,
         };
-        let applied = stamper.stamped(&Declared::dynamic(object.clone()));
-        let applied = applied.map_err(|failure| failure.message().to_owned())?;
+        let stamped = stamper.stamped(&Declared::dynamic(object.clone()));
+        let applied = stamped.map_err(|failure| failure.message().to_owned())?;
         let mut body = applied.body;
         for field in [
             "uid",

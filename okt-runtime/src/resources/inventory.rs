@@ -271,7 +271,7 @@ impl Parsed {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 api_version,
-                // The path does not have it.
+                // The path does not contain the kind.
                 kind: plural.to_owned(),
                 plural: plural.to_owned(),
             },

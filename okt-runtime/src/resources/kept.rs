@@ -89,9 +89,9 @@ impl Kept {
             Some(ours)
         })?;
         // Parse without the managed fields, which may be nested as deeply as the object.
-        let meta = pruned_metadata(pruned.metadata_text());
-        let meta = meta.and_then(|meta| serde_json::from_str::<ObjectMeta>(&meta));
-        let meta = meta.map_err(D::Error::custom)?;
+        let meta = pruned_metadata(pruned.metadata_text())
+            .and_then(|text| serde_json::from_str::<ObjectMeta>(&text))
+            .map_err(D::Error::custom)?;
         let label = |name: &str| meta.labels.as_ref()?.get(name).cloned();
         let annotation = |name: &str| meta.annotations.as_ref()?.get(name).cloned();
         let owner = label(OWNER_LABEL);

@@ -49,7 +49,7 @@ impl OwnedMemory {
             accepted,
             to_record: _,
             lookups,
-            // The next question shows whether they are gone.
+            // The next request to the API server shows whether they are gone.
             deleted: _,
             behind,
             stays,

@@ -33,22 +33,25 @@ pub(super) enum ResourcePlan {
     Apply,
 }
 
-/// Plans what to do about a declared object.
-///
-/// `creates` is whether OKT may create and repair, `is_recorded` whether its owner is known without a further
-/// record, and `wait` how long the backoff of the last apply lasts.
-pub(super) fn plan(
-    presence: Presence,
-    creates: bool,
-    is_recorded: bool,
-    wait: Option<Duration>,
-) -> ResourcePlan {
+/// Whether OKT may create and repair a declared object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Creation {
+    Forbidden,
+    /// Only after the status of the owner has a record of the object: nothing else would name its owner.
+    AfterRecord,
+    Allowed,
+}
+
+/// Plans what to do about a declared object. `wait` is how long the backoff of the last apply lasts.
+pub(super) fn plan(presence: Presence, creation: Creation, wait: Option<Duration>) -> ResourcePlan {
     match presence {
         Presence::Deleting => ResourcePlan::AwaitDeletion,
         Presence::AsDeclared => ResourcePlan::Check,
         // A user who deletes the owner may want its resources left as they are.
-        Presence::Absent | Presence::Changed if !creates => ResourcePlan::LeaveAlone,
-        Presence::Absent if !is_recorded => ResourcePlan::Record,
+        Presence::Absent | Presence::Changed if creation == Creation::Forbidden => {
+            ResourcePlan::LeaveAlone
+        }
+        Presence::Absent if creation == Creation::AfterRecord => ResourcePlan::Record,
         Presence::Absent | Presence::Changed | Presence::Outdated => {
             wait.map_or(ResourcePlan::Apply, ResourcePlan::Wait)
         }
@@ -64,39 +67,39 @@ mod tests {
     #[test]
     fn an_object_is_recorded_then_created_and_applied_again_after_a_backoff() {
         assert_eq!(
-            plan(Presence::Absent, true, false, None),
+            plan(Presence::Absent, Creation::AfterRecord, None),
             ResourcePlan::Record
         );
         assert_eq!(
-            plan(Presence::Absent, true, true, None),
+            plan(Presence::Absent, Creation::Allowed, None),
             ResourcePlan::Apply
         );
         for presence in [Presence::Absent, Presence::Changed, Presence::Outdated] {
-            assert_eq!(plan(presence, true, true, None), ResourcePlan::Apply);
+            assert_eq!(plan(presence, Creation::Allowed, None), ResourcePlan::Apply);
             let waits = ResourcePlan::Wait(Duration::from_secs(1));
-            assert_eq!(plan(presence, true, true, WAIT), waits);
+            assert_eq!(plan(presence, Creation::Allowed, WAIT), waits);
         }
     }
 
     #[test]
     fn an_object_of_an_owner_that_is_deleted_is_neither_created_nor_repaired_but_follows_its_declaration()
      {
-        for (is_recorded, wait) in [(true, None), (false, WAIT)] {
-            let plan = |presence| plan(presence, false, is_recorded, wait);
+        for wait in [None, WAIT] {
+            let plan = |presence| plan(presence, Creation::Forbidden, wait);
             assert_eq!(plan(Presence::Absent), ResourcePlan::LeaveAlone);
             assert_eq!(plan(Presence::Changed), ResourcePlan::LeaveAlone);
             assert_eq!(plan(Presence::AsDeclared), ResourcePlan::Check);
         }
         assert_eq!(
-            plan(Presence::Outdated, false, true, None),
+            plan(Presence::Outdated, Creation::Forbidden, None),
             ResourcePlan::Apply
         );
     }
 
     #[test]
     fn nothing_is_written_over_an_object_that_is_being_deleted() {
-        for creates in [true, false] {
-            let plan = plan(Presence::Deleting, creates, true, None);
+        for creation in [Creation::Allowed, Creation::Forbidden] {
+            let plan = plan(Presence::Deleting, creation, None);
             assert_eq!(plan, ResourcePlan::AwaitDeletion);
         }
     }

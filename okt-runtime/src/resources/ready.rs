@@ -89,8 +89,8 @@ fn failed(group: &str, kind: &str, object: &Value) -> Option<String> {
         }
         ("batch", "Job") => is("Failed", "True"),
         ("", "Pod") => (status["phase"] == "Failed").then(|| {
-            let text = [&status["reason"], &status["message"]];
-            let text = text
+            let texts = [&status["reason"], &status["message"]];
+            let text = texts
                 .iter()
                 .filter_map(|it| it.as_str())
                 .collect::<Vec<_>>()

@@ -198,10 +198,11 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Reads all of an object.
     pub(super) async fn read_whole(&self, key: &Key) -> Result<Value, Failure> {
         let place = self.place(key);
-        let request = Request::new(self.api(place).resource_url());
+        let requests = Request::new(self.api(place).resource_url());
         let read = async {
-            let request = request.get(place.name, &GetParams::default());
-            let request = request.map_err(kube::Error::BuildRequest)?;
+            let request = requests
+                .get(place.name, &GetParams::default())
+                .map_err(kube::Error::BuildRequest)?;
             self.client.request::<Value>(request).await
         };
         answer(read)
@@ -239,8 +240,9 @@ impl<K: LifecycleObject> Site<'_, K> {
         params: &DeleteParams,
     ) -> Result<(), kube::Error> {
         let api = self.api(place);
-        let request = Request::new(api.resource_url()).delete(place.name, params);
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = Request::new(api.resource_url())
+            .delete(place.name, params)
+            .map_err(kube::Error::BuildRequest)?;
         self.client.request_text(request).await.map(drop)
     }
 

@@ -199,8 +199,8 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             annotations.extend(value.map(|value| (name.to_owned(), value.into())));
         }
         if let Some(reference) = reference {
-            let owners = metadata.entry("ownerReferences").or_insert(json!([]));
-            let owners = owners
+            let references = metadata.entry("ownerReferences").or_insert(json!([]));
+            let owners = references
                 .as_array_mut()
                 .ok_or_else(|| unlike("owner references"))?;
             // The declaration may already contain this reference.

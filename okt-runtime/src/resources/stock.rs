@@ -94,8 +94,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
                 stock.put(entry);
             }
         }
-        let known = owned.keys().chain(&wanted.recorded);
-        let known = known.map(|key| (self.kind(key), key));
+        let known_keys = owned.keys().chain(&wanted.recorded);
+        let known = known_keys.map(|key| (self.kind(key), key));
         stock.put_hashes(self.inventory.hashes_of_others(known));
         for key in owned.keys().chain(&wanted.all) {
             stock.put_kind(self.kind(key).clone());
@@ -212,8 +212,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
 
     /// Leaves out objects that are to be created, if the status has no room for them: they wait until others are gone.
     fn make_room(&mut self, stock: &mut Inventory, owned: &Owned, wanted: &Wanted) {
-        let unmade = wanted.recorded.iter().rev();
-        let mut unmade = unmade.filter(|key| !owned.contains_key(*key));
+        let recorded = wanted.recorded.iter().rev();
+        let mut unmade = recorded.filter(|key| !owned.contains_key(*key));
         let mut bytes = stock.bytes();
         while (stock.len() > RECORDED_LIMIT || bytes > RECORDED_BYTES)
             && let Some(key) = unmade.next()
@@ -255,8 +255,8 @@ impl<K: LifecycleObject> Applying<'_, K> {
     /// Returns how an object ended that was made from a declaration of this content and is gone: by the record, or as
     /// it was last seen.
     pub(super) fn end_of_gone(&self, key: &Key, content: &str) -> Option<Finished> {
-        let recorded = self.inventory.get(self.kind(key), key);
-        let recorded = recorded.and_then(|entry| entry.finished.clone());
+        let entry = self.inventory.get(self.kind(key), key);
+        let recorded = entry.and_then(|entry| entry.finished.clone());
         let seen = self.cluster.ended(self.uid(), key);
         [recorded, seen]
             .into_iter()
@@ -396,8 +396,8 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Returns the objects that were to be kept when they were declared last, as the status records it.
     pub(crate) fn kept_on_record(&self) -> Resources {
         let inventory = self.inventory();
-        let kept = inventory.entries().filter(|entry| entry.is_kept);
-        let kept = kept.filter_map(|entry| {
+        let entries = inventory.entries().filter(|entry| entry.is_kept);
+        let kept = entries.filter_map(|entry| {
             let (number, namespace, name) = self.key_of(entry)?;
             let kind = &self.cluster.watches.owned[number];
             Some((kind.api.clone(), (namespace, name)))

@@ -123,8 +123,8 @@ impl Template {
         let read = thread::scope(|scope| {
             let environment = &mut template.environment;
             let read = || environment.add_template_owned(file.to_owned(), source.to_owned());
-            let builder = thread::Builder::new();
-            let builder = builder.stack_size(STACK + source.len() * STACK_PER_BYTE);
+            let size = STACK + source.len() * STACK_PER_BYTE;
+            let builder = thread::Builder::new().stack_size(size);
             Some(builder.spawn_scoped(scope, read).ok()?.join())
         });
         match read {

@@ -48,14 +48,14 @@ pub struct Watches<K> {
 }
 
 /// A function that returns the names an object refers to.
-type Says<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
+type Concerns<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
 
 /// The names that an object refers to.
 pub(crate) enum Names<K> {
     /// Names in the object's own namespace.
-    Beside(Says<K, String>),
+    Beside(Concerns<K, String>),
     /// Names in any namespace.
-    Across(Says<K, Name>),
+    Across(Concerns<K, Name>),
 }
 
 impl<K> Names<K> {
@@ -96,7 +96,7 @@ impl Mapped {
     pub(crate) fn concerned(&self, kept: &Kept) -> Vec<Name> {
         let asked = AssertUnwindSafe(|| (self.concerned)(kept));
         std::panic::catch_unwind(asked).unwrap_or_else(|panic| {
-            tracing::error!(kind = %self.kind, "cannot tell which objects a change concerns: {}", panic_text(&*panic));
+            tracing::error!(kind = %self.kind, "cannot find the objects that a change concerns: {}", panic_text(&*panic));
             Vec::new()
         })
     }

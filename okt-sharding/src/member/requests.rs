@@ -63,12 +63,12 @@ impl Member {
         self.note_lapse(now);
         self.miss_long_enough(now);
         self.note_members(now);
-        let wanted = [
+        let candidates = [
             (Purpose::Own, self.for_own(now)),
             (Purpose::Table, self.for_table(busy, now)),
             (Purpose::Other, self.for_other(now)),
         ];
-        let wanted = wanted
+        let wanted = candidates
             .into_iter()
             .filter_map(|(purpose, request)| Some((purpose, request?)));
         let mut requests = Vec::new();
@@ -154,13 +154,12 @@ impl Member {
         let table = seen.table.clone()?;
         let given = self.given_away(&table, busy, now);
         let planned = match given.after(&table) {
-            Some(given) => Some(given),
-            None => self.plan(&table, now),
+            Some(given) => given,
+            None => self.plan(&table, now)?,
         };
-        let planned = planned?;
         self.planned = None;
-        let holders = planned.rows.iter().filter_map(|row| row.holder.clone());
-        let holders: BTreeSet<Name> = holders.collect();
+        let holder_names = planned.rows.iter().filter_map(|row| row.holder.clone());
+        let holders: BTreeSet<Name> = holder_names.collect();
         Some(LeaseRequest::Write {
             uid,
             version,
@@ -205,12 +204,12 @@ impl Member {
         let at_rest = goes.without(busy);
         self.closed = (self.closed.0 | at_rest, table.version);
         let ready = closed.without(busy);
-        let eligible = self
+        let names = self
             .eligible(now)
             .into_iter()
             .map(str::to_owned)
             .collect::<Vec<_>>();
-        let eligible: Vec<&str> = eligible
+        let eligible: Vec<&str> = names
             .iter()
             .map(String::as_str)
             .filter(|name| *name != self.name)

@@ -388,8 +388,8 @@ impl World {
     fn serve(&mut self, faults: &Faults, dice: &mut Dice) {
         for index in 0..self.nodes.len() {
             let node = &mut self.nodes[index];
-            let due = node.sent.extract_if(.., |(at, _, _)| *at <= self.now);
-            let due: Vec<_> = due.collect();
+            let arrivals = node.sent.extract_if(.., |(at, _, _)| *at <= self.now);
+            let due: Vec<_> = arrivals.collect();
             let cut = node.cut > self.now;
             let name = node.name.clone();
             for (_, request, back) in due {

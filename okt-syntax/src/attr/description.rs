@@ -12,10 +12,10 @@ impl Attributes {
     /// Reads `#[condition(Available, status = "False", reason = "Broken", message = "..")]`.
     pub(super) fn condition(&mut self, report: &mut ErrorReport, attr: &Attribute) {
         let own = spot(report, attr);
-        let Some(items) = items::of_attribute(report, attr) else {
+        let Some(list) = items::of_attribute(report, attr) else {
             return;
         };
-        let mut items = items.into_iter().peekable();
+        let mut items = list.into_iter().peekable();
         let name = items.peek().and_then(|item| match &item.content {
             ItemContent::Name(path) => Some((items::spell(path), item.spot)),
             ItemContent::Literal(Lit::Str(text)) => Some((text.value(), item.spot)),

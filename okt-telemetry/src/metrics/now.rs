@@ -80,7 +80,8 @@ impl Gauges<'_> {
         (name, help): (&str, &str),
         samples: impl Iterator<Item = (L, f64)>,
     ) -> fmt::Result {
-        let mut family = (self.0).encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let encoder = &mut self.0;
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in samples {
             ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
         }

@@ -153,8 +153,8 @@ fn attributes(event: &TransitionEvent, cluster: &str) -> Map<String, Value> {
         ("causationid", event.cause_id()),
         ("traceparent", event.traceparent()),
     ];
-    let all = all.into_iter();
-    all.filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?))))
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?))))
         .collect()
 }
 
@@ -164,9 +164,9 @@ fn path(event: &TransitionEvent) -> String {
     let version = object.api_version.as_deref().unwrap_or_default();
     let root = if version.contains('/') { "apis" } else { "api" };
     let namespace = object.namespace.as_deref();
-    let namespace = namespace.map_or(String::new(), |it| format!("/namespaces/{it}"));
+    let segment = namespace.map_or(String::new(), |it| format!("/namespaces/{it}"));
     let name = object.name.as_deref().unwrap_or_default();
-    format!("/{root}/{version}{namespace}/{}/{name}", event.plural)
+    format!("/{root}/{version}{segment}/{}/{name}", event.plural)
 }
 
 fn subject(event: &TransitionEvent) -> String {

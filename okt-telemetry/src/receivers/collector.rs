@@ -74,8 +74,8 @@ impl Traces {
             runtime: Handle::try_current()?,
             is_away: AtomicBool::new(false),
         };
-        let named = ["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"];
-        let named = named.iter().filter_map(|name| std::env::var(name).ok());
+        let variables = ["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"];
+        let named = variables.iter().filter_map(|name| std::env::var(name).ok());
         let resource = Resource::builder();
         let resource = if named.into_iter().any(|it| !it.is_empty()) {
             resource

@@ -72,10 +72,10 @@ pub(crate) fn delete(
     key: &Key,
     deletion: &Deletion,
 ) -> Result<Deleted, Refusal> {
-    let Some(old) = current(store, kind, key) else {
+    let Some(stored) = current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    let old = old.read();
+    let old = stored.read();
     deletion.check(kind, &old)?;
     let is_shown = ["serviceaccounts", "persistentvolumeclaims", "services"]
         .iter()

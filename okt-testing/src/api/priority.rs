@@ -14,8 +14,8 @@ pub(crate) fn priority(version: &str) -> impl Ord + use<> {
 fn read(version: &str) -> Option<(u8, u64, u64)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit());
-    let (major, rest) = rest.split_at(digits.unwrap_or(rest.len()));
-    let major = major.parse().ok()?;
+    let (number, rest) = rest.split_at(digits.unwrap_or(rest.len()));
+    let major = number.parse().ok()?;
     if rest.is_empty() {
         return Some((2, major, 0));
     }

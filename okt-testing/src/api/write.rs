@@ -87,7 +87,7 @@ pub(crate) fn replace(
     object::metadata(&mut body).insert("name".to_owned(), key.name.clone().into());
     place(kind, &key.namespace, &mut body);
     let precondition = Precondition::of(&body);
-    let Some(old) = current(store, kind, key) else {
+    let Some(stored) = current(store, kind, key) else {
         if kind.creates_on_update && params.subresource != Subresource::Scale {
             let nothing = json!({ "metadata": { "name": key.name, "namespace": key.namespace } });
             precondition
@@ -101,7 +101,7 @@ pub(crate) fn replace(
         let missing = Refusal::not_found(kind.subject(&key.name));
         return Err(warn(params, &body, missing));
     };
-    let old = old.read();
+    let old = stored.read();
     precondition
         .check_uid(kind, params.dry_run, &old)
         .map_err(|refusal| warn(params, &body, refusal))?;

@@ -38,7 +38,9 @@ impl KubernetesOptions {
 
     /// Returns the flag of kube-apiserver that sets the gates.
     pub(super) fn flag(&self) -> Option<String> {
-        let gates: Vec<_> = (self.gates.iter())
+        let gates: Vec<_> = self
+            .gates
+            .iter()
             .map(|(gate, on)| format!("{gate}={on}"))
             .collect();
         (!gates.is_empty()).then(|| format!("--feature-gates={}", gates.join(",")))

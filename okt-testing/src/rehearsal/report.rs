@@ -5,7 +5,7 @@ use std::fmt;
 use super::plan::{CHOSEN, Course, RehearsalPlan};
 
 /// The number of failed runs that are shown in full.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 
 /// The result of a rehearsal: the number of runs of each sort, and their failures.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl fmt::Display for Report {
             plan,
             struck,
             broken,
-        } in self.found.iter().take(TOLD)
+        } in self.found.iter().take(SHOWN)
         {
             match struck {
                 Some(write) => writeln!(f, "\n{plan} ({write})")?,
@@ -132,7 +132,7 @@ impl fmt::Display for Report {
             }
             writeln!(f, "  alone: {CHOSEN}='{plan}' cargo test")?;
         }
-        if let Some(more) = self.found.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        if let Some(more) = self.found.len().checked_sub(SHOWN).filter(|more| *more > 0) {
             writeln!(f, "\n.. and {more} more")?;
         }
         Ok(())

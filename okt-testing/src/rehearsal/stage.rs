@@ -482,7 +482,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
     /// Returns the owned resources of an object, without metadata and status.
     fn owned(&self, owner: &Value) -> Vec<Value> {
         let versions = self.server.versions();
-        let newest: BTreeMap<_, _> = (versions.iter())
+        let newest: BTreeMap<_, _> = versions
+            .iter()
             .map(|it| ((&it.group, &it.resource, &it.namespace, &it.name), it))
             .collect();
         let there = newest
@@ -550,7 +551,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             writes: writes::of(&self.server, OPERATOR, &plural, since, self.began),
             events: events.count() as u64,
             attempts: self.count.load(Ordering::Relaxed),
-            changes: (Self::changes(requests).into_iter())
+            changes: Self::changes(requests)
+                .into_iter()
                 .map(|(at, version)| (at.duration_since(self.began), version.is_some()))
                 .collect(),
             took,

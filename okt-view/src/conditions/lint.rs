@@ -66,8 +66,8 @@ pub fn lint(previous: Option<&Value>, crd: &Value, context: &Context) -> Vec<Vio
 }
 
 fn served(crd: &Value) -> impl Iterator<Item = &Value> {
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-    let versions = versions.into_iter().flatten();
+    let list = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let versions = list.into_iter().flatten();
     versions.filter(|version| version["served"] != false)
 }
 

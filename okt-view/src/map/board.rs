@@ -186,9 +186,9 @@ impl Board {
         let of_list = |point: &Point| {
             point.kind == kind && (namespace.is_none() || point.namespace.as_deref() == namespace)
         };
-        let gone = self.points.values().filter(|point| of_list(point));
-        let gone = gone.filter(|point| !listed.contains(&point.uid));
-        let gone: Vec<String> = gone.map(|point| point.uid.clone()).collect();
+        let points = self.points.values().filter(|point| of_list(point));
+        let gone_points = points.filter(|point| !listed.contains(&point.uid));
+        let gone: Vec<String> = gone_points.map(|point| point.uid.clone()).collect();
         for uid in gone {
             self.remove(&uid, now);
         }
@@ -298,14 +298,14 @@ fn laid_out(graph: &'static Graph<'static>) -> Value {
         labels,
     } = graph.places();
     let states = graph.states.iter().zip(states).map(|(state, area)| {
-        let classes = [
+        let marks = [
             (Mark::Entry, "entry"),
             (Mark::Rest, "rest"),
             (Mark::Hold, "hold"),
             (Mark::Visit, "visit"),
             (Mark::Leaf, "leaf"),
         ];
-        let classes = classes.iter().filter(|(mark, _)| state.is(*mark));
+        let classes = marks.iter().filter(|(mark, _)| state.is(*mark));
         let doc = match (state.doc, roles(state).join(", ")) {
             ("", roles) => roles,
             (doc, roles) if roles.is_empty() => doc.to_owned(),

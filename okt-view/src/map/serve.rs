@@ -164,8 +164,8 @@ impl MapAccess {
                 Some((StatusCode::FORBIDDEN, why).into_response())
             }
             Self::Token(token) => {
-                let cookies = text(header::COOKIE).split(';');
-                let mut cookies = cookies.filter_map(|it| it.trim().split_once('='));
+                let pieces = text(header::COOKIE).split(';');
+                let mut cookies = pieces.filter_map(|it| it.trim().split_once('='));
                 if cookies.any(|(name, value)| name == COOKIE && is_same(value, token)) {
                     return None;
                 }

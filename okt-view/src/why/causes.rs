@@ -153,8 +153,9 @@ fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec
         }
         return causes;
     }
-    let found = of_lifecycle(view, around).or_else(|| of_resource(view));
-    let found = found.unwrap_or_else(|| of_work(view, now));
+    let found = of_lifecycle(view, around)
+        .or_else(|| of_resource(view))
+        .unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
     std::iter::once(found).chain(pods).collect()
 }
@@ -327,8 +328,8 @@ fn of_work(view: &View<'_>, now: Timestamp) -> Cause {
     }
     let place = view.place().and_then(|(graph, at)| graph.get(at));
     if place.is_some_and(|it| it.is(Mark::Hold)) && view.is_true("Stalled") {
-        let led = view.position().and_then(|it| it.failure.as_ref());
-        let led = led.map_or_else(String::new, |it| format!(" What led there: {}.", named(it)));
+        let fault = view.position().and_then(|it| it.failure.as_ref());
+        let led = fault.map_or_else(String::new, |it| format!(" What led there: {}.", named(it)));
         let desirable = desirable(view);
         return cause(
             format!("{state} is a holding state: the object stays until a person decides.{led}"),

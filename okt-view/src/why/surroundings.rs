@@ -86,8 +86,8 @@ impl ObjectSurroundings {
 }
 
 async fn groups(client: &Client, view: &View<'_>) -> Result<Vec<ReplicaGroup>, kube::Error> {
-    let leases: Api<Lease> = Api::all(client.clone());
-    let leases = leases
+    let lease_api: Api<Lease> = Api::all(client.clone());
+    let leases = lease_api
         .list(&ListParams::default().labels(GROUP_LABEL))
         .await?;
     let groups = grouped(&leases.items, Timestamp::now());
@@ -116,10 +116,10 @@ fn grouped(leases: &[Lease], now: Timestamp) -> Vec<ReplicaGroup> {
             continue;
         };
         let namespace = lease.metadata.namespace.as_deref().unwrap_or_default();
-        let known = groups
+        let position = groups
             .iter()
             .position(|it| it.name == *name && it.namespace == namespace);
-        let known = known.unwrap_or_else(|| {
+        let known = position.unwrap_or_else(|| {
             groups.push(ReplicaGroup {
                 namespace: namespace.to_owned(),
                 name: name.clone(),
@@ -170,12 +170,12 @@ fn of_status(
         has(&rule.api_groups, &["*", &resource.group])
             && has(&rule.resources, &["*/*", "*/status", &status])
     };
-    let hooks = configurations.iter().flat_map(|configuration| {
+    let all = configurations.iter().flat_map(|configuration| {
         let of = configuration.metadata.name.as_deref().unwrap_or_default();
         let hooks = configuration.webhooks.iter().flatten();
         hooks.map(move |hook| (of, hook))
     });
-    let hooks = hooks.filter(|(_, hook)| hook.rules.iter().flatten().any(matches));
+    let hooks = all.filter(|(_, hook)| hook.rules.iter().flatten().any(matches));
     hooks
         .map(|(of, hook)| format!("{} in mutatingwebhookconfiguration/{of}", hook.name))
         .collect()
@@ -199,8 +199,8 @@ async fn pods(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Err
     };
     // Messages name a resource as `Deployment web`.
     let words: Vec<&str> = message.split([' ', ':', ',', ';']).collect();
-    let names = words.windows(2).filter(|pair| WORKLOADS.contains(&pair[0]));
-    let names: Vec<&str> = names.map(|pair| pair[1]).collect();
+    let pairs = words.windows(2).filter(|pair| WORKLOADS.contains(&pair[0]));
+    let names: Vec<&str> = pairs.map(|pair| pair[1]).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -221,8 +221,8 @@ async fn pods(client: &Client, view: &View<'_>) -> Result<Vec<String>, kube::Err
 fn waits_for(pod: &Pod) -> Option<String> {
     let name = pod.metadata.name.as_deref()?;
     let status = pod.status.as_ref()?;
-    let containers = status.init_container_statuses.iter().flatten();
-    let mut containers = containers.chain(status.container_statuses.iter().flatten());
+    let init_containers = status.init_container_statuses.iter().flatten();
+    let mut containers = init_containers.chain(status.container_statuses.iter().flatten());
     let waiting = containers.find_map(|container| container.state.as_ref()?.waiting.as_ref());
     let conditions = status.conditions.iter().flatten();
     let mut unscheduled =

@@ -140,8 +140,8 @@ impl Process {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // After the name, which may hold any character: the state is the third field, the times are the 14th and 15th.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        let times = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
         Ok(Duration::from_millis(ticks * 10))
     }
 }

@@ -20,8 +20,8 @@ impl Table {
 
     /// Adds a measurement, in the unit that its name contains.
     pub fn add(&mut self, side: &'static str, what: &str, figure: f64) {
-        let row = self.rows.iter().position(|(name, _)| name == what);
-        let row = row.unwrap_or_else(|| {
+        let known_row = self.rows.iter().position(|(name, _)| name == what);
+        let row = known_row.unwrap_or_else(|| {
             self.rows.push((what.to_owned(), BTreeMap::new()));
             self.rows.len() - 1
         });

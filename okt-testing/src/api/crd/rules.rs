@@ -144,9 +144,10 @@ pub(super) fn check_root(openapi: &Value, path: &str, causes: &mut Causes) {
 
 /// Checks that the versions have unique names and one storage version.
 pub(super) fn check_versions(versions: &[Value], causes: &mut Causes) {
-    let names: BTreeSet<_> = (versions.iter().map(|version| text(version, &["name"]))).collect();
+    let names = versions.iter().map(|version| text(version, &["name"]));
+    let unique: BTreeSet<_> = names.collect();
     let mut refuse = |detail| causes.invalid("spec.versions", versions, detail);
-    if names.len() < versions.len() {
+    if unique.len() < versions.len() {
         refuse("must contain unique version names");
     }
     let is_storage = |version: &&Value| is(version, "storage");

@@ -212,15 +212,17 @@ impl Cascade {
 
     fn conclude(&mut self, store: &mut Store, place: &StorePlace) {
         self.under_way.remove(place);
-        let (Some(object), Some(kind)) = (store.at(place), store.kind(&place.kind).cloned()) else {
+        let (Some(stored), Some(kind)) = (store.at(place), store.kind(&place.kind).cloned()) else {
             return;
         };
-        let mut object = object.read();
+        let mut object = stored.read();
         match Duty::of(&kind, &object) {
             Some(Duty::Foreground) => {
                 let uid = object::uid(&object);
                 let blocks = |dependent: &StorePlace| {
-                    (store.at(dependent)).is_some_and(|dependent| blocks(&dependent.read(), uid))
+                    store
+                        .at(dependent)
+                        .is_some_and(|dependent| blocks(&dependent.read(), uid))
                 };
                 if !store.dependents(uid).iter().any(blocks) {
                     self.drop_finalizer(store, &kind, place, FOREGROUND);
@@ -250,10 +252,10 @@ impl Cascade {
         place: &StorePlace,
         finalizer: &str,
     ) {
-        let Some(object) = store.at(place) else {
+        let Some(stored) = store.at(place) else {
             return;
         };
-        let mut object = object.read();
+        let mut object = stored.read();
         let rest: Vec<Value> = object::finalizers(&object)
             .into_iter()
             .filter(|&other| other != finalizer)
@@ -280,10 +282,10 @@ fn blocks(dependent: &Value, owner: &str) -> bool {
 
 /// Removes the reference to an owner.
 fn disown(store: &mut Store, place: &StorePlace, owner: &str) {
-    let Some(object) = store.at(place) else {
+    let Some(stored) = store.at(place) else {
         return;
     };
-    let mut object = object.read();
+    let mut object = stored.read();
     let owners: Vec<Value> = object::owners(&object)
         .iter()
         .filter(|reference| object::text(reference, &["uid"]) != owner)

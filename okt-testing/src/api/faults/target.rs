@@ -117,7 +117,9 @@ impl Resource {
     fn is(&self, plural: &str, group: &str, subresource: Option<&str>) -> bool {
         self.plural == plural
             && self.group.as_deref().is_none_or(|own| own == group)
-            && (self.subresource.as_deref())
+            && self
+                .subresource
+                .as_deref()
                 .is_none_or(|own| own == "*" || own == subresource.unwrap_or_default())
     }
 }

@@ -383,10 +383,10 @@ fn change(
     key: &Key,
 ) -> Result<WrittenObject, Refusal> {
     let kind = &*params.kind;
-    let Some(old) = convert::current(store, kind, key) else {
+    let Some(stored) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    let old = old.read();
+    let old = stored.read();
     let mut new = old.clone();
     apply_patch(call, Some(kind), &mut new)?;
     let strategic = call.media() == patch::STRATEGIC;

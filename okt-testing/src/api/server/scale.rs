@@ -86,10 +86,10 @@ pub(super) fn write(
     let Some(scale) = &kind.scale else {
         return Err(Refusal::unknown_path());
     };
-    let Some(old) = convert::current(store, kind, key) else {
+    let Some(stored) = convert::current(store, kind, key) else {
         return Err(Refusal::not_found(kind.subject(&key.name)));
     };
-    let old = old.read();
+    let old = stored.read();
     let mut shown = scale.of(&old);
     edit(&mut shown)?;
     if call.media() == patch::STRATEGIC || call.media().ends_with("yaml") {

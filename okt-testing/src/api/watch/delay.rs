@@ -54,7 +54,9 @@ impl Watch {
         let Some(pending) = self.pending.take_if(waits) else {
             return;
         };
-        let next = (self.inbox.iter())
+        let next = self
+            .inbox
+            .iter()
             .take_while(|seen| seen.kind != EventKind::Bookmark)
             .position(|seen| seen.is_about(&pending.seen));
         match next.and_then(|index| Some((index, self.inbox.remove(index)?))) {

@@ -214,7 +214,7 @@ impl Overload {
         let (inner, result) = rest.rsplit_once(')').expect("a signature has parentheses");
         let owner = before.strip_suffix('.');
         let mut depth = 0;
-        let pieces = inner.split(|c| {
+        let sections = inner.split(|c| {
             match c {
                 '<' => depth += 1,
                 '>' => depth -= 1,
@@ -222,7 +222,7 @@ impl Overload {
             }
             c == ',' && depth == 0
         });
-        let pieces = pieces.filter(|piece| !piece.is_empty());
+        let pieces = sections.filter(|piece| !piece.is_empty());
         Self {
             is_method: owner.is_some(),
             parameters: owner.into_iter().chain(pieces).map(Type::parse).collect(),
