@@ -139,8 +139,8 @@ fn hash(sources: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
+    use std::process::Command;
 
     use tempfile::TempDir;
 
@@ -153,8 +153,13 @@ mod tests {
         let script = format!(
             "#!/bin/sh\nfor out; do case $out in */unfinished) break;; esac; done\n{script}\n"
         );
-        fs::write(&go, script).unwrap();
-        fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: a file that this one has open for writing cannot run while another test forks.
+        let written = Command::new("sh")
+            .args(["-c", "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\""])
+            .arg(&go)
+            .arg(script)
+            .status();
+        assert!(written.unwrap().success());
         go
     }
 
