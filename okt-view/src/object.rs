@@ -1,6 +1,5 @@
 //! One object of any OKT operator, read without its Rust types.
 
-use okt_wire::keys::PAUSED_ANNOTATION;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +8,9 @@ use kube::api::DynamicObject;
 use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{Cause, Graph, StateId};
 use okt_wire::desired::{Desired, StateName};
+use okt_wire::keys::PAUSED_ANNOTATION;
 use okt_wire::status::{Position, RecordedAction, Status};
+use okt_wire::texts::qualified;
 use serde_json::{Map, Value};
 
 use super::kind::Kind;
@@ -305,10 +306,7 @@ pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
 
 /// Returns the kind, namespace and name of an object, for people.
 pub(crate) fn title(kind: &str, namespace: Option<&str>, name: &str) -> String {
-    match namespace {
-        Some(namespace) => format!("{kind} {namespace}/{name}"),
-        None => format!("{kind} {name}"),
-    }
+    format!("{kind} {}", qualified(namespace, name))
 }
 
 #[cfg(test)]

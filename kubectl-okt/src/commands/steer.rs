@@ -4,9 +4,10 @@ use std::io::{IsTerminal, stdin};
 
 use clap::Args;
 use kube::Client;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use okt_view::{Kind, RequestError, View};
 use okt_wire::keys::{ABANDON_ANNOTATION, PAUSED_ANNOTATION};
+use okt_wire::scope::merge_by;
 use serde_json::json;
 
 use super::go::MANAGER;
@@ -115,12 +116,8 @@ async fn annotate(
 ) -> Result<(), Error> {
     let patch = json!({ "metadata": { "uid": view.meta.uid, "annotations": { (name): value } } });
     let api = view.kind.objects(client, view.namespace());
-    let parameters = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
     let patched = api
-        .patch_metadata(view.name(), &parameters, &Patch::Merge(&patch))
+        .patch_metadata(view.name(), &merge_by(MANAGER), &Patch::Merge(&patch))
         .await;
     match patched {
         Ok(_) => Ok(()),
