@@ -25,6 +25,8 @@ pub(crate) struct ApiAnswer {
 }
 
 enum AnswerBody {
+    /// It is written when the response is: the store is locked while answers are made.
+    Json(Value),
     Whole(Bytes),
     Watch(Box<Watch>),
 }
@@ -39,8 +41,8 @@ impl ApiAnswer {
         }
     }
 
-    pub(crate) fn ok(body: &Value) -> Self {
-        Self::json(Bytes::from(body.to_string()))
+    pub(crate) fn ok(body: Value) -> Self {
+        Self::new(JSON, AnswerBody::Json(body))
     }
 
     pub(crate) fn json(body: Bytes) -> Self {
@@ -64,7 +66,7 @@ impl From<Refusal> for ApiAnswer {
     fn from(refusal: Refusal) -> Self {
         let answer = match refusal.plain_text() {
             Some(text) => Self::of_type(TEXT, Bytes::from(text)),
-            None => Self::ok(&refusal.body()),
+            None => Self::ok(refusal.body()),
         };
         Self {
             code: refusal.code,
@@ -80,11 +82,8 @@ pub(crate) fn respond(answer: ApiAnswer, in_yaml: bool) -> Response<Body> {
             let stream = StreamBody::new(watch.stream());
             (answer.content_type, stream.boxed_unsync())
         }
-        AnswerBody::Whole(json) if in_yaml && answer.content_type == JSON => {
-            let (content_type, body) = to_yaml(json);
-            (content_type, whole(body))
-        }
-        AnswerBody::Whole(body) => (answer.content_type, whole(body)),
+        AnswerBody::Json(value) => written(JSON, Bytes::from(value.to_string()), in_yaml),
+        AnswerBody::Whole(bytes) => written(answer.content_type, bytes, in_yaml),
     };
     let mut response = response(answer.code, content_type, body);
     for warning in answer.warnings {
@@ -103,6 +102,15 @@ fn response(code: u16, content_type: &'static str, body: Body) -> Response<Body>
     let content_type = HeaderValue::from_static(content_type);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
+}
+
+/// Returns the content type and the body; JSON in YAML, if the client prefers that.
+fn written(content_type: &'static str, bytes: Bytes, in_yaml: bool) -> (&'static str, Body) {
+    let (content_type, bytes) = match content_type {
+        JSON if in_yaml => to_yaml(bytes),
+        content_type => (content_type, bytes),
+    };
+    (content_type, whole(bytes))
 }
 
 fn to_yaml(json: Bytes) -> (&'static str, Bytes) {

@@ -24,36 +24,36 @@ pub(crate) fn answer(store: &Store, segments: &[&str], accept: &str) -> Result<A
     let aggregated = is_aggregated(accept);
     Ok(match segments {
         ["healthz" | "livez" | "readyz", ..] => ApiAnswer::text("ok"),
-        ["version"] => ApiAnswer::ok(&version()),
+        ["version"] => ApiAnswer::ok(version()),
         ["api"] if aggregated => aggregate(store, true),
         ["apis"] if aggregated => aggregate(store, false),
-        ["api"] => ApiAnswer::ok(&json!({
+        ["api"] => ApiAnswer::ok(json!({
             "kind": "APIVersions",
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [],
         })),
-        ["apis"] => ApiAnswer::ok(&json!({
+        ["apis"] => ApiAnswer::ok(json!({
             "kind": "APIGroupList",
             "apiVersion": "v1",
             "groups": groups(store).iter().filter(|(group, _)| !group.is_empty())
                 .map(|(group, kinds)| api_group(group, kinds)).collect::<Vec<_>>(),
         })),
-        ["api", "v1"] => ApiAnswer::ok(&resources(store, "", "v1")?),
+        ["api", "v1"] => ApiAnswer::ok(resources(store, "", "v1")?),
         ["apis", group] => {
             let groups = groups(store);
             let kinds = groups.get(*group).ok_or_else(|| unknown(group))?;
             let mut body = api_group(group, kinds);
             body["kind"] = "APIGroup".into();
             body["apiVersion"] = "v1".into();
-            ApiAnswer::ok(&body)
+            ApiAnswer::ok(body)
         }
-        ["apis", group, version] => ApiAnswer::ok(&resources(store, group, version)?),
+        ["apis", group, version] => ApiAnswer::ok(resources(store, group, version)?),
         ["openapi", "v2"] => openapi::v2(store, accept)?,
-        ["openapi", "v3"] => ApiAnswer::ok(&openapi::index(store)),
+        ["openapi", "v3"] => ApiAnswer::ok(openapi::index(store)),
         ["openapi", "v3", "api", "v1"] => openapi::v3(store, "", "v1", accept)?,
         ["openapi", "v3", "apis", group, version] => openapi::v3(store, group, version, accept)?,
         [] => ApiAnswer::ok(
-            &json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
+            json!({ "paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/openapi/v3", "/version"] }),
         ),
         ["metrics" | "logs" | "debug" | "api" | "apis", ..] => {
             return Err(Refusal::not_served(format!(

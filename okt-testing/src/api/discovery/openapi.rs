@@ -57,7 +57,7 @@ pub(crate) fn v3(
     if schemas.is_empty() {
         return Err(Refusal::unknown_path());
     }
-    Ok(ApiAnswer::ok(&json!({
+    Ok(ApiAnswer::ok(json!({
         "openapi": "3.0.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": paths,
@@ -76,7 +76,7 @@ pub(crate) fn v2(store: &Store, accept: &str) -> Result<ApiAnswer, Refusal> {
         return Ok(ApiAnswer::of_type(PROTOBUF, document.into()));
     }
     refuse_protobuf(accept)?;
-    Ok(ApiAnswer::ok(&json!({
+    Ok(ApiAnswer::ok(json!({
         "swagger": "2.0",
         "info": { "title": "okt-testing", "version": "v1.36.1" },
         "paths": {},

@@ -26,7 +26,7 @@ pub(super) fn of_object(
     record.dry_run = deletion.dry_run;
     let deleted = delete::delete(store, kind, key, &deletion)?;
     // Only a client that uses `orphanDependents` gets this code.
-    let mut answer = ApiAnswer::ok(&deleted.answer);
+    let mut answer = ApiAnswer::ok(deleted.answer);
     // The deletion is accepted, but not completed.
     if deleted.waits && orphans == Some(false) {
         answer.code = 202;
@@ -71,7 +71,7 @@ pub(super) fn of_collection(
     } else if let Some(shards) = selector.shards() {
         metadata["shardInfo"] = json!({ "selector": shards.to_string() });
     }
-    Ok(ApiAnswer::ok(&json!({
+    Ok(ApiAnswer::ok(json!({
         "kind": kind.list_kind,
         "apiVersion": kind.api_version(),
         "metadata": metadata,

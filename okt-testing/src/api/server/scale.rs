@@ -71,7 +71,7 @@ pub(super) fn apply(
     let replicas = (scale.spec_replicas.as_slice(), replicas);
     let force = call.query.flag("force");
     let written = write::apply_scale(store, &params, &old, replicas, force)?;
-    Ok(ApiAnswer::ok(&scale.of(&written.read())))
+    Ok(ApiAnswer::ok(scale.of(&written.read())))
 }
 
 /// Writes the replicas by any method but server-side apply.
@@ -107,7 +107,7 @@ pub(super) fn write(
     let mut new = old.clone();
     object::put(&mut new, &path, replicas.into());
     let written = write::update(store, params, &old, new)?;
-    Ok(ApiAnswer::ok(&scale.of(&written.object.read())))
+    Ok(ApiAnswer::ok(scale.of(&written.object.read())))
 }
 
 fn read_replicas(params: &WriteParams, scale: &Value) -> Result<i64, Refusal> {
