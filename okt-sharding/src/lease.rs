@@ -1,14 +1,14 @@
 //! Members and tables as leases of the API server.
 
-use okt_wire::keys::{
-    EPOCH_KEY, FORMAT_KEY, FORMATS_KEY, GROUP_LABEL, HASH_KEY, KINDS_KEY, LIMIT_KEY, RANGES_KEY,
-    READY_KEY, ROWS_KEY, STOPPING_KEY, TABLE_KEY, VERSION_KEY,
-};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease as Stored;
+use okt_wire::keys::{
+    EPOCH_KEY, FORMAT_KEY, FORMATS_KEY, GROUP_LABEL, HASH_KEY, KINDS_KEY, LIMIT_KEY, RANGES_KEY,
+    READY_KEY, ROWS_KEY, STOPPING_KEY, TABLE_KEY, VERSION_KEY,
+};
 use serde_json::{Value, json};
 
 use super::protocol::{Lease, MemberState};

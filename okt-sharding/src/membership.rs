@@ -1,6 +1,5 @@
 //! The membership of this process in a group of replicas: the protocol of `member`, on leases of the API server.
 
-use okt_wire::keys::GROUP_LABEL;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -20,6 +19,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use okt_core::backoff::Backoff;
 use okt_wire::api_timeout::{Contact, Limits, answer};
+use okt_wire::keys::GROUP_LABEL;
 use okt_wire::texts::{LastError, api_message};
 use okt_wire::watch::retried_within;
 use tokio::sync::watch;

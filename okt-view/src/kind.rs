@@ -1,6 +1,5 @@
 //! The kinds of objects that OKT operators manage, found in the cluster by the graph of their CRDs.
 
-use okt_wire::keys::GRAPH_ANNOTATION;
 use std::collections::HashSet;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -16,6 +15,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
+use okt_wire::keys::GRAPH_ANNOTATION;
 use okt_wire::scope::api;
 use okt_wire::texts::chain;
 use okt_wire::watch::{PAGE, change_objects, retried};

@@ -1,6 +1,5 @@
 //! What else in the cluster may keep an object where it is: the replicas of operators, webhooks, events.
 
-use okt_wire::keys::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -13,6 +12,7 @@ use kube::api::ListParams;
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use okt_core::reasons::resources;
+use okt_wire::keys::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 
 use crate::object::View;
 use crate::text::plain;
