@@ -101,7 +101,7 @@ fn every_row_of_the_table() {
             Running, lost -> False Stalled UnknownState: ..`Elder`
             Running, newly desired Start -> False Stalled NoRoute
         Work that failed permanently is stalled until the generation changes.
-            Stopping, work Failed | fails for good -> False Stalled Failed
+            Stopping, work Failed | fails permanently -> False Stalled Failed
             Stopping, work Failed, generation 2 -> False Reconciling Stopping
         An unreachable application keeps its conditions for fewer than three observations; then it is unknown.
             Running, unreachable 1 | unreachable 2 -> True Running
@@ -165,7 +165,7 @@ fn a_failure_has_its_own_message() {
         Some(("NoSpace", "the disk is full")),
         "
         Work that failed permanently, or is retried, has its own message.
-            Stopping, work Failed | fails for good -> False Stalled NoSpace: ..the disk is full
+            Stopping, work Failed | fails permanently -> False Stalled NoSpace: ..the disk is full
             Stopping, task Waiting -> False Reconciling NoSpace: the disk is full
         ",
     );

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use build::graph;
 use okt_core::ConditionStatus::{False, True};
-use okt_core::conditions::{Condition, OwnedWords, Way, of_pass_run};
+use okt_core::conditions::{Condition, OwnedWords, Requested, Way, of_pass_run};
 use okt_core::pass::{Failed, Operations, PassOutcome, PassRun, Step};
 use okt_core::{Answer, ConditionStatus, Declared, Graph, Kind, State, StateId};
 
@@ -67,7 +67,7 @@ fn run<'g>(graph: &'g Graph<'g>, words: &str) -> PassRun<'g> {
         run.take(match own.as_deref() {
             None => Ok(done),
             Some([_, "fails", reason]) => Err(Failed::retry(*reason, "it failed")),
-            Some([_, "alarms", reason]) => Err(Failed::permanent(*reason, "it failed for good")),
+            Some([_, "alarms", reason]) => Err(Failed::permanent(*reason, "it failed permanently")),
             Some([_, "gives", "up"]) => Ok(Step::give_up()),
             Some([_, "waits", reason]) => Ok(Step::wait(*reason, time)),
             Some([_, "requeues", times]) => {
@@ -84,7 +84,12 @@ fn run<'g>(graph: &'g Graph<'g>, words: &str) -> PassRun<'g> {
 }
 
 fn conditions(run: &PassRun<'_>, graph: &Graph<'_>) -> Vec<Condition> {
-    of_pass_run(graph, Way::Ran(run), OwnedWords::AsDeclared, false, false)
+    of_pass_run(
+        graph,
+        Way::Ran(run),
+        OwnedWords::AsDeclared,
+        Requested::default(),
+    )
 }
 
 fn path(run: &PassRun<'_>, graph: &Graph<'_>) -> String {

@@ -123,7 +123,7 @@ impl Case {
                     ["says", "Next"] => ActionResult::Next,
                     ["says", "Wait"] => ActionResult::Wait(Duration::ZERO),
                     ["fails"] => ActionResult::Failed { permanent: false },
-                    ["fails", "for", "good"] => ActionResult::Failed { permanent: true },
+                    ["fails", "permanently"] => ActionResult::Failed { permanent: true },
                     _ => panic!("no answer: {change}"),
                 });
                 at().action = Some(action(Phase::Pending));

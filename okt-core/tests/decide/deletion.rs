@@ -14,14 +14,14 @@ fn deletion() {
         Work that runs is awaited.
             Running, task Running, deleting -> Stay(Running)
         The failure of an action begun before the deletion counts as Next.
-            Servicing | Stopping, fails | fails for good, deleting -> End by Child for Deletion
+            Servicing | Stopping, fails | fails permanently, deleting -> End by Child for Deletion
         A waiting action begun before the deletion counts as Next.
             Running, task Waiting | task Due | says Wait, deleting -> Stopping by Child for Deletion
             Servicing, task Waiting | task Due | says Wait, deleting -> End by Child for Deletion
         on_error counts a failure before the deletion counts it as Next.
             Running, fails, attempt 2, deleting -> Stopping by Child for Deletion
             Running, fails, attempt 3, deleting -> Failed by Trigger for OnError
-            Running, fails for good, deleting -> Failed by Trigger for OnError
+            Running, fails permanently, deleting -> Failed by Trigger for OnError
         After a restart an action begun before the deletion is resumed.
             Stopping, task Absent, deleting -> Run(Resume)
         Resumed under another revision, it still counts as begun before the deletion.
@@ -33,7 +33,7 @@ fn deletion() {
             Stopping, task Due, deleting, begun leaving -> Run(Again)
         A passing state that failed permanently takes the way out.
             Stopping, work Failed, deleting -> End by Child for Deletion
-            Stopping, fails for good, deleting, begun leaving -> End by Child for Deletion
+            Stopping, fails permanently, deleting, begun leaving -> End by Child for Deletion
         No desired state leads out of a leaf during deletion.
             End, newly desired Running, deleting -> Release
         A successor that the handler named counts.
@@ -49,7 +49,7 @@ fn deletion() {
             B, task Running, deleting -> Stay(Running)
             B, fails, deleting -> Retry { counted: false }
             B, task Waiting, deleting -> Stay(Waiting)
-            B, fails for good, deleting -> End(Failed)
+            B, fails permanently, deleting -> End(Failed)
         The finalizer stays in a leaf that failed permanently until the generation changes.
             B, work Failed, deleting -> Stay(Failed)
             B, work Failed, deleting, generation 2 -> Run(Amended)

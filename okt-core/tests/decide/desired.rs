@@ -33,7 +33,7 @@ fn the_desired_state() {
             Failed, names End, newly desired End -> reached false
             Stopping, says Next, desired End 1 -> reached true
             graph: entry A >B | rest B >C | leaf C
-            B, fails for good -> reached false
+            B, fails permanently -> reached false
         The default is the first resting state on the Next way.
             graph: entry A >Last >B | B >Last >C | rest C >Up >Last | rest Up >C >Last | leaf Last
             Up -> C by Child for DesiredState

@@ -53,7 +53,7 @@ fn work_that_is_over() {
             B, desired B 1, says Next -> C by Child for Next
         Work that fails permanently in a resting state does not delay the desired state.
             graph: entry A >B | rest B >C | leaf C
-            B, fails for good, desired C 5 -> C by Child for DesiredState
+            B, fails permanently, desired C 5 -> C by Child for DesiredState
         ",
     );
 }

@@ -10,9 +10,9 @@ fn failures_and_changes() {
 
         graph: entry A >B | rest B >C | leaf C
         A permanent failure without on_error ends the action.
-            A | B, fails for good -> End(Failed), action Some(Failed)
+            A | B, fails permanently -> End(Failed), action Some(Failed)
         An ended action remembers the generation it was started under.
-            B, fails for good, begun generation 2, generation 3 -> generation 2
+            B, fails permanently, begun generation 2, generation 3 -> generation 2
         Work that failed permanently runs again under its id when the generation differs.
             A | B, work Failed -> Stay(Failed)
             A | B, work Failed, generation 2 -> Run(Amended), run 1, action Some(Pending), generation 2

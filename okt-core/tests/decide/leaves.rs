@@ -32,7 +32,7 @@ fn leaves() {
             Broken, names Done -> End(Refused(StateId(2)))
         The work of a leaf is retried.
             Broken, fails -> Retry { counted: false }
-            Broken, fails for good -> End(Failed)
+            Broken, fails permanently -> End(Failed)
         The work of a leaf that failed permanently waits for another generation.
             Broken, work Failed -> Stay(Failed)
             Broken, work Failed, generation 2 -> Run(Amended)

@@ -55,7 +55,7 @@ fn the_loop_guard_and_the_pause() {
 
         A pause stops every transition, action, retry and resumption, and a result waits.
             Running, newly desired End | seen Start | revision 8 | task Absent | task Due, paused -> Stay(Paused)
-            Running, says Stay | fails | fails for good, paused -> Stay(Paused)
+            Running, says Stay | fails | fails permanently, paused -> Stay(Paused)
             End, newly desired Running, paused -> Stay(Paused)
             nothing, paused -> Stay(Paused)
         A pause does not change a decision to stand.

@@ -26,7 +26,7 @@ fn triggers() {
         on_error is raised by the last attempt that it allows, and a permanent failure counts as that.
             Start, fails, attempt 4 -> Retry { counted: true }
             Start, fails, attempt 5 -> Failed by Trigger for OnError
-            Start, fails for good -> Failed by Trigger for OnError
+            Start, fails permanently -> Failed by Trigger for OnError
         Attempts that failed count after a restart, and the one under way does not.
             Start, task Absent, attempt 5 -> Run(Resume)
             Start, task Absent, attempt 6 -> Failed by Trigger for OnError

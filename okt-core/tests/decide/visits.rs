@@ -18,7 +18,7 @@ fn visits() {
         A visit is reached when its action succeeded.
             Servicing, visit Servicing 1, says Next | names End -> visit Reached 1
         It is not reached by failing, waiting or naming a trigger.
-            Servicing, visit Servicing 1, fails for good | fails | says Wait -> visit Pending 1
+            Servicing, visit Servicing 1, fails permanently | fails | says Wait -> visit Pending 1
             Servicing, visit Servicing 1, names Failed | names Start -> visit Pending 1
             Servicing, visit Servicing 1 -> visit Pending 1
         It is reached only by an action of a later transition than its own.

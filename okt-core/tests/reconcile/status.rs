@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use okt_core::ConditionStatus;
-use okt_core::conditions::{Condition, OwnedWords, Way, Words, conditions, of_pass_run};
+use okt_core::conditions::{Condition, OwnedWords, Requested, Way, Words, conditions, of_pass_run};
 use okt_core::record::Recorded;
 
 use crate::machine::{Draft, NotReadyReason, ResourceStatus, RunEnd};
@@ -114,7 +114,11 @@ impl World {
             None if facts.is_paused() => Way::Paused,
             None => Way::Leaving,
         };
-        of_pass_run(pass, way, resources, deleting, facts.paused)
+        let requested = Requested {
+            deletion: deleting,
+            pause: facts.paused,
+        };
+        of_pass_run(pass, way, resources, requested)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use kube::Resource as _;
-use okt_core::conditions::{self, Condition, OwnedWords, Way};
+use okt_core::conditions::{self, Condition, OwnedWords, Requested, Way};
 use okt_core::decide::{Ending, Verdict};
 use okt_core::machine::{
     Draft, ExtraResult, NotReadyReason, Render, RunEnd, StatusDiff, WorkChange,
@@ -107,13 +107,11 @@ impl<A: Application> Reconciliation<'_, A> {
             None => Way::Leaving,
         };
         let object = self.read();
-        let conditions = conditions::of_pass_run(
-            graph,
-            way,
-            resources.words(),
-            object.deleting,
-            object.paused,
-        );
+        let requested = Requested {
+            deletion: object.deleting,
+            pause: object.paused,
+        };
+        let conditions = conditions::of_pass_run(graph, way, resources.words(), requested);
         let conditions = self.dated(conditions);
         Status {
             observed_generation: Some(object.generation),
@@ -126,8 +124,11 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Renders the status of such an object while it is paused: the stored one, with the condition `Paused` renewed.
     fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A> {
-        let fresh =
-            conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, false, true);
+        let requested = Requested {
+            pause: true,
+            ..Requested::default()
+        };
+        let fresh = conditions::of_pass_run(graph, Way::Paused, OwnedWords::AsDeclared, requested);
         let fresh = self.dated(fresh);
         let mut status = self.object.status_of().cloned().unwrap_or_default();
         status

@@ -5,6 +5,7 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{env, io};
 
 use okt::{Group, Membership, Monitoring, Operator, Shards};
@@ -158,7 +159,12 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Box<dyn Error>> {
             by_hand::run(client, namespace, tally).await;
             return Ok(());
         }
-        let parcels = Parcels::new(tally, is(Way::AtWork), is(Way::Replica));
+        let mut parcels = Parcels::new(tally);
+        parcels.at_work = is(Way::AtWork);
+        if is(Way::Replica) {
+            // Replicas are compared by what their objects cause, and not by how long a run takes.
+            parcels.observe_every = Duration::from_hours(5);
+        }
         let mut operator = Operator::new(client.clone(), parcels).namespaces([namespace]);
         // It ends with the process.
         let membership;

@@ -62,18 +62,17 @@ pub(crate) struct ParcelSpec {
 /// Carries parcels at once, or packs them forever.
 pub(crate) struct Parcels {
     tally: Arc<Tally>,
-    at_work: bool,
-    observe_every: Duration,
+    /// Whether packing never ends.
+    pub(crate) at_work: bool,
+    pub(crate) observe_every: Duration,
 }
 
 impl Parcels {
-    pub(crate) fn new(tally: Arc<Tally>, at_work: bool, is_replica: bool) -> Self {
-        // Replicas are compared by what their objects cause, and not by how long a run takes.
-        let minutes = if is_replica { 600 } else { 1 };
+    pub(crate) fn new(tally: Arc<Tally>) -> Self {
         Self {
             tally,
-            at_work,
-            observe_every: Duration::from_mins(minutes) / 2,
+            at_work: false,
+            observe_every: Duration::from_secs(30),
         }
     }
 }

@@ -210,7 +210,7 @@ async fn observations_and_failures_of_an_agent_move_the_object() {
         .ask_for("db", json!({ "state": "Running", "request": "2" }))
         .await;
     stage
-        .until_position("db", "failed for good", |position| {
+        .until_position("db", "failed permanently", |position| {
             let failure = position.failure.as_ref();
             failure.is_some_and(|failure| failure.reason == "DiskBroken")
         })

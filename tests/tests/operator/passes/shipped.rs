@@ -32,7 +32,7 @@ fn fails(reason: &str) -> Scripted {
 }
 
 fn fails_permanently(reason: &str) -> Scripted {
-    Scripted::Fail(Failure::permanent(reason, "it failed for good"))
+    Scripted::Fail(Failure::permanent(reason, "it failed permanently"))
 }
 
 /// The title of a row, the replies of the steps, the path that they cause, and the status and reason of `Ready`.
