@@ -17,10 +17,12 @@ mod places;
 mod report;
 mod rights;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client};
 use okt_runtime::__program::watched;
 use okt_runtime::Application;
 use okt_runtime::Operator;
@@ -136,14 +138,7 @@ pub(crate) async fn preview<A: Application>(
             }
         }
     }
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let before = definitions.list(&with_name(&name)).await.map_err(|error| {
-        format!(
-            "cannot read the customresourcedefinition {name}: {}",
-            api_message(&error)
-        )
-    })?;
-    let Some(before) = before.items.into_iter().next() else {
+    let Some(before) = in_use(&client, &name).await? else {
         found.is_new = true;
         return Ok(found);
     };
@@ -171,6 +166,26 @@ pub(crate) async fn preview<A: Application>(
         found.exposed = owned.exposed();
     }
     Ok(found)
+}
+
+/// Returns the definition in use, if there is one.
+///
+/// Boxed, so that everything in it is compiled here, and not once more for each application.
+fn in_use<'a>(
+    client: &'a Client,
+    name: &'a str,
+) -> BoxFuture<'a, Result<Option<CustomResourceDefinition>, String>> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    async move {
+        let found = definitions.list(&with_name(name)).await.map_err(|error| {
+            format!(
+                "cannot read the customresourcedefinition {name}: {}",
+                api_message(&error)
+            )
+        })?;
+        Ok(found.items.into_iter().next())
+    }
+    .boxed()
 }
 
 impl Preview {

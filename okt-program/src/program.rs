@@ -12,11 +12,13 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use futures::FutureExt;
+use futures::future::LocalBoxFuture;
 use kube::Client;
 use okt_runtime::IntoOperator;
 use okt_telemetry::operators::controller;
@@ -123,8 +125,16 @@ where
 /// # }
 /// ```
 pub struct Program<Options = NoOptions> {
-    parts: Vec<Box<dyn ProgramPart<Options>>>,
+    operators: Operators,
+    options: PhantomData<fn() -> Options>,
+}
+
+/// What a program consists of, whatever the type of its options.
+struct Operators {
+    parts: Vec<Box<dyn ProgramPart>>,
     commands: Vec<Own>,
+    /// Adds the author's options to a subcommand.
+    with_options: fn(clap::Command) -> clap::Command,
 }
 
 /// No options in addition to those of OKT.
@@ -153,8 +163,12 @@ impl Program {
     /// Creates a program without operators whose subcommand `run` has options of your own too.
     pub fn with_options<Options: Args + Clone + 'static>() -> Program<Options> {
         Program {
-            parts: Vec::new(),
-            commands: Vec::new(),
+            operators: Operators {
+                parts: Vec::new(),
+                commands: Vec::new(),
+                with_options: with::<Options>,
+            },
+            options: PhantomData,
         }
     }
 }
@@ -187,7 +201,11 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         F: Future<Output = Result<O, E>> + 'static,
         E: Error + 'static,
     {
-        self.parts.push(Box::new(Connecting::new(connect)));
+        let connect = Connecting::new(|client, given| {
+            let options = Options::from_arg_matches(given).map_err(|error| error.to_string())?;
+            Ok(connect(client, options))
+        });
+        self.operators.parts.push(Box::new(connect));
         self
     }
 
@@ -199,7 +217,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
         F: Future<Output = Result<(), E>> + 'static,
         E: Error + 'static,
     {
-        self.commands.push(Own {
+        self.operators.commands.push(Own {
             command: C::command(),
             run: Box::new(|matches| {
                 let read = C::from_arg_matches(matches).map_err(|error| error.to_string());
@@ -216,7 +234,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     /// ([`Operator::shutdown_limit`](okt_runtime::Operator::shutdown_limit)). A second signal ends it at once.
     /// The program ends as soon as one of its operators cannot start.
     pub async fn main(self) -> ExitCode {
-        match self.execute(std::env::args_os().collect()).await {
+        match self.operators.execute(std::env::args_os().collect()).await {
             Ok(code) => code,
             Err(why) => {
                 eprintln!("error: {why}");
@@ -224,11 +242,21 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             }
         }
     }
+}
 
-    async fn execute(mut self, arguments: Vec<OsString>) -> Result<ExitCode, String> {
+impl Operators {
+    /// Boxed, so that everything in it is compiled here and not once more in each program.
+    fn execute(
+        self,
+        arguments: Vec<OsString>,
+    ) -> LocalBoxFuture<'static, Result<ExitCode, String>> {
+        self.try_to_execute(arguments).boxed_local()
+    }
+
+    async fn try_to_execute(mut self, arguments: Vec<OsString>) -> Result<ExitCode, String> {
         let mut command = CommandLine::command()
-            .mut_subcommand("run", with::<Options>)
-            .mut_subcommand("preview", with::<Options>);
+            .mut_subcommand("run", self.with_options)
+            .mut_subcommand("preview", self.with_options);
         command = command.subcommands(self.commands.iter().map(|own| own.command.clone()));
         // So that options from a file and those of the command line are read in the same way.
         command.build();
@@ -245,21 +273,16 @@ impl<Options: Args + Clone + 'static> Program<Options> {
             }
         }
         let line = CommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-        let own = || {
-            let given = matches.subcommand().map_or(&matches, |(_, given)| given);
-            Options::from_arg_matches(given).map_err(|error| error.to_string())
-        };
+        let given = matches.subcommand().map_or(&matches, |(_, given)| given);
         match line.command {
             OperatorCommand::Run(run) => {
-                let own = own()?;
                 let parts = self.limited(&run.namespace);
-                run::run(parts, &run, log_file, own, own_name()).await
+                run::run(parts, &run, log_file, given, own_name()).await
             }
             OperatorCommand::Preview(asked) => {
-                let own = own()?;
                 let account = asked.service_account.clone().map_or_else(own_account, Ok)?;
                 let parts = self.limited(&asked.namespace);
-                let found = preview::preview(parts, account, own, &own_name()).await?;
+                let found = preview::preview(parts, account, given, &own_name()).await?;
                 print(&preview::printed(&found, &asked)?)?;
                 return Ok(preview::code(&found));
             }
@@ -384,7 +407,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     fn limit<'a>(
         &self,
         namespaces: &'a [String],
-    ) -> impl Fn(&dyn ProgramPart<Options>) -> &'a [String] + use<'a, Options> {
+    ) -> impl Fn(&dyn ProgramPart) -> &'a [String] + use<'a> {
         let some_are_limited = self.parts.iter().any(|part| !part.is_cluster_scoped());
         move |part| {
             let whole = some_are_limited && part.is_cluster_scoped();
@@ -393,7 +416,7 @@ impl<Options: Args + Clone + 'static> Program<Options> {
     }
 
     /// Returns the operators, each with the namespaces that it is limited to.
-    fn limited(self, namespaces: &[String]) -> Vec<LimitedPart<Options>> {
+    fn limited(self, namespaces: &[String]) -> Vec<LimitedPart> {
         let limit = self.limit(namespaces);
         let parts = self.parts.into_iter();
         parts

@@ -1,5 +1,6 @@
 //! The cache of objects, as packed text that is decoded when they are reconciled, and the queue that names them.
 
+pub(crate) mod arrived;
 pub(crate) mod cached;
 pub(crate) mod guarded;
 pub(crate) mod history;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate as okt_runtime;
+use crate::cache::arrived::Arrived;
 use crate::cache::cached::Cached;
 use crate::cache::guarded::Guarded;
 use crate::{Desired, LifecycleObject, LifecycleSpec, Status, lifecycle_graph};
@@ -164,7 +165,8 @@ fn every_object_decodes_or_is_an_error_with_its_metadata() {
         let text = dice.json(&valid);
         // Every text is decoded or refused, without a panic.
         let _ = serde_json::from_slice::<Guarded<Vault>>(&text).map(|it| it.get().is_ok());
-        let _ = serde_json::from_slice::<Cached<Vault>>(&text).map(|it| it.object().is_ok());
+        let _ = serde_json::from_slice::<Arrived>(&text)
+            .map(|it| Cached::<Vault>::from(it).object().is_ok());
         let Ok(object) = serde_json::from_slice::<Value>(&text) else {
             return;
         };
@@ -177,7 +179,8 @@ fn every_object_decodes_or_is_an_error_with_its_metadata() {
             serde_json::from_str(&text).expect("the object, or its error");
         assert_eq!(guarded.meta().name, meta.name);
         assert_eq!(guarded.meta().uid, meta.uid);
-        let cached: Cached<Vault> = serde_json::from_str(&text).expect("its text");
+        let arrived: Arrived = serde_json::from_str(&text).expect("its text");
+        let cached = Cached::<Vault>::from(arrived);
         let text = cached.text();
         let cached_meta = pruned::field(&text, &["metadata"]).expect("metadata");
         let cached_meta: ObjectMeta = serde_json::from_str(cached_meta).expect("metadata");

@@ -93,7 +93,8 @@ pub mod __program {
     pub use crate::author::application::revision_of;
     pub use crate::operator::{SHUTDOWN_LIMIT, watched};
     pub use crate::resources::{
-        AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, ResourceKind, Site, is_label,
+        AllowedWrites, Cluster, Inventory, OwnedMemory, Owner, Pace, ResourceKind, Site,
+        WatchedKinds, is_label,
     };
 }
 

@@ -50,7 +50,7 @@ use crate::author::asked::{CallPermits, QUESTIONS};
 use crate::cache::cached::reference;
 use crate::cache::history::History;
 use crate::cache::store::{Store, StorePart, StoredObjects};
-use crate::crd::readiness::{Readiness, watch_crd};
+use crate::crd::readiness::{ExpectedCrd, Readiness, watch_crd};
 use crate::operator::drive::drive;
 use crate::operator::news::Property;
 use crate::operator::settings::OperatorSettings;
@@ -496,7 +496,8 @@ impl<A: Application> Operator<A> {
         let (readiness_in, readiness) = watch::channel(Readiness::Unknown);
         let connection = Connection::new(&self.client);
         let is_limited = !self.namespaces.is_empty();
-        let crd = watch_crd::<A::Resource>(connection.clone(), is_limited, readiness_in);
+        let expected = ExpectedCrd::of::<A::Resource>();
+        let crd = watch_crd(expected, connection.clone(), is_limited, readiness_in);
         let stopping = CancellationToken::new();
         let namespaces = watched(&self.namespaces);
         let metrics = self.measured(namespaces.len());
@@ -589,8 +590,11 @@ impl<A: Application> Operator<A> {
         let mut sinks = std::mem::take(&mut self.sinks);
         if self.events != EventPolicy::None {
             let controller = format!("okt-{}", controller(&A::Resource::kind(&())));
-            let events = KubeEvents::new(self.client.clone(), controller, self.events);
-            sinks.push(Box::new(events));
+            sinks.push(KubeEvents::sink(
+                self.client.clone(),
+                controller,
+                self.events,
+            ));
         }
         let (sinks, mut deliveries) = Sinks::start(sinks);
         let states = StateOf::<A>::GRAPH.states.iter().map(|it| it.name);
@@ -609,10 +613,7 @@ impl<A: Application> Operator<A> {
 }
 
 /// Returns the caches of other kinds that an application uses.
-fn cluster<A: Application>(
-    is_namespaced: bool,
-    namespace: Option<String>,
-) -> Arc<Cluster<A::Resource>> {
+fn cluster<A: Application>(is_namespaced: bool, namespace: Option<String>) -> Arc<Cluster> {
     let watches = A::watches(Watches::default());
     Arc::new(Cluster::new(watches, is_namespaced, namespace))
 }

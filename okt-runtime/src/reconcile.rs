@@ -45,6 +45,7 @@ use crate::author::application::Application;
 use crate::cache::cached::{Cached, PlaceOf};
 use crate::reconcile::memory::Known;
 use crate::reconcile::shared::Shared;
+use crate::resources::Owner;
 
 /// Reconciles one object; returns when to requeue it, and how the reconciliation ended.
 pub(crate) async fn reconcile<A: Application>(
@@ -141,9 +142,11 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Notes the resources that the object records as owned, the objects that it refers to, and its history.
     fn note_object(&self) {
         self.shared.telemetry.see(&*self.object);
-        self.shared.cluster.note_recorded(&self.object);
+        self.shared.cluster.note_recorded(Owner::of(&*self.object));
         if !self.read().newer {
-            self.shared.cluster.note_references(&self.object);
+            self.shared
+                .cluster
+                .note_references(Owner::of(&*self.object));
         }
     }
 

@@ -16,7 +16,7 @@ use okt_wire::texts::{api_message, cut, seconds};
 use parking_lot::Mutex;
 
 use super::event::{Cause, Edge, Event, LifecycleEvent, Occurrence};
-use super::sinks::Sink;
+use super::sinks::{AnySink, Sink};
 
 /// Which transitions are Kubernetes Events. Troubles and the events of your own code are published in any case, except
 /// with [`None`](Self::None).
@@ -53,18 +53,20 @@ pub struct KubeEvents {
 }
 
 impl KubeEvents {
-    /// `controller` is the name of this controller in the events.
-    pub fn new(client: Client, controller: String, policy: EventPolicy) -> Self {
+    /// Returns the sink; `controller` is the name of this controller in the events.
+    ///
+    /// Boxed, so that it is compiled here, and not once more for each application.
+    pub fn sink(client: Client, controller: String, policy: EventPolicy) -> Box<dyn AnySink> {
         let instance = std::env::var("HOSTNAME").ok().filter(|it| !it.is_empty());
         let reporter = Reporter {
             controller,
             instance,
         };
-        Self {
+        Box::new(Self {
             policy,
             recorder: Recorder::new(client, reporter),
             rates: Mutex::default(),
-        }
+        })
     }
 
     /// Returns whether this object may have one more event now.

@@ -74,9 +74,6 @@ pub fn pass<K: LifecycleObject>(object: K) -> Given<K, Pass<K>> {
 #[must_use = "`build` makes the argument"]
 pub struct Given<K: LifecycleObject, T> {
     fixture: Fixture<K>,
-    attempt: u32,
-    is_resumed: bool,
-    is_cancelled: bool,
     makes: PhantomData<fn() -> T>,
 }
 
@@ -84,9 +81,6 @@ impl<K: LifecycleObject, T> Given<K, T> {
     fn new(object: K) -> Self {
         Self {
             fixture: Fixture::new(object, ApiServer::new().client()),
-            attempt: 1,
-            is_resumed: false,
-            is_cancelled: false,
             makes: PhantomData,
         }
     }
@@ -140,19 +134,19 @@ impl<K: LifecycleObject, T> Given<K, T> {
 impl<K: LifecycleObject> Given<K, Action<K>> {
     /// Sets the number of the attempt, by default 1.
     pub fn attempt(mut self, attempt: u32) -> Self {
-        self.attempt = attempt;
+        self.fixture.attempt(attempt);
         self
     }
 
     /// Lets another operator process have begun the work before.
     pub fn resumed(mut self) -> Self {
-        self.is_resumed = true;
+        self.fixture.resumed();
         self
     }
 
     /// Cancels the work before it begins.
     pub fn cancelled(mut self) -> Self {
-        self.is_cancelled = true;
+        self.fixture.cancelled();
         self
     }
 
@@ -163,11 +157,7 @@ impl<K: LifecycleObject> Given<K, Action<K>> {
     /// If the object cannot own one of the resources; the message says why.
     #[track_caller]
     pub fn build(self) -> Action<K> {
-        let Self {
-            fixture, attempt, ..
-        } = self;
-        let made = fixture.action(attempt, self.is_resumed, self.is_cancelled);
-        made.unwrap_or_else(|why| panic!("{why}"))
+        self.fixture.action().unwrap_or_else(|why| panic!("{why}"))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionNames, CustomResourceDefinitionSpec,
     CustomResourceDefinitionVersion, JSONSchemaProps,
@@ -308,23 +309,26 @@ impl Kind {
     /// # Errors
     ///
     /// If a page cannot be listed; a retry of the whole list may help.
-    pub async fn list(
-        &self,
-        client: &Client,
-        namespace: Option<&str>,
+    pub fn list<'a>(
+        &'a self,
+        client: &'a Client,
+        namespace: Option<&'a str>,
         parameters: ListParams,
-    ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let api: Api<Stranger> = self.api(client, namespace);
-        let mut parameters = parameters.limit(PAGE);
-        let mut objects = Vec::new();
-        loop {
-            let page = api.list(&parameters).await?;
-            objects.extend(page.items.into_iter().map(|stranger| stranger.0));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => parameters = parameters.continue_token(&token),
-                None => return Ok(objects),
+    ) -> BoxFuture<'a, Result<Vec<DynamicObject>, kube::Error>> {
+        async move {
+            let api: Api<Stranger> = self.api(client, namespace);
+            let mut parameters = parameters.limit(PAGE);
+            let mut objects = Vec::new();
+            loop {
+                let page = api.list(&parameters).await?;
+                objects.extend(page.items.into_iter().map(|stranger| stranger.0));
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => parameters = parameters.continue_token(&token),
+                    None => return Ok(objects),
+                }
             }
         }
+        .boxed()
     }
 
     /// Watches the objects of a namespace, or of all: a list first, then each change. After a failure it waits and tries

@@ -11,7 +11,7 @@ use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use okt_runtime::__program::{ResourceKind, is_label};
+use okt_runtime::__program::{ResourceKind, WatchedKinds, is_label};
 use okt_runtime::Application;
 use okt_runtime::OperatorError;
 use okt_runtime::Watches;
@@ -179,7 +179,7 @@ pub fn rbac<A: Application>(
         group: &A::Resource::group(&()),
         plural: &plural,
     };
-    let watches = A::watches(Watches::default());
+    let watches = A::watches(Watches::default()).kinds;
     let others = |of: fn(&ResourceKind) -> bool| beside(&watches, of);
     let operator = format!("{}:operator", names.crd);
     let mut rbac = Rbac::default();
@@ -266,7 +266,7 @@ pub fn metrics_roles(program: &str, account: &ServiceAccount) -> Rbac {
 }
 
 /// Returns the rules for the other kinds of an operator that `of` selects, one for each kind.
-fn beside<K>(watches: &Watches<K>, of: fn(&ResourceKind) -> bool) -> Vec<PolicyRule> {
+fn beside(watches: &WatchedKinds, of: fn(&ResourceKind) -> bool) -> Vec<PolicyRule> {
     const OWNED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
     const REFERRED: [&str; 2] = ["list", "watch"];
     let referred = watches.referred.iter().map(|it| &it.kind);
@@ -286,7 +286,7 @@ fn beside<K>(watches: &Watches<K>, of: fn(&ResourceKind) -> bool) -> Vec<PolicyR
 }
 
 /// Returns the rules for handlers that access pods.
-fn reached<K>(watches: &Watches<K>) -> Vec<PolicyRule> {
+fn reached(watches: &WatchedKinds) -> Vec<PolicyRule> {
     // A WebSocket begins as a GET; since Kubernetes 1.35 the server requires `create` as well.
     const CONNECT: [&str; 2] = ["get", "create"];
     let mut rules = Vec::new();

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use http::Method;
-use kube::{Client, Resource};
+use kube::Client;
 use okt_core::{Lifecycle, StateId};
-use okt_runtime::__program::{AllowedWrites, Cluster, Inventory, OwnedMemory, Pace, Site};
+use okt_runtime::__program::{AllowedWrites, Cluster, Inventory, OwnedMemory, Owner, Pace, Site};
 use okt_runtime::Application;
 use okt_runtime::{Context, StateOnRecord};
 use okt_runtime::{Resources, Watches};
@@ -18,11 +18,11 @@ use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_telemetry::Telemetry;
 use okt_wire::clock::Clock;
-use okt_wire::object::{LifecycleObject, lifecycle_of};
+use okt_wire::object::lifecycle_of;
 use okt_wire::texts::{panic_text, qualified, seconds};
 use okt_wire::watch::Connection;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::difference::difference;
 use super::dry_run::{Record, Tried};
@@ -57,7 +57,7 @@ pub(super) enum What {
 pub(super) struct Owned<'a, A: Application> {
     application: &'a A,
     client: &'a Client,
-    cluster: Arc<Cluster<A::Resource>>,
+    cluster: Arc<Cluster>,
     record: &'a Record,
 }
 
@@ -76,13 +76,13 @@ impl<'a, A: Application> Owned<'a, A> {
         let watches = A::watches(Watches::default());
         let cluster = Arc::new(Cluster::new(watches, is_namespaced, namespace));
         let listed = async {
-            let mut becoming = Box::pin(cluster.becoming_known());
+            let mut becoming = cluster.becoming_known();
             while cluster.known() != Ranges::ALL && becoming.next().await.is_some() {}
         };
         let connection = Connection::new(client);
         tokio::select! {
             () = listed => {}
-            () = cluster.watch(&connection, &Gate::Always, |_| ()) => {}
+            () = cluster.watch(&connection, &Gate::Always, &|_| ()) => {}
             () = tokio::time::sleep(PATIENCE) => {
                 return Err("the kinds that it owns and refers to were not listed within a minute".to_owned());
             }
@@ -112,8 +112,8 @@ impl<'a, A: Application> Owned<'a, A> {
         owner: &str,
     ) -> (Vec<OwnedChange>, Vec<String>) {
         let object = Arc::new(object);
-        self.cluster.note_references(&*object);
-        self.cluster.note_recorded(&object);
+        self.cluster.note_references(Owner::of(&*object));
+        self.cluster.note_recorded(Owner::of(&*object));
         let cx = Context::new(
             Arc::clone(&object),
             self.client.clone(),
@@ -135,7 +135,7 @@ impl<'a, A: Application> Owned<'a, A> {
             Ok(Ok(Ok(declared))) => {
                 let life = lifecycle_of::<A::Resource>();
                 self.cluster.exposed.note(life, &declared);
-                self.apply(object, state.id(), &declared).await
+                self.apply(Owner::of(&*object), state.id(), &declared).await
             }
             Ok(Ok(Err(failure))) => vec![failure.to_string()],
             Ok(Err(panic)) => vec![panic_text(&*panic)],
@@ -155,14 +155,9 @@ impl<'a, A: Application> Owned<'a, A> {
     }
 
     /// Applies what is declared; the writes are only tried.
-    async fn apply(
-        &self,
-        mut object: Arc<A::Resource>,
-        state: StateId,
-        declared: &Resources,
-    ) -> Vec<String> {
+    async fn apply(&self, owner: Owner<'_>, state: StateId, declared: &Resources) -> Vec<String> {
         let pace = Pace {
-            occasion: (object.meta().generation, state),
+            occasion: (owner.meta.generation, state),
             backoff: okt_core::backoff::Backoff::default(),
             seed: 0,
         };
@@ -170,51 +165,29 @@ impl<'a, A: Application> Owned<'a, A> {
             creates: true,
             prunes: true,
         };
+        let mut recorded = owner.recorded.to_vec();
         loop {
             let mut memory = OwnedMemory::default();
             let site = Site {
                 client: self.client,
                 cluster: &self.cluster,
-                object: &*object,
+                owner: owner.with_recorded(&recorded),
                 may_write: &|| true,
             };
             let report = memory.apply(site, pace, leave, declared).await;
             // An unowned object is made only after the status of its owner records it.
             let to_record = memory.to_record.unwrap_or_default();
-            let Some(recording) = recording(&*object, &to_record) else {
+            if Inventory::of(&recorded).includes(&Inventory::of(&to_record)) {
                 let failures = report.failures.iter();
                 return failures.map(|(_, failure)| failure.to_string()).collect();
-            };
-            object = Arc::new(recording);
-            self.cluster.note_recorded(&object);
+            }
+            let all: BTreeSet<String> = recorded.into_iter().chain(to_record).collect();
+            recorded = all.into_iter().collect();
+            self.cluster.note_recorded(owner.with_recorded(&recorded));
             // What was tried is tried again.
             self.record.take();
         }
     }
-}
-
-/// Returns the object with a status that records these resources too; none if it does already.
-fn recording<K: LifecycleObject>(object: &K, to_record: &[String]) -> Option<K> {
-    let wanted = Inventory::of(to_record);
-    let recorded = recorded_by(object);
-    if Inventory::of(recorded).includes(&wanted) {
-        return None;
-    }
-    let all: BTreeSet<&String> = recorded.iter().chain(to_record).collect();
-    let mut value = serde_json::to_value(object).ok()?;
-    if value["status"].is_null() {
-        value["status"] = json!({});
-    }
-    value["status"]["recordedResources"] = json!(all);
-    let with: K = serde_json::from_value(value).ok()?;
-    // A status that records nothing would be tried for ever.
-    Inventory::of(recorded_by(&with))
-        .includes(&wanted)
-        .then_some(with)
-}
-
-fn recorded_by<K: LifecycleObject>(object: &K) -> &[String] {
-    object.status_of().map_or(&[], |it| &it.recorded_resources)
 }
 
 /// Returns the change that a write would be; none if it would change nothing that a user sees.

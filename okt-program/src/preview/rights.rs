@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -18,35 +19,40 @@ const CONCURRENT: usize = 8;
 
 /// Returns the rights of these roles that an account lacks, in words.
 ///
+/// Boxed, so that everything in it is compiled here, and not once more for each application.
+///
 /// # Errors
 ///
 /// Why the API server does not answer. Asking needs the right to create subjectaccessreviews.
-pub(super) async fn lacking(
-    client: &Client,
-    roles: &Rbac,
-    account: &ServiceAccount,
-) -> Result<Vec<String>, String> {
-    let api: Api<SubjectAccessReview> = Api::all(client.clone());
-    let questions = stream::iter(asked(roles).into_iter().map(|right| {
-        let (api, review) = (&api, right.review(account));
-        async move {
-            let answer = api.create(&PostParams::default(), &review).await;
-            (right, answer)
+pub(super) fn lacking<'a>(
+    client: &'a Client,
+    roles: &'a Rbac,
+    account: &'a ServiceAccount,
+) -> BoxFuture<'a, Result<Vec<String>, String>> {
+    async move {
+        let api: Api<SubjectAccessReview> = Api::all(client.clone());
+        let questions = stream::iter(asked(roles).into_iter().map(|right| {
+            let (api, review) = (&api, right.review(account));
+            async move {
+                let answer = api.create(&PostParams::default(), &review).await;
+                (right, answer)
+            }
+        }));
+        let mut answers = questions.buffered(CONCURRENT);
+        // The verbs that are lacking, by what they are for.
+        let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        while let Some((right, answer)) = answers.next().await {
+            let review = answer.map_err(|error| api_message(&error))?;
+            if !review.status.is_some_and(|status| status.allowed) {
+                let verbs = lacking.entry(right.what()).or_default();
+                verbs.push(right.verb);
+            }
         }
-    }));
-    let mut answers = questions.buffered(CONCURRENT);
-    // The verbs that are lacking, by what they are for.
-    let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    while let Some((right, answer)) = answers.next().await {
-        let review = answer.map_err(|error| api_message(&error))?;
-        if !review.status.is_some_and(|status| status.allowed) {
-            let verbs = lacking.entry(right.what()).or_default();
-            verbs.push(right.verb);
-        }
+        let lacking = lacking.into_iter();
+        let words = lacking.map(|(what, verbs)| format!("{} {what}", verbs.join(", ")));
+        Ok(words.collect())
     }
-    let lacking = lacking.into_iter();
-    let words = lacking.map(|(what, verbs)| format!("{} {what}", verbs.join(", ")));
-    Ok(words.collect())
+    .boxed()
 }
 
 /// One verb on one resource.

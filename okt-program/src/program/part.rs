@@ -6,8 +6,9 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
+use clap::ArgMatches;
+use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use futures::{FutureExt, TryFutureExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::Graph;
@@ -31,7 +32,7 @@ use crate::preview::{Preview, Record, preview};
 pub(super) type Running = LocalBoxFuture<'static, Result<(), String>>;
 
 /// One operator of a program.
-pub(super) trait ProgramPart<Options> {
+pub(super) trait ProgramPart {
     fn crd_name(&self) -> &'static str;
 
     /// Returns the group and the kind.
@@ -60,38 +61,44 @@ pub(super) trait ProgramPart<Options> {
     fn shown(&self) -> Option<Kind>;
 
     /// Creates the operator and runs it, or previews it.
-    fn begin(self: Box<Self>, task: PartTask<Options>) -> Running;
+    fn begin(self: Box<Self>, task: PartTask) -> Running;
 }
 
 /// An operator, and the namespaces that it is limited to.
-pub(super) type LimitedPart<Options> = (Box<dyn ProgramPart<Options>>, Vec<String>);
+pub(super) type LimitedPart = (Box<dyn ProgramPart>, Vec<String>);
 
 /// An operator that a function creates.
-pub(super) struct Connecting<O, Options> {
-    connect: Connect<O, Options>,
+pub(super) struct Connecting<O> {
+    connect: Connect<O>,
 }
 
-type Connect<O, Options> =
-    Box<dyn FnOnce(Client, Options) -> LocalBoxFuture<'static, Result<O, String>>>;
+/// Creates an operator, with the options from the command line.
+type Connect<O> =
+    Box<dyn FnOnce(Client, &ArgMatches) -> LocalBoxFuture<'static, Result<O, String>>>;
 
 type ResourceOf<O> = <<O as IntoOperator>::Application as Application>::Resource;
 
-impl<O: 'static, Options> Connecting<O, Options> {
-    pub(super) fn new<F, E>(connect: impl FnOnce(Client, Options) -> F + 'static) -> Self
+impl<O: 'static> Connecting<O> {
+    pub(super) fn new<F, E>(
+        connect: impl FnOnce(Client, &ArgMatches) -> Result<F, String> + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<O, E>> + 'static,
         E: Error + 'static,
     {
-        let connect: Connect<O, Options> = Box::new(|client, options| {
-            let attempt = connect(limit_answers(client), options);
-            let connected = attempt.map_err(|error| format!("cannot begin: {}", chain(&error)));
-            connected.boxed_local()
+        let connect: Connect<O> = Box::new(|client, given| {
+            let attempt = connect(limit_answers(client), given);
+            async move {
+                let connected = attempt?.await;
+                connected.map_err(|error| format!("cannot begin: {}", chain(&error)))
+            }
+            .boxed_local()
         });
         Self { connect }
     }
 }
 
-impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Connecting<O, Options> {
+impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
     fn crd_name(&self) -> &'static str {
         ResourceOf::<O>::crd_name()
     }
@@ -133,7 +140,7 @@ impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Conne
         Kind::of_crd(&crd::<ResourceOf<O>>().ok()?)
     }
 
-    fn begin(self: Box<Self>, task: PartTask<Options>) -> Running {
+    fn begin(self: Box<Self>, task: PartTask) -> Running {
         match task {
             PartTask::Run(context) => run(self.connect, *context).boxed_local(),
             PartTask::Preview(previewed) => try_out(self.connect, *previewed).boxed_local(),
@@ -142,13 +149,13 @@ impl<O: IntoOperator + 'static, Options: 'static> ProgramPart<Options> for Conne
 }
 
 /// What an operator is created for.
-pub(super) enum PartTask<Options> {
-    Run(Box<ProgramContext<Options>>),
-    Preview(Box<Previewed<Options>>),
+pub(super) enum PartTask {
+    Run(Box<ProgramContext>),
+    Preview(Box<Previewed>),
 }
 
 /// What an operator is previewed with.
-pub(super) struct Previewed<Options> {
+pub(super) struct Previewed {
     /// A client whose writes are only tried.
     pub(super) client: Client,
     pub(super) record: Record,
@@ -156,13 +163,13 @@ pub(super) struct Previewed<Options> {
     pub(super) account: ServiceAccount,
     /// The roles that the account needs beside those of the operator.
     pub(super) beside: Rbac,
-    pub(super) options: Options,
+    pub(super) options: ArgMatches,
     /// Where what is found is added.
     pub(super) found: Rc<RefCell<Vec<Preview>>>,
 }
 
 /// The context in which a program runs each of its operators.
-pub(super) struct ProgramContext<Options> {
+pub(super) struct ProgramContext {
     pub(super) client: Client,
     /// The address of the API server, for messages.
     pub(super) address: String,
@@ -172,7 +179,7 @@ pub(super) struct ProgramContext<Options> {
     #[cfg(feature = "cloudevents")]
     pub(super) cloud_events: Option<CloudEvents>,
     pub(super) gate: Gate,
-    pub(super) options: Options,
+    pub(super) options: ArgMatches,
     pub(super) stopping: CancellationToken,
 }
 
@@ -187,10 +194,7 @@ pub(super) struct OperatorLimits {
 }
 
 /// Creates one operator, and adds what it would do.
-async fn try_out<O: IntoOperator, Options>(
-    connect: Connect<O, Options>,
-    previewed: Previewed<Options>,
-) -> Result<(), String> {
+async fn try_out<O: IntoOperator>(connect: Connect<O>, previewed: Previewed) -> Result<(), String> {
     let Previewed {
         client,
         record,
@@ -200,7 +204,7 @@ async fn try_out<O: IntoOperator, Options>(
         options,
         found,
     } = previewed;
-    let connected = connect(client.clone(), options).await?;
+    let connected = connect(client.clone(), &options).await?;
     let operator = connected.into_operator(client);
     let preview = preview(operator, &record, &namespaces, (&account, beside)).await?;
     found.borrow_mut().push(preview);
@@ -208,10 +212,7 @@ async fn try_out<O: IntoOperator, Options>(
 }
 
 /// Runs one operator.
-async fn run<O: IntoOperator, Options>(
-    connect: Connect<O, Options>,
-    context: ProgramContext<Options>,
-) -> Result<(), String> {
+async fn run<O: IntoOperator>(connect: Connect<O>, context: ProgramContext) -> Result<(), String> {
     let ProgramContext {
         client,
         address,
@@ -225,7 +226,7 @@ async fn run<O: IntoOperator, Options>(
         stopping,
     } = context;
     let connected = tokio::select! {
-        connected = connect(client.clone(), options) => connected?,
+        connected = connect(client.clone(), &options) => connected?,
         () = stopping.cancelled() => return Ok(()),
     };
     let operator = connected.into_operator(client);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use clap::ArgMatches;
 use kube::Client;
 
 use super::command_line::PreviewOptions;
@@ -19,10 +20,10 @@ const CHANGES: u8 = 3;
 const PROBLEMS: u8 = 4;
 
 /// Previews operators one after the other, each in its namespaces; `program` is the name of the program.
-pub(super) async fn preview<Options: Clone>(
-    parts: Vec<LimitedPart<Options>>,
+pub(super) async fn preview(
+    parts: Vec<LimitedPart>,
     account: ServiceAccount,
-    options: Options,
+    options: &ArgMatches,
     program: &str,
 ) -> Result<Vec<Preview>, String> {
     let (config, address) = cluster().await?;

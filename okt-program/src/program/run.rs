@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 
+use clap::ArgMatches;
 use futures::future::try_join_all;
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -44,11 +45,11 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 
 /// Runs operators, each in its namespaces, until a signal; `program` is the name of the program, and
 /// `log_file` decides what is logged.
-pub(super) async fn run<Options: Clone>(
-    parts: Vec<LimitedPart<Options>>,
+pub(super) async fn run(
+    parts: Vec<LimitedPart>,
     asked: &RunOptions,
     log_file: Option<PathBuf>,
-    options: Options,
+    options: &ArgMatches,
     program: String,
 ) -> Result<(), String> {
     let (config, address) = cluster().await?;
@@ -219,10 +220,10 @@ async fn serve(
 
 /// Serves the map of the operators' objects, until the result is dropped.
 #[cfg(feature = "map")]
-async fn map<Options>(
+async fn map(
     asked: &RunOptions,
     client: &Client,
-    parts: &[LimitedPart<Options>],
+    parts: &[LimitedPart],
 ) -> Result<Option<AbortOnDropHandle<()>>, String> {
     let Some(Listen(Some(address))) = asked.map_address else {
         return Ok(None);

@@ -47,7 +47,7 @@ impl<S> StateOnRecord<'_, S> {
 pub struct Context<K: LifecycleObject> {
     object: Arc<K>,
     client: Client,
-    pub(crate) cluster: Arc<Cluster<K>>,
+    pub(crate) cluster: Arc<Cluster>,
     clock: Clock,
     gate: Gate,
     telemetry: Telemetry,
@@ -58,7 +58,7 @@ impl<K: LifecycleObject> Context<K> {
     pub fn new(
         object: Arc<K>,
         client: Client,
-        cluster: Arc<Cluster<K>>,
+        cluster: Arc<Cluster>,
         clock: Clock,
         gate: Gate,
         telemetry: Telemetry,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::author::context::{Action, Context};
 use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
-use crate::resources::{Cluster, Filling, OwnedMemory, Pace, Watches};
+use crate::resources::{Cluster, Filling, OwnedMemory, Owner, Pace, Watches};
 
 /// An object and its surroundings, from which contexts are made.
 pub struct Fixture<K: LifecycleObject> {
@@ -27,6 +27,9 @@ pub struct Fixture<K: LifecycleObject> {
     client: Client,
     watches: Watches<K>,
     filling: Filling,
+    attempt: u32,
+    is_resumed: bool,
+    is_cancelled: bool,
 }
 
 impl<K: LifecycleObject> Fixture<K> {
@@ -39,6 +42,9 @@ impl<K: LifecycleObject> Fixture<K> {
             client,
             watches: Watches::default(),
             filling: Filling::default(),
+            attempt: 1,
+            is_resumed: false,
+            is_cancelled: false,
         }
     }
 
@@ -50,6 +56,21 @@ impl<K: LifecycleObject> Fixture<K> {
     /// Sets how long the object has been in its state.
     pub fn time_in_state(&mut self, time: Duration) {
         self.time_in_state = Some(time);
+    }
+
+    /// Sets the number of the attempt, by default 1.
+    pub fn attempt(&mut self, attempt: u32) {
+        self.attempt = attempt;
+    }
+
+    /// Lets another process have begun the work before.
+    pub fn resumed(&mut self) {
+        self.is_resumed = true;
+    }
+
+    /// Cancels the work before it begins.
+    pub fn cancelled(&mut self) {
+        self.is_cancelled = true;
     }
 
     /// Sets the client.
@@ -91,7 +112,12 @@ impl<K: LifecycleObject> Fixture<K> {
             .transpose()
             .map_err(|error| error.to_string())?;
         let object = completed(self.object, self.state, since, is_namespaced)?;
-        let cluster = Cluster::filled(self.watches, is_namespaced, &object, self.filling)?;
+        let cluster = Cluster::filled(
+            self.watches,
+            is_namespaced,
+            Owner::of(&object),
+            self.filling,
+        )?;
         let telemetry = Telemetry::none(clock.clone());
         Ok(Context::new(
             Arc::new(object),
@@ -108,20 +134,21 @@ impl<K: LifecycleObject> Fixture<K> {
     /// # Errors
     ///
     /// Why the surroundings cannot exist.
-    pub fn action(self, attempt: u32, resumed: bool, cancelled: bool) -> Result<Action<K>, String> {
+    pub fn action(self) -> Result<Action<K>, String> {
+        let (attempt, is_resumed) = (self.attempt, self.is_resumed);
+        let cancellation = CancellationToken::new();
+        if self.is_cancelled {
+            cancellation.cancel();
+        }
         let context = self.context()?;
         let uid = context.object().meta().uid.as_deref().unwrap_or_default();
         let id = format!("{uid}/1@0");
-        let cancellation = CancellationToken::new();
-        if cancelled {
-            cancellation.cancel();
-        }
         let progress = Progress::new(String::new(), || {});
         Ok(Action::new(
             context,
             id,
             attempt,
-            resumed,
+            is_resumed,
             cancellation,
             progress,
         ))

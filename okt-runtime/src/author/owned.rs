@@ -12,7 +12,7 @@ use okt_wire::texts::qualified;
 use serde::de::DeserializeOwned;
 
 use crate::author::context::{Action, Context};
-use crate::resources::{Lack, decoded, is_name, listed, placed};
+use crate::resources::{Lack, Owner, decoded, is_name, listed, placed};
 
 /// A selection of the resources that an object owns.
 ///
@@ -214,7 +214,9 @@ impl<K: LifecycleObject> Context<K> {
                 &format!("does not declare that kind: add `.{how}::<{kind}>(..)`"),
             ));
         }
-        let kept = self.cluster.referred(self.object(), api, across, name);
+        let kept = self
+            .cluster
+            .referred(Owner::of(self.object()), api, across, name);
         Ok(kept.and_then(|kept| decoded(api, &kept.text())))
     }
 

@@ -22,7 +22,7 @@ pub use self::shipped::{
     FreeStyle, FreeStyleHandler, Stepper, StepperHandler, free_style, stepper,
 };
 use crate::author::context::Context;
-use crate::resources::{ApplyReport, Declared, OwnedStatus, Resources};
+use crate::resources::{ApplyReport, Declared, OwnedStatus, Owner, Resources};
 
 /// Takes the steps of a pass, by the handlers of an application.
 pub(crate) trait Steps<K: LifecycleObject>: Sync {
@@ -46,7 +46,7 @@ pub(crate) trait Steps<K: LifecycleObject>: Sync {
 pub struct Pass<K: LifecycleObject> {
     context: Context<K>,
     put: Mutex<Put>,
-    hands: tokio::sync::Mutex<Hands<K>>,
+    hands: tokio::sync::Mutex<Hands>,
 }
 
 /// The declarations of the steps so far.
@@ -84,7 +84,7 @@ fn soonest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 }
 
 impl<K: LifecycleObject> Pass<K> {
-    pub(crate) fn new(context: Context<K>, hands: Hands<K>) -> Self {
+    pub(crate) fn new(context: Context<K>, hands: Hands) -> Self {
         Self {
             context,
             put: Mutex::default(),
@@ -130,7 +130,9 @@ impl<K: LifecycleObject> Pass<K> {
     pub async fn commit(&self) -> Result<(), Failure> {
         let resources = self.put.lock().resources.clone();
         let mut hands = self.hands.lock().await;
-        let report = hands.apply(&self.context, &resources, false).await?;
+        let report = hands
+            .apply(Owner::of(self.object()), &resources, false)
+            .await?;
         let mut put = self.put.lock();
         put.report(&report);
         match report.status() {

@@ -3,26 +3,20 @@
 //! Decoded, a small object takes three times the memory of its text: each name, time and condition is an allocation of
 //! its own.
 
-use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use okt_core::record::Phase;
 use okt_core::{Lifecycle, StateId};
-use okt_sharding::ranges::{Range, Ranges};
 use okt_wire::object::LifecycleObject;
-use okt_wire::pruned::{Pruned, decode, field};
+use okt_wire::pruned::decode;
 use okt_wire::resource_like;
 use parking_lot::Mutex;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
+use crate::cache::arrived::{Arrived, Glance};
 use crate::cache::packed::Packed;
 use crate::cache::queue::{QueuePlace, Urgency};
 
@@ -41,93 +35,6 @@ struct CachedContent<K> {
     meta: ObjectMeta,
     glance: Glance,
     wanted: Mutex<Use<K>>,
-}
-
-/// What is known of an object without decoding it: for the queue, and for metrics.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Glance {
-    /// Whether it is being deleted, or its spec was changed since the operator saw it last.
-    pub(crate) is_changed: bool,
-    /// Whether its work is not done.
-    pub(crate) is_pending: bool,
-    /// The state on record; unknown where the graph does not have it.
-    pub(crate) state: Option<StateId>,
-    /// Since when the object is in it.
-    pub(crate) since: Option<Timestamp>,
-    /// The reason of `Stalled` or `Reconciling`, whichever is True.
-    pub(crate) unsettled: Option<(Unsettled, Box<str>)>,
-}
-
-/// Why an object is not at rest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Unsettled {
-    Stalled,
-    Reconciling,
-}
-
-impl Glance {
-    /// Reads the text of a status. One that does not decode is reported when the object is reconciled.
-    fn of<S: Lifecycle>(meta: &ObjectMeta, status: &str) -> Self {
-        let status: SeenStatus<'_> = serde_json::from_str(status).unwrap_or_default();
-        let position = status.lifecycle;
-        let unsettled = status.conditions.iter().find_map(|it| {
-            let why = match &*it.type_ {
-                "Stalled" => Unsettled::Stalled,
-                "Reconciling" => Unsettled::Reconciling,
-                _ => return None,
-            };
-            (it.status == "True").then(|| (why, it.reason.as_ref().into()))
-        });
-        Self {
-            is_changed: meta.deletion_timestamp.is_some()
-                || status.observed_generation != meta.generation,
-            is_pending: position.action.phase == Some(Phase::Pending),
-            state: (!position.state.is_empty())
-                .then(|| S::from_name(&position.state).map_or(StateId::UNKNOWN, Lifecycle::id)),
-            since: position.since,
-            unsettled,
-        }
-    }
-
-    /// Returns whether the object seems to be at rest: then this version of it stays for long.
-    fn is_at_rest(&self) -> bool {
-        !self.is_changed && !self.is_pending && self.unsettled.is_none()
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct SeenStatus<'a> {
-    observed_generation: Option<i64>,
-    #[serde(borrow)]
-    lifecycle: SeenPosition<'a>,
-    #[serde(borrow)]
-    conditions: Vec<SeenCondition<'a>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct SeenPosition<'a> {
-    #[serde(borrow)]
-    state: Cow<'a, str>,
-    since: Option<Timestamp>,
-    action: SeenAction,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct SeenAction {
-    phase: Option<Phase>,
-}
-
-#[derive(Deserialize)]
-struct SeenCondition<'a> {
-    #[serde(rename = "type", borrow)]
-    type_: Cow<'a, str>,
-    #[serde(borrow)]
-    status: Cow<'a, str>,
-    #[serde(borrow, default)]
-    reason: Cow<'a, str>,
 }
 
 /// The text of an object, and when it is reconciled.
@@ -170,6 +77,25 @@ impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
         Self {
             content: Arc::clone(&self.content),
+        }
+    }
+}
+
+impl<K: LifecycleObject> From<Arrived> for Cached<K> {
+    fn from(arrived: Arrived) -> Self {
+        let Arrived {
+            meta,
+            text,
+            glance,
+            state,
+        } = arrived;
+        let id = |state: &str| K::State::from_name(state).map_or(StateId::UNKNOWN, Lifecycle::id);
+        let glance = Glance {
+            state: state.as_deref().map(id),
+            ..glance
+        };
+        Self {
+            content: Arc::new(CachedContent::new(meta, text, glance)),
         }
     }
 }
@@ -268,68 +194,10 @@ impl<K: LifecycleObject> WeakCached<K> {
     }
 }
 
-impl<'de, K: LifecycleObject> Deserialize<'de> for Cached<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wanted = WANTED.get();
-        let wants = |metadata: &str| {
-            wanted == Ranges::ALL || {
-                let uid = field(metadata, &["uid"]).unwrap_or_default();
-                wanted.contains(Range::of(uid.trim_matches('"')))
-            }
-        };
-        let pruned = Pruned::read_if(deserializer, wants)?;
-        let meta = pruned.metadata().map_err(D::Error::custom)?;
-        let (text, glance) = if pruned.is_cut {
-            (Packed::new(""), Glance::default())
-        } else {
-            let glance = Glance::of::<K::State>(&meta, pruned.status_text());
-            let text = if glance.is_at_rest() {
-                Packed::new(&pruned.text)
-            } else {
-                // A copy of its size: cutting the larger buffer would leave a hole in the heap for each object.
-                Packed::Plain(pruned.text.as_str().into())
-            };
-            (text, glance)
-        };
-        Ok(Self {
-            content: Arc::new(CachedContent::new(essence(meta), text, glance)),
-        })
-    }
-}
-
 resource_like!(
     [K: LifecycleObject] Cached<K>, K, false,
     |it| &it.content.meta, &mut Arc::make_mut(&mut it.content).meta
 );
-
-thread_local! {
-    /// The ranges of the objects that are decoded.
-    static WANTED: Cell<Ranges> = const { Cell::new(Ranges::ALL) };
-}
-
-/// Decodes only objects of these ranges while `poll` runs; of others only the metadata.
-///
-/// kube decodes what a watch receives, and has no place for a filter before that.
-pub(crate) fn decode_only<T>(ranges: Ranges, poll: impl FnOnce() -> T) -> T {
-    WANTED.set(ranges);
-    let polled = poll();
-    WANTED.set(Ranges::ALL);
-    polled
-}
-
-/// Returns the part of the metadata that is needed before the object is decoded; the text has all of it.
-fn essence(meta: ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
-        name: meta.name,
-        namespace: meta.namespace,
-        uid: meta.uid,
-        resource_version: meta.resource_version,
-        generation: meta.generation,
-        deletion_timestamp: meta.deletion_timestamp,
-        finalizers: meta.finalizers,
-        ..ObjectMeta::default()
-    }
-}
 
 /// The place of an object that is being reconciled.
 pub(crate) type PlaceOf<K> = QueuePlace<ObjectRef<Cached<K>>>;

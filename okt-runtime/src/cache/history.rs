@@ -6,15 +6,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::api::ListParams;
+use kube::core::ApiResource;
+use kube::{Api, Client};
 use okt_wire::api_timeout::{answer, retry_after};
-use okt_wire::object::LifecycleObject;
 use okt_wire::scope::api;
 use okt_wire::texts::chain;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::cache::cached::Cached;
+use crate::cache::arrived::Arrived;
 
 /// How often the history is checked although nothing seems wrong: one list of one object.
 const ROUTINE: Duration = Duration::from_mins(10);
@@ -57,12 +60,18 @@ impl History {
     }
 
     /// Waits until the history of the API server has gone back.
-    pub(crate) async fn went_back<K: LifecycleObject>(
-        &self,
-        client: &kube::Client,
-        namespace: Option<&str>,
-    ) {
-        let api = api::<Cached<K>>(client, namespace, &());
+    ///
+    /// Boxed, so that everything in it is compiled here, and not once more for each application.
+    pub(crate) fn went_back<'a>(
+        &'a self,
+        client: &'a Client,
+        kind: &ApiResource,
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, ()> {
+        self.watch(api::<Arrived>(client, namespace, kind)).boxed()
+    }
+
+    async fn watch(&self, api: Api<Arrived>) {
         loop {
             tokio::select! {
                 () = sleep(ROUTINE) => {}
@@ -70,7 +79,7 @@ impl History {
             }
             let newest = self.newest();
             // The version of a list is the newest of the server.
-            let list = match answer(api.list(&ListParams::default().limit(1))).await {
+            let list = match answer(api.list_metadata(&ListParams::default().limit(1))).await {
                 Ok(list) => list,
                 Err(error) => {
                     tracing::warn!(

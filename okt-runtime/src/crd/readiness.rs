@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::runtime::watcher;
@@ -46,14 +47,47 @@ impl Readiness {
     }
 }
 
+/// What an operator writes, which the CRD in the cluster must have.
+pub(crate) struct ExpectedCrd {
+    name: &'static str,
+    version: String,
+    graph: &'static Graph<'static>,
+    /// The schema of the status.
+    status: Option<Value>,
+}
+
+impl ExpectedCrd {
+    pub(crate) fn of<K: LifecycleObject>() -> Self {
+        let version = K::version(&()).into_owned();
+        Self {
+            name: K::crd_name(),
+            graph: K::State::GRAPH,
+            status: crd::<K>().ok().and_then(|own| status_of(&own, &version)),
+            version,
+        }
+    }
+}
+
 /// Reads the CRD at start and on every change, as long as the future is polled. `is_limited` is whether the operator is
 /// limited to namespaces: one that may not read CRDs, which have none, goes on without comparing.
-pub(crate) async fn watch_crd<K: LifecycleObject>(
+///
+/// Boxed, so that everything in it is compiled here, and not once more for each application.
+pub(crate) fn watch_crd(
+    expected: ExpectedCrd,
+    connection: Connection,
+    is_limited: bool,
+    readiness: watch::Sender<Readiness>,
+) -> BoxFuture<'static, ()> {
+    watch_stored(expected, connection, is_limited, readiness).boxed()
+}
+
+async fn watch_stored(
+    expected: ExpectedCrd,
     connection: Connection,
     is_limited: bool,
     readiness: watch::Sender<Readiness>,
 ) {
-    let name = K::crd_name();
+    let name = expected.name;
     let client = connection.for_watch("CustomResourceDefinition");
     let api: Api<CustomResourceDefinition> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -63,7 +97,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
         let next = match events.try_next().await {
             Ok(Some(watcher::Event::Apply(crd) | watcher::Event::InitApply(crd))) => {
                 found = true;
-                judge::<K>(&crd)
+                judge(&expected, &crd)
             }
             Ok(Some(watcher::Event::Init)) => {
                 found = false;
@@ -85,7 +119,7 @@ pub(crate) async fn watch_crd<K: LifecycleObject>(
                     chain(&error)
                 );
                 Readiness::Fit {
-                    states: names_of(K::State::GRAPH),
+                    states: names_of(expected.graph),
                 }
             }
             Err(error) => {
@@ -125,7 +159,7 @@ fn names_of(graph: &Graph<'_>) -> BTreeSet<String> {
 }
 
 /// Compares the CRD in the cluster with the fields and edges that this operator writes.
-fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
+fn judge(expected: &ExpectedCrd, stored: &CustomResourceDefinition) -> Readiness {
     let graph = match graph_text(stored).map(StoredGraph::read) {
         Some(Ok(graph)) => graph,
         Some(Err(Unread::Format(format))) => {
@@ -145,9 +179,9 @@ fn judge<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Readiness {
             ));
         }
     };
-    let missing = missing_edge(K::State::GRAPH, &graph)
-        .or_else(|| missing_subresource::<K>(stored))
-        .or_else(|| missing_field::<K>(stored));
+    let missing = missing_edge(expected.graph, &graph)
+        .or_else(|| missing_subresource(&expected.version, stored))
+        .or_else(|| missing_field(expected, stored));
     match missing {
         Some(missing) => Readiness::Unfit(format!(
             "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
@@ -179,8 +213,7 @@ fn missing_edge(graph: &Graph<'_>, stored: &StoredGraph) -> Option<String> {
 }
 
 /// Returns the status subresource if the CRD lacks it: every write of a status would be a 404.
-fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
-    let version = K::version(&());
+fn missing_subresource(version: &str, stored: &CustomResourceDefinition) -> Option<String> {
     let served = stored
         .spec
         .versions
@@ -196,14 +229,12 @@ fn missing_subresource<K: LifecycleObject>(stored: &CustomResourceDefinition) ->
 /// Returns the first field of the status that this operator writes and the CRD does not declare.
 ///
 /// Server-side apply of an undeclared field fails with a 500, so every write would fail.
-fn missing_field<K: LifecycleObject>(stored: &CustomResourceDefinition) -> Option<String> {
-    let own = crd::<K>().ok()?;
-    let version = K::version(&());
-    let own = status_of(&own, &version)?;
-    let Some(stored) = status_of(stored, &version) else {
-        return Some(format!("a status in version {version}"));
+fn missing_field(expected: &ExpectedCrd, stored: &CustomResourceDefinition) -> Option<String> {
+    let own = expected.status.as_ref()?;
+    let Some(stored) = status_of(stored, &expected.version) else {
+        return Some(format!("a status in version {}", expected.version));
     };
-    missing_property(&own, &stored, "status")
+    missing_property(own, &stored, "status")
 }
 
 fn status_of(crd: &CustomResourceDefinition, version: &str) -> Option<Value> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::machine::Requeue;
 use okt_sharding::gate::GateMember;
@@ -119,15 +120,15 @@ async fn watched<A: Application>(
             let wake = |name| wakes.wake(name);
             shared
                 .cluster
-                .watch(&shared.connection, &shared.gate, wake)
+                .watch(&shared.connection, &shared.gate, &wake)
                 .await;
             // It ends at once where there are no other kinds.
             std::future::pending::<()>().await;
         };
         let namespace = settings.namespace.as_deref();
-        let went_back = shared
-            .history
-            .went_back::<A::Resource>(&shared.connection.client, namespace);
+        let client = &shared.connection.client;
+        let kind = ApiResource::erase::<A::Resource>(&());
+        let went_back = shared.history.went_back(client, &kind, namespace);
         tokio::select! {
             () = went_back => {
                 shared.memory.rewind();

@@ -12,7 +12,7 @@ use okt_telemetry::operators::{Inspected, NEW, QueueState, Replica, Tally, UNKNO
 use okt_wire::watch::TOO_SILENT;
 
 use crate::author::application::{Application, StateOf};
-use crate::cache::cached::Unsettled;
+use crate::cache::arrived::Unsettled;
 use crate::cache::objects::Objects;
 use crate::crd::readiness::Readiness;
 use crate::operator::watching::QueueOf;

@@ -21,8 +21,8 @@ const BURST: Duration = Duration::from_secs(10);
 const MANY: usize = 1024;
 
 /// Wakes objects. An object that is named too often is woken once, later, for all these events.
-pub(crate) struct Wakes<W> {
-    wake: W,
+pub(crate) struct Wakes {
+    wake: Box<dyn Fn(Name) + Send + Sync>,
     objects: Mutex<HashMap<Name, Paced>>,
 }
 
@@ -33,11 +33,11 @@ struct Paced {
     waits: bool,
 }
 
-impl<W: Fn(Name) + Send + Sync + 'static> Wakes<W> {
+impl Wakes {
     /// Creates it; `wake` is called to wake an object.
-    pub(crate) fn new(wake: W) -> Arc<Self> {
+    pub(crate) fn new(wake: impl Fn(Name) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
-            wake,
+            wake: Box::new(wake),
             objects: Mutex::default(),
         })
     }

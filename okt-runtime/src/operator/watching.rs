@@ -11,20 +11,22 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use kube::{Client, Resource};
 use okt_sharding::gate::GateMember;
 use okt_sharding::ranges::{Range, Ranges};
 use okt_sharding::selector::only;
 use okt_wire::clock::{after, until};
 use okt_wire::scope::api;
 use okt_wire::texts::LastError;
-use okt_wire::watch::retried;
+use okt_wire::watch::{change_objects, retried};
 use tokio::time::Instant;
 
 use crate::author::application::Application;
-use crate::cache::cached::{Cached, decode_only};
+use crate::cache::arrived::{Arrived, decode_only};
+use crate::cache::cached::Cached;
 use crate::cache::objects::{Objects, range_of};
 use crate::cache::queue::{Queue, Urgency};
 use crate::operator::error::OperatorError;
@@ -185,13 +187,19 @@ impl<A: Application> Watching<A> {
         } else {
             client
         };
-        let api = api::<Cached<A::Resource>>(&client, self.namespace.as_deref(), &());
-        let events = retried(watcher(api, self.config.clone()));
+        let resource = ApiResource::erase::<A::Resource>(&());
+        let events = arriving(
+            &client,
+            self.namespace.as_deref(),
+            &resource,
+            self.config.clone(),
+        );
+        let cached = events.map(|event| change_objects(event?, |it| Ok(Cached::from(it))));
         WatchedPart {
             ranges,
             requested: ranges,
             has_selector,
-            events: events.boxed(),
+            events: cached.boxed(),
             list: Vec::new(),
             is_listed: false,
         }
@@ -360,6 +368,17 @@ impl<A: Application> Watching<A> {
             self.queue.push(object.reference(), object.urgency());
         }
     }
+}
+
+/// Returns the events of a kind; what they consist of is compiled here, and not once more for each application.
+fn arriving(
+    client: &Client,
+    namespace: Option<&str>,
+    kind: &ApiResource,
+    config: watcher::Config,
+) -> BoxStream<'static, watcher::Result<watcher::Event<Arrived>>> {
+    let api = api::<Arrived>(client, namespace, kind);
+    retried(watcher(api, config)).boxed()
 }
 
 /// Returns the next event of any watch.

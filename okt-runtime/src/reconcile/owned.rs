@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::reconcile::shared::Shared;
-use crate::resources::{AllowedWrites, OwnedStatus, Pace, Resources, Site};
+use crate::resources::{AllowedWrites, OwnedStatus, Owner, Pace, Resources, Site};
 
 impl<A: Application> Reconciliation<'_, A> {
     /// Applies the resources that the application declares for the state on record, and those of its pass.
@@ -181,11 +181,11 @@ fn site<'a, A: Application>(
     shared: &'a Shared<A>,
     object: &'a A::Resource,
     may_write: &'a (dyn Fn() -> bool + Send + Sync),
-) -> Site<'a, A::Resource> {
+) -> Site<'a> {
     Site {
         client: &shared.connection.direct,
         cluster: &shared.cluster,
-        object,
+        owner: Owner::of(object),
         may_write,
     }
 }

@@ -22,6 +22,7 @@ use crate::cache::cached::PlaceOf;
 use crate::cache::guarded::Guarded;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
+use crate::resources::Owner;
 
 pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
@@ -145,7 +146,7 @@ fn revision_with<A: Application>(
     object: &A::Resource,
     memory: &mut Remembered,
 ) -> (u64, Option<u64>) {
-    let referred = shared.cluster.referred_revision(object);
+    let referred = shared.cluster.referred_revision(Owner::of(object));
     let revision = revision_of::<A>(object).counted(object, referred, &mut memory.revision);
     let recorded = position_of(object).and_then(read::recorded_referred);
     (revision, referred.counted(recorded))

@@ -32,7 +32,7 @@ use crate::test_hooks::TestHooks;
 pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) connection: Connection,
-    pub(crate) cluster: Arc<Cluster<A::Resource>>,
+    pub(crate) cluster: Arc<Cluster>,
     /// The pass that runs in every reconciliation.
     pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: ObjectMemory,

@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use kube::Resource;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
+use kube::{Client, Resource};
 use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::read;
-use okt_wire::scope::{api_of, with_name};
+use okt_wire::scope::{api, with_name};
 use okt_wire::texts::chain;
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
+use crate::cache::arrived::Arrived;
 use crate::cache::cached::{Cached, named};
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose};
@@ -70,18 +75,11 @@ impl<A: Application> Reconciliation<'_, A> {
     async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
         let direct = &self.shared.connection.direct;
-        let (api, name) = api_of::<Cached<A::Resource>>(direct, meta);
-        let list = answer(api.list_metadata(&with_name(name)))
-            .await
-            .map_err(|error| {
-                tracing::warn!("cannot read the newest version: {}", chain(&error));
-                None
-            })?;
-        let mut same = list
-            .items
-            .into_iter()
-            .filter(|it| it.metadata.uid == meta.uid);
-        let newest = same.next().and_then(|it| read::version(&it.metadata));
+        let kind = ApiResource::erase::<A::Resource>(&());
+        let newest = newest(direct, &kind, meta).await.map_err(|error| {
+            tracing::warn!("cannot read the newest version: {}", chain(&error));
+            None
+        })?;
         if newest.is_some() && newest == self.read().version {
             Ok(())
         } else {
@@ -123,4 +121,23 @@ impl<A: Application> Reconciliation<'_, A> {
         let object: ObjectRef<Cached<A::Resource>> = named(self.object.meta());
         move || shared.requeue(object.clone())
     }
+}
+
+/// Returns the version of an object that the API server has; none if the object is gone.
+///
+/// Boxed, so that everything in it is compiled here, and not once more for each application.
+fn newest<'a>(
+    client: &'a Client,
+    kind: &'a ApiResource,
+    meta: &'a ObjectMeta,
+) -> BoxFuture<'a, Result<Option<Version>, kube::Error>> {
+    async move {
+        let api = api::<Arrived>(client, meta.namespace.as_deref(), kind);
+        let named = with_name(meta.name.as_deref().unwrap_or_default());
+        let list = answer(api.list_metadata(&named)).await?;
+        let mut same = list.items.iter();
+        let newest = same.find(|it| it.metadata.uid == meta.uid);
+        Ok(newest.and_then(|it| read::version(&it.metadata)))
+    }
+    .boxed()
 }

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
+use kube::core::ApiResource;
 use okt_core::conditions::bounded;
 use okt_core::machine::{Decision, Effect, Object, Readable, Requeue, ShowUnreadable};
 use okt_core::pass::PassRun;
@@ -14,13 +15,14 @@ use okt_wire::clock::moment;
 use okt_wire::object::has_lifecycle;
 use okt_wire::pruned;
 use okt_wire::read;
-use okt_wire::scope::api_of;
+use okt_wire::scope::api;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::failure::stalled;
 use super::reading;
 use crate::author::application::{Application, StateOf};
+use crate::cache::arrived::Arrived;
 use crate::cache::cached::Cached;
 use crate::reconcile::finalizer;
 use crate::reconcile::memory::{Known, Remembered};
@@ -156,7 +158,10 @@ impl Unreadable<'_> {
         };
         let version = meta.resource_version.as_deref();
         let patch = StatusPatch::of::<A::Resource>(version, &status);
-        let (api, name) = api_of::<Cached<A::Resource>>(&shared.connection.direct, meta);
+        let direct = &shared.connection.direct;
+        let kind = ApiResource::erase::<A::Resource>(&());
+        let api = api::<Arrived>(direct, meta.namespace.as_deref(), &kind);
+        let name = meta.name.as_deref().unwrap_or_default();
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let written = answer(api.patch_status(name, &params, &Patch::Apply(patch))).await?;
         shared.telemetry.wrote(Written::Status);

@@ -9,7 +9,6 @@ use std::time::Duration;
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
-use okt_wire::object::LifecycleObject;
 use okt_wire::read;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -44,8 +43,8 @@ pub struct AllowedWrites {
 }
 
 /// One run of applying or deleting the resources of an object.
-pub(super) struct Applying<'a, K> {
-    pub(super) site: Site<'a, K>,
+pub(super) struct Applying<'a> {
+    pub(super) site: Site<'a>,
     pub(super) attempts: &'a mut Attempts,
     pub(super) accepted: &'a mut Accepted,
     /// What the status of the object records.
@@ -62,10 +61,10 @@ pub(super) struct Applying<'a, K> {
     pub(super) report: ApplyReport,
 }
 
-impl<'a, K> Deref for Applying<'a, K> {
-    type Target = Site<'a, K>;
+impl<'a> Deref for Applying<'a> {
+    type Target = Site<'a>;
 
-    fn deref(&self) -> &Site<'a, K> {
+    fn deref(&self) -> &Site<'a> {
         &self.site
     }
 }
@@ -80,7 +79,7 @@ pub(super) struct Wanted {
     pub(super) once: BTreeMap<Key, String>,
 }
 
-impl<K: LifecycleObject> Applying<'_, K> {
+impl Applying<'_> {
     /// Applies all declarations and prunes; a failure of one object does not stop the others.
     pub(super) async fn apply(
         mut self,
@@ -139,7 +138,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         if is_whole {
             self.prune(resources, &owned, &wanted).await;
         }
-        if self.object.meta().deletion_timestamp.is_some() {
+        if self.owner.meta.deletion_timestamp.is_some() {
             self.report.keep_needed();
         }
         self.take_stock(resources, &wanted, is_whole).await;
@@ -199,7 +198,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     }
 
     pub(super) fn why_it_goes(&self) -> &'static str {
-        match &self.object.meta().deletion_timestamp {
+        match &self.owner.meta.deletion_timestamp {
             Some(_) => "it goes before its object",
             None => "it is no longer declared",
         }
@@ -244,7 +243,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
 
     fn stamp(&self, declared: &Declared, wanted: &mut Wanted) -> Result<Applied, Failure> {
         let stamper = Stamper {
-            object: self.object,
+            owner: self.owner,
             kinds: &self.cluster.watches.owned,
             identity: &self.cluster.identity,
             namespace: self.cluster.namespace.as_deref(),
@@ -303,7 +302,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
     ) -> Result<(), Failure> {
         let key = &applied.key;
         let what = self.describe(key);
-        let is_going = self.object.meta().deletion_timestamp.is_some();
+        let is_going = self.owner.meta.deletion_timestamp.is_some();
         let creates = creates || (is_going && declared.in_deletion);
         if let Some(why) = self.cluster.unlisted(key.0) {
             let why = format!("{what}: its kind cannot be listed: {why}");

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::ApiResource;
@@ -14,9 +15,8 @@ use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
 use okt_wire::object::LifecycleObject;
-use okt_wire::scope::api;
 use okt_wire::texts::{LastError, watch_message};
-use okt_wire::watch::{Connection, PAGE, change_objects, retried};
+use okt_wire::watch::{Connection, PAGE};
 use okt_wire::{read, revision};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -25,19 +25,24 @@ use tokio::sync::watch;
 use super::cascade::Exposed;
 use super::index::{Index, Side, Unlisted, key_of};
 use super::inventory::Finished;
-use super::kept::{Bare, Kept};
+use super::kept::Kept;
 use super::kind::ResourceKind;
 use super::names::{Key, Misnamed, Name, placed};
+use super::owner::Owner;
 use super::ready::{Lack, is_judged_by_conditions, lack};
+use super::requests;
 use super::stamp::Identity;
-use super::watches::{Mapped, Referred, Watches};
+use super::watches::{Mapped, Referred, WatchedKinds, Watches};
 
 /// How long fewer ranges must be wanted before the others are not watched any more.
 const REST: Duration = Duration::from_mins(1);
 
+/// A function that enqueues an object.
+type Wake<'a> = dyn Fn(Name) + Send + Sync + 'a;
+
 /// Caches of the kinds that an application owns and refers to, in one namespace or in all.
-pub struct Cluster<K> {
-    pub(crate) watches: Watches<K>,
+pub struct Cluster {
+    pub(crate) watches: WatchedKinds,
     pub(crate) identity: Identity,
     /// The only watched namespace, if the operator is limited to one.
     pub(crate) namespace: Option<String>,
@@ -53,16 +58,29 @@ pub struct Cluster<K> {
     heard: watch::Sender<()>,
 }
 
-impl<K: LifecycleObject> Cluster<K> {
+impl Cluster {
     /// Creates empty caches.
     ///
     /// `namespaced` is the scope of the operator's own kind; `namespace` is the only watched namespace, if any.
-    pub fn new(watches: Watches<K>, namespaced: bool, namespace: Option<String>) -> Self {
+    pub fn new<K: LifecycleObject>(
+        watches: Watches<K>,
+        namespaced: bool,
+        namespace: Option<String>,
+    ) -> Self {
+        Self::with(watches.kinds, Identity::of::<K>(), namespaced, namespace)
+    }
+
+    fn with(
+        watches: WatchedKinds,
+        identity: Identity,
+        namespaced: bool,
+        namespace: Option<String>,
+    ) -> Self {
         let kinds = watches.owned.len() + watches.referred.len();
         let known = Index::new(watches.owned.clone(), namespaced);
         Self {
             watches,
-            identity: Identity::of::<K>(),
+            identity,
             namespace,
             known: Mutex::new(known),
             misnamed: Misnamed::default(),
@@ -88,7 +106,7 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns a stream of the ranges of owners of which all kinds are listed from now on.
-    pub fn becoming_known(&self) -> impl Stream<Item = Ranges> + use<K> {
+    pub fn becoming_known(&self) -> BoxStream<'static, Ranges> {
         let listed = self.listed.subscribe();
         let first = known(&listed.borrow());
         stream::unfold((listed, first), |(mut listed, before)| async move {
@@ -98,6 +116,7 @@ impl<K: LifecycleObject> Cluster<K> {
             let now = known(&listed.borrow_and_update());
             Some((now.without(before), (listed, now)))
         })
+        .boxed()
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -126,11 +145,8 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Notes the owned objects that the status of an object records.
-    pub fn note_recorded(&self, object: &K) {
-        let uid = object.meta().uid.as_deref().unwrap_or_default();
-        let status = object.status_of();
-        let recorded = status.map_or(&[][..], |status| &status.recorded_resources);
-        self.index().note_recorded(uid, recorded);
+    pub fn note_recorded(&self, owner: Owner<'_>) {
+        self.index().note_recorded(owner.uid(), owner.recorded);
     }
 
     /// Returns why an owned kind cannot be listed; none if it can.
@@ -197,9 +213,9 @@ impl<K: LifecycleObject> Cluster<K> {
         &self,
         api: &ApiResource,
         across: bool,
-    ) -> impl Iterator<Item = (usize, &Referred<K>)> {
+    ) -> impl Iterator<Item = (usize, &Referred)> {
         let all = self.watches.referred.iter().enumerate();
-        all.filter(move |(_, it)| it.kind.api == *api && it.names.is_across() == across)
+        all.filter(move |(_, it)| it.kind.api == *api && it.is_across == across)
     }
 
     /// Returns whether the application declares references to this kind, within a namespace or across namespaces.
@@ -210,7 +226,7 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Returns an object that `object` refers to; a namespace counts only for references across namespaces.
     pub(crate) fn referred(
         &self,
-        object: &K,
+        owner: Owner<'_>,
         api: &ApiResource,
         across: bool,
         (namespace, name): (Option<&str>, &str),
@@ -218,7 +234,7 @@ impl<K: LifecycleObject> Cluster<K> {
         let namespace = namespace.filter(|_| across);
         self.referred_as(api, across)
             .find_map(|(number, referred)| {
-                let (namespace, name) = self.placed(object, &referred.kind, namespace, name)?;
+                let (namespace, name) = self.placed(owner, &referred.kind, namespace, name)?;
                 let key = (number, namespace, name);
                 self.index().referred.get(&key).cloned()
             })
@@ -227,28 +243,28 @@ impl<K: LifecycleObject> Cluster<K> {
     /// Returns the namespace and name of a referenced object; logs a name that cannot exist, once.
     pub fn placed(
         &self,
-        object: &K,
+        owner: Owner<'_>,
         kind: &ResourceKind,
         namespace: Option<&str>,
         name: &str,
     ) -> Option<Name> {
-        let own = object.meta().namespace.as_deref();
+        let own = owner.meta.namespace.as_deref();
         let placed = placed(kind, own, namespace, name);
         if placed.is_none() {
-            self.misnamed.log(&name_of(object), kind, namespace, name);
+            self.misnamed.log(&owner.name(), kind, namespace, name);
         }
         placed
     }
 
     /// Returns the keys of the objects that an object refers to.
-    fn references_of(&self, object: &K, counts: impl Fn(&Referred<K>) -> bool) -> BTreeSet<Key> {
+    fn references_of(&self, owner: Owner<'_>, counts: impl Fn(&Referred) -> bool) -> BTreeSet<Key> {
         let all = self.watches.referred.iter().enumerate();
         all.filter(|(_, referred)| counts(referred))
             .flat_map(|(number, referred)| {
-                let names = referred.names.of(object).into_iter();
+                let names = (referred.names)(owner.object).into_iter();
                 names.filter_map(move |(namespace, name)| {
                     let namespace = namespace.as_deref();
-                    let placed = self.placed(object, &referred.kind, namespace, &name);
+                    let placed = self.placed(owner, &referred.kind, namespace, &name);
                     placed.map(|(namespace, name)| (number, namespace, name))
                 })
             })
@@ -256,11 +272,11 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns a hash of the referred objects that are part of the revision of an object.
-    pub(crate) fn referred_revision(&self, object: &K) -> revision::Referred {
+    pub(crate) fn referred_revision(&self, owner: Owner<'_>) -> revision::Referred {
         if !self.watches.referred.iter().any(|it| it.in_revision) {
             return revision::Referred::None;
         }
-        let keys = self.references_of(object, |it| it.in_revision);
+        let keys = self.references_of(owner, |it| it.in_revision);
         let index = self.index();
         // What cannot be seen has not changed.
         if keys
@@ -278,12 +294,12 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Notes the references of an object.
-    pub fn note_references(&self, object: &K) {
+    pub fn note_references(&self, owner: Owner<'_>) {
         if self.watches.referred.is_empty() {
             return;
         }
-        let keys = self.references_of(object, |_| true);
-        let who = name_of(object);
+        let keys = self.references_of(owner, |_| true);
+        let who = owner.name();
         let index = &mut *self.index();
         if index.refers.get(&who) == Some(&keys) {
             return;
@@ -324,12 +340,22 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Watches all kinds and calls `wake` for each object to enqueue; never returns.
-    pub async fn watch(&self, connection: &Connection, gate: &Gate, wake: impl Fn(Name)) {
+    ///
+    /// Boxed, so that everything in it is compiled here, and not once more for each application.
+    pub fn watch<'a>(
+        &'a self,
+        connection: &'a Connection,
+        gate: &'a Gate,
+        wake: &'a Wake<'a>,
+    ) -> BoxFuture<'a, ()> {
+        self.watch_all(connection, gate, wake).boxed()
+    }
+
+    async fn watch_all(&self, connection: &Connection, gate: &Gate, wake: &Wake<'_>) {
         let owned_kinds = self.watches.owned.iter().enumerate();
         let owned = owned_kinds.map(|(number, kind)| (Side::Owned(number), kind));
         let referred_kinds = self.watches.referred.iter().enumerate();
         let referred = referred_kinds.map(|(number, it)| (Side::Referred(number), &it.kind));
-        let wake = &wake;
         let all = owned
             .chain(referred)
             .map(|side| self.watch_kind(connection, gate, side, wake));
@@ -351,19 +377,11 @@ impl<K: LifecycleObject> Cluster<K> {
         config: watcher::Config,
         is_bare: bool,
     ) -> BoxStream<'static, watcher::Result<watcher::Event<Kept>>> {
-        let client = connection.for_watch(&kind.api.kind);
-        let namespace = self.namespace.as_deref().filter(|_| kind.namespaced);
-        if is_bare {
-            let bare_events = retried(watcher(api(&client, namespace, &kind.api), config));
-            let events = bare_events.map(|event| change_objects(event?, |Bare(kept)| Ok(kept)));
-            events.boxed()
-        } else {
-            retried(watcher(api(&client, namespace, &kind.api), config)).boxed()
-        }
+        requests::events(connection, self.namespace.as_deref(), kind, config, is_bare)
     }
 
     /// Watches a mapped kind and enqueues the objects that each change concerns.
-    async fn watch_mapped(&self, connection: &Connection, mapped: &Mapped, wake: &impl Fn(Name)) {
+    async fn watch_mapped(&self, connection: &Connection, mapped: &Mapped, wake: &Wake<'_>) {
         let mut events = self.events(connection, &mapped.kind, mapped.config.clone(), false);
         // All objects are reconciled at the start anyway.
         let mut was_listed = false;
@@ -416,7 +434,7 @@ impl<K: LifecycleObject> Cluster<K> {
         connection: &Connection,
         gate: &Gate,
         (side, kind): (Side, &ResourceKind),
-        wake: &impl Fn(Name),
+        wake: &Wake<'_>,
     ) {
         let mut wanted = match side {
             Side::Owned(_) => gate.wanted(),

@@ -7,6 +7,7 @@ use super::cluster::Cluster;
 use super::declared::Declared;
 use super::index::Side;
 use super::kept::Kept;
+use super::owner::Owner;
 use super::stamp::Stamper;
 use super::watches::Watches;
 
@@ -17,16 +18,16 @@ pub(crate) struct Filling {
     pub(crate) referred: Vec<Value>,
 }
 
-impl<K: LifecycleObject> Cluster<K> {
+impl Cluster {
     /// Creates caches in which every kind is listed, and which hold these objects.
     ///
     /// # Errors
     ///
     /// Why an object cannot be owned by `owner`, or referred to.
-    pub(crate) fn filled(
+    pub(crate) fn filled<K: LifecycleObject>(
         watches: Watches<K>,
         namespaced: bool,
-        owner: &K,
+        owner: Owner<'_>,
         filling: Filling,
     ) -> Result<Self, String> {
         let cluster = Self::new(watches, namespaced, None);
@@ -42,9 +43,9 @@ impl<K: LifecycleObject> Cluster<K> {
     }
 
     /// Returns an owned object as it would be after OKT had applied it.
-    fn given_owned(&self, owner: &K, object: &Value) -> Result<(Side, Kept), String> {
+    fn given_owned(&self, owner: Owner<'_>, object: &Value) -> Result<(Side, Kept), String> {
         let stamper = Stamper {
-            object: owner,
+            owner,
             kinds: &self.watches.owned,
             identity: &self.identity,
             namespace: None,
@@ -76,7 +77,7 @@ impl<K: LifecycleObject> Cluster<K> {
         Ok((Side::Owned(applied.key.0), kept(&body)?))
     }
 
-    fn given_referred(&self, owner: &K, mut object: Value) -> Result<(Side, Kept), String> {
+    fn given_referred(&self, owner: Owner<'_>, mut object: Value) -> Result<(Side, Kept), String> {
         let word = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (word("apiVersion"), word("kind"));
         let found = self
@@ -89,7 +90,7 @@ impl<K: LifecycleObject> Cluster<K> {
         if self.watches.referred[number].kind.namespaced
             && object["metadata"].get("namespace").is_none()
         {
-            object["metadata"]["namespace"] = json!(owner.meta().namespace);
+            object["metadata"]["namespace"] = json!(owner.meta.namespace);
         }
         Ok((Side::Referred(number), kept(&object)?))
     }

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use okt_wire::object::LifecycleObject;
-
 use super::declared::Resources;
 use super::kept::Kept;
 use super::names::Key;
@@ -28,8 +26,8 @@ pub(super) struct DeletionPlan<'a> {
 
 impl<'a> DeletionPlan<'a> {
     /// Selects the objects that an object in use no longer declares.
-    pub(super) fn surplus<K: LifecycleObject>(
-        site: &Site<'_, K>,
+    pub(super) fn surplus(
+        site: &Site<'_>,
         resources: &Resources,
         wanted: &BTreeSet<Key>,
         owned: &'a Owned,
@@ -45,15 +43,11 @@ impl<'a> DeletionPlan<'a> {
 
     /// Selects the objects that Kubernetes does not delete with their owner: unowned ones and ones with a wave, except
     /// kept ones.
-    pub(super) fn with_owner<K: LifecycleObject>(
-        site: &Site<'_, K>,
-        resources: &Resources,
-        owned: &'a Owned,
-    ) -> Self {
+    pub(super) fn with_owner(site: &Site<'_>, resources: &Resources, owned: &'a Owned) -> Self {
         let kept = site.kept(resources);
         let orphans = site
-            .object
-            .meta()
+            .owner
+            .meta
             .finalizers
             .iter()
             .flatten()
@@ -85,7 +79,7 @@ impl<'a> DeletionPlan<'a> {
     }
 
     /// Describes the objects that are not gone yet; none if all are gone.
-    pub(super) fn left<K: LifecycleObject>(&self, site: &Site<'_, K>) -> Option<String> {
+    pub(super) fn left(&self, site: &Site<'_>) -> Option<String> {
         if self.first.is_empty() {
             return None;
         }
@@ -105,7 +99,7 @@ impl<'a> DeletionPlan<'a> {
     }
 }
 
-impl<K: LifecycleObject> Site<'_, K> {
+impl Site<'_> {
     /// Returns whether the operator has to delete any resource before its owner is gone, except kept ones.
     pub(crate) fn leaves_something(&self, resources: &Resources) -> bool {
         let owned = self.owned();

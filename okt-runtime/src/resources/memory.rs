@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use okt_reach::Failure;
-use okt_wire::object::LifecycleObject;
 use tokio::time::Instant;
 
 use super::apply::{Accepted, AllowedWrites, Applying};
@@ -100,33 +101,35 @@ impl OwnedMemory {
     }
 
     /// Applies the declared resources.
-    pub async fn apply<K: LifecycleObject>(
-        &mut self,
-        site: Site<'_, K>,
+    ///
+    /// Boxed, as [`clear`](Self::clear), so that everything in it is compiled here, and not once more for each
+    /// application.
+    pub fn apply<'a>(
+        &'a mut self,
+        site: Site<'a>,
         pace: Pace,
         leave: AllowedWrites,
-        declared: &Resources,
-    ) -> ApplyReport {
-        let report = self.applying(site, pace).apply(declared, leave).await;
-        self.to_record = Some(report.to_record.iter().cloned().collect());
-        report
+        declared: &'a Resources,
+    ) -> BoxFuture<'a, ApplyReport> {
+        async move {
+            let report = self.applying(site, pace).apply(declared, leave).await;
+            self.to_record = Some(report.to_record.iter().cloned().collect());
+            report
+        }
+        .boxed()
     }
 
     /// Deletes the resources that Kubernetes does not delete with their owner, except kept ones.
-    pub(crate) async fn clear<K: LifecycleObject>(
-        &mut self,
-        site: Site<'_, K>,
+    pub(crate) fn clear<'a>(
+        &'a mut self,
+        site: Site<'a>,
         pace: Pace,
-        kept: &Resources,
-    ) -> ApplyReport {
-        self.applying(site, pace).clear(kept).await
+        kept: &'a Resources,
+    ) -> BoxFuture<'a, ApplyReport> {
+        self.applying(site, pace).clear(kept).boxed()
     }
 
-    fn applying<'a, K: LifecycleObject>(
-        &'a mut self,
-        site: Site<'a, K>,
-        pace: Pace,
-    ) -> Applying<'a, K> {
+    fn applying<'a>(&'a mut self, site: Site<'a>, pace: Pace) -> Applying<'a> {
         Applying {
             attempts: &mut self.attempts,
             accepted: &mut self.accepted,

@@ -7,7 +7,6 @@
 use kube::Resource;
 use okt_reach::Failure;
 use okt_wire::keys::OWNER_KIND_LABEL;
-use okt_wire::object::LifecycleObject;
 use serde_json::Value;
 
 use super::declared::{Declared, DeclaredOwner};
@@ -17,11 +16,10 @@ use super::kept::Kept;
 use super::names::Key;
 use super::site::Site;
 
-impl<K: LifecycleObject> Site<'_, K> {
+impl Site<'_> {
     /// Returns what the status of the owner records.
     pub(crate) fn inventory(&self) -> Inventory {
-        let status = self.object.status_of();
-        Inventory::of(status.map_or(&[], |status| &status.recorded_resources))
+        Inventory::of(self.owner.recorded)
     }
 
     /// Returns whether the status has to record a declared object.
@@ -145,6 +143,6 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Returns whether an object is in the namespace of its owner, or cluster-scoped like it.
     pub(super) fn is_beside(&self, key: &Key) -> bool {
-        key.1 == self.object.meta().namespace
+        key.1 == self.owner.meta.namespace
     }
 }

@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::{
-    DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy,
-};
-use kube::core::{ApiResource, Request, Status};
-use kube::{Api, Client, Resource};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::Status;
+use kube::{Client, Resource};
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
-use okt_wire::api_timeout::{answer, retry_after};
+use okt_wire::api_timeout::retry_after;
 use okt_wire::keys::OWNER_LABEL;
-use okt_wire::object::LifecycleObject;
 use okt_wire::refusal::Refusal;
-use okt_wire::scope::{api, merge_by, with_name};
+use okt_wire::scope::{merge_by, with_name};
 use okt_wire::texts::{api_message, chain, qualified, split_qualified};
 use serde_json::Value;
 
@@ -23,6 +20,8 @@ use super::declared::Resources;
 use super::kept::Kept;
 use super::kind::ResourceKind;
 use super::names::{Key, ResourcePlace, is_label, is_name};
+use super::owner::Owner;
+use super::requests;
 use super::stamp::owner_name;
 
 /// The reason of a failure because this operator is not the leader.
@@ -47,20 +46,20 @@ pub(super) enum Precondition<'a> {
 const NAMED: usize = 3;
 
 /// One owner and access to its resources.
-pub struct Site<'a, K> {
+pub struct Site<'a> {
     /// For the requests.
     pub client: &'a Client,
     /// The cache of the owned kinds.
-    pub cluster: &'a Cluster<K>,
+    pub cluster: &'a Cluster,
     /// The owner.
-    pub object: &'a K,
+    pub owner: Owner<'a>,
     /// Called before each write, because leadership may be lost between two writes.
     pub may_write: &'a (dyn Fn() -> bool + Send + Sync),
 }
 
-impl<K: LifecycleObject> Site<'_, K> {
+impl Site<'_> {
     pub(crate) fn uid(&self) -> &str {
-        self.object.meta().uid.as_deref().unwrap_or_default()
+        self.owner.uid()
     }
 
     pub(crate) fn kind(&self, key: &Key) -> &ResourceKind {
@@ -77,7 +76,7 @@ impl<K: LifecycleObject> Site<'_, K> {
 
     /// Returns the objects that the owner owns.
     pub(crate) fn owned(&self) -> BTreeMap<Key, Arc<Kept>> {
-        self.cluster.owned(self.object.meta())
+        self.cluster.owned(self.owner.meta)
     }
 
     /// Returns the objects that the declaration keeps as they are.
@@ -88,7 +87,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             let kind = &self.cluster.watches.owned[number];
             let (namespace, name) =
                 self.cluster
-                    .placed(self.object, kind, namespace.as_deref(), name)?;
+                    .placed(self.owner, kind, namespace.as_deref(), name)?;
             Some((number, namespace, name))
         })
         .collect()
@@ -112,7 +111,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             }),
             ..DeleteParams::default()
         };
-        match answer(self.send_deletion(place, &params)).await {
+        match requests::delete(self.client, place, params).await {
             Ok(()) => {
                 tracing::info!(resource = what, "deleted: {why}");
                 Ok(())
@@ -141,28 +140,27 @@ impl<K: LifecycleObject> Site<'_, K> {
         }
         let params = PatchParams::apply(&self.cluster.identity.manager).force();
         let place = self.place(key);
-        let api = self.api(place);
-        let made = answer(api.patch(place.name, &params, &Patch::Apply(&body))).await;
+        let made = requests::patch(self.client, place, params, Patch::Apply(body)).await;
         made.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Reads an object.
     pub(super) async fn read(&self, place: ResourcePlace<'_>) -> Result<Option<Kept>, Failure> {
-        let found = answer(self.api(place).get_opt(place.name)).await;
+        let found = requests::read(self.client, place).await;
         found.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Reads the objects of a kind that bear the uid of the owner, beside the owner; none if the kind is not served.
     pub(super) async fn read_owned(&self, kind: &ResourceKind) -> Result<Vec<Kept>, Failure> {
-        let namespace = self.object.meta().namespace.as_deref();
+        let namespace = self.owner.meta.namespace.as_deref();
         let place = ResourcePlace {
             kind,
             namespace,
             name: "",
         };
         let labelled = ListParams::default().labels(&format!("{OWNER_LABEL}={}", self.uid()));
-        match answer(self.api(place).list(&labelled)).await {
-            Ok(found) => Ok(found.items),
+        match requests::list(self.client, place, labelled).await {
+            Ok(found) => Ok(found),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
             Err(error) => Err(failure_of(&format!("objects of {kind}"), false, &error)),
         }
@@ -171,8 +169,8 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Returns whether there is an object of the owner's kind with this [`qualified`] name and this uid.
     pub(super) async fn is_there(&self, name: &str, uid: &str) -> Result<bool, Failure> {
         let kind = ResourceKind {
-            api: ApiResource::erase::<K>(&()),
-            namespaced: self.object.meta().namespace.is_some(),
+            api: self.cluster.identity.owner.clone(),
+            namespaced: self.owner.meta.namespace.is_some(),
         };
         let (namespace, name) = split_qualified(name);
         // A text that others wrote is no name.
@@ -184,9 +182,9 @@ impl<K: LifecycleObject> Site<'_, K> {
         if !is_name(name) || namespace.is_some_and(|it| !is_label(it)) {
             return Ok(false);
         }
-        match answer(self.api(place).list(&with_name(name))).await {
+        match requests::list(self.client, place, with_name(name)).await {
             Ok(found) => {
-                let mut found = found.items.iter();
+                let mut found = found.iter();
                 Ok(found.any(|it| it.meta().uid.as_deref() == Some(uid)))
             }
             // It is in a namespace where the operator reads nothing.
@@ -198,16 +196,8 @@ impl<K: LifecycleObject> Site<'_, K> {
     /// Reads all of an object.
     pub(super) async fn read_whole(&self, key: &Key) -> Result<Value, Failure> {
         let place = self.place(key);
-        let requests = Request::new(self.api(place).resource_url());
-        let read = async {
-            let request = requests
-                .get(place.name, &GetParams::default())
-                .map_err(kube::Error::BuildRequest)?;
-            self.client.request::<Value>(request).await
-        };
-        answer(read)
-            .await
-            .map_err(|error| self.failure_of(place, &error))
+        let found = requests::read_whole(self.client, place).await;
+        found.map_err(|error| self.failure_of(place, &error))
     }
 
     /// Changes an object by a merge patch; returns it as the API server stores it.
@@ -215,8 +205,7 @@ impl<K: LifecycleObject> Site<'_, K> {
         self.check_leader()?;
         let place = self.place(key);
         let params = merge_by(&self.cluster.identity.manager);
-        let api = self.api(place);
-        let made = answer(api.patch(place.name, &params, &Patch::Merge(patch))).await;
+        let made = requests::patch(self.client, place, params, Patch::Merge(patch)).await;
         made.map_err(|error| self.failure_of(place, &error))
     }
 
@@ -233,30 +222,13 @@ impl<K: LifecycleObject> Site<'_, K> {
         Err(Failure::retry(NOT_LEADING, why))
     }
 
-    /// Sends a delete request; ignores the body of the response, which is the object or a status.
-    async fn send_deletion(
-        &self,
-        place: ResourcePlace<'_>,
-        params: &DeleteParams,
-    ) -> Result<(), kube::Error> {
-        let api = self.api(place);
-        let request = Request::new(api.resource_url())
-            .delete(place.name, params)
-            .map_err(kube::Error::BuildRequest)?;
-        self.client.request_text(request).await.map(drop)
-    }
-
-    fn api(&self, place: ResourcePlace<'_>) -> Api<Kept> {
-        api(self.client, place.namespace, &place.kind.api)
-    }
-
     fn failure_of(&self, place: ResourcePlace<'_>, error: &kube::Error) -> Failure {
         failure_of(&self.describe_place(place), place.kind.is_secret(), error)
     }
 
     /// Returns the name of the owner, as the annotation of its resources has it.
     pub(super) fn owner_name(&self) -> String {
-        owner_name(self.object.meta())
+        owner_name(self.owner.meta)
     }
 
     /// Returns the kind and name of an object for messages.
@@ -270,7 +242,7 @@ impl<K: LifecycleObject> Site<'_, K> {
             namespace,
             name,
         } = place;
-        let own = self.object.meta().namespace.as_deref();
+        let own = self.owner.meta.namespace.as_deref();
         let elsewhere = namespace.filter(|it| Some(*it) != own);
         format!("{kind} {}", qualified(elsewhere, name))
     }

@@ -1,6 +1,7 @@
 //! The labels and annotations of every applied object: its owner, and a hash of the declaration.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::ApiResource;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
 use okt_sharding::ranges::{Ranges, prefix};
@@ -19,6 +20,7 @@ use super::declared::{Declared, DeclaredOwner};
 use super::kind::ResourceKind;
 use super::managers::take_at;
 use super::names::{Key, Name};
+use super::owner::Owner;
 use super::plain::{clean, encode, entry, field};
 
 /// The value of [`PRUNE_ANNOTATION`].
@@ -38,6 +40,8 @@ const MANAGER_LIMIT: usize = 128;
 pub(crate) struct Identity {
     pub(crate) manager: String,
     pub(crate) owner_kind: String,
+    /// The kind of the owners.
+    pub(crate) owner: ApiResource,
 }
 
 impl Identity {
@@ -53,6 +57,7 @@ impl Identity {
                 LABEL_LIMIT,
                 "",
             ),
+            owner: ApiResource::erase::<K>(&()),
         }
     }
 
@@ -90,15 +95,15 @@ pub(crate) struct Applied {
 }
 
 /// The owner of declared objects, and the scope of the operator.
-pub(crate) struct Stamper<'a, K> {
-    pub(crate) object: &'a K,
+pub(crate) struct Stamper<'a> {
+    pub(crate) owner: Owner<'a>,
     pub(crate) kinds: &'a [ResourceKind],
     pub(crate) identity: &'a Identity,
     /// The only watched namespace, if the operator is limited to one.
     pub(crate) namespace: Option<&'a str>,
 }
 
-impl<K: LifecycleObject> Stamper<'_, K> {
+impl Stamper<'_> {
     /// Converts a declaration into the object to apply.
     ///
     /// # Errors
@@ -172,7 +177,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             Some(namespace) => metadata.insert("namespace".into(), namespace.clone().into()),
             None => metadata.remove("namespace"),
         };
-        let meta = self.object.meta();
+        let meta = self.owner.meta;
         let uid = meta.uid.clone().unwrap_or_default();
         let unlike = |it: &str| wrong(format!("the {it} of {what} are no object"));
         let labels = entry(metadata, "labels").ok_or_else(|| unlike("labels"))?;
@@ -217,7 +222,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         name: &str,
     ) -> Result<Option<String>, Failure> {
         let wrong = |what: String| Err(Failure::permanent(reasons::BAD_RESOURCE, what));
-        let own = self.object.meta().namespace.as_deref();
+        let own = self.owner.meta.namespace.as_deref();
         let namespace = match (kind.namespaced, declared, own) {
             (false, "", _) => return Ok(None),
             (false, _, _) => {
@@ -253,7 +258,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
         namespace: Option<&str>,
         what: &str,
     ) -> Result<Option<Value>, Failure> {
-        let own = self.object.meta().namespace.as_deref();
+        let own = self.owner.meta.namespace.as_deref();
         if owner == DeclaredOwner::None {
             return Ok(None);
         }
@@ -262,7 +267,7 @@ impl<K: LifecycleObject> Stamper<'_, K> {
                 Some(namespace) => format!("in the namespace {namespace}"),
                 None => "in no namespace".to_owned(),
             };
-            let kind = K::kind(&());
+            let kind = &self.identity.owner.kind;
             return Err(Failure::permanent(
                 reasons::BAD_RESOURCE,
                 format!(
@@ -272,10 +277,10 @@ impl<K: LifecycleObject> Stamper<'_, K> {
             ));
         }
         let mut reference = json!({
-            "apiVersion": K::api_version(&()),
-            "kind": K::kind(&()),
-            "name": self.object.meta().name,
-            "uid": self.object.meta().uid,
+            "apiVersion": self.identity.owner.api_version,
+            "kind": self.identity.owner.kind,
+            "name": self.owner.meta.name,
+            "uid": self.owner.meta.uid,
         });
         if owner == DeclaredOwner::Controller {
             reference["controller"] = true.into();

@@ -7,7 +7,6 @@ use std::time::Duration;
 use kube::Resource;
 use okt_reach::Failure;
 use okt_wire::limits::{RECORDED_BYTES, RECORDED_LIMIT};
-use okt_wire::object::LifecycleObject;
 use tokio::time::Instant;
 
 use super::apply::{Applying, Wanted};
@@ -44,7 +43,7 @@ impl Wanted {
     }
 }
 
-impl<K: LifecycleObject> Applying<'_, K> {
+impl Applying<'_> {
     /// Reports what the status should record. If `is_whole` is true, all declarations are known, and recorded objects
     /// are deleted that are no longer declared and that the cache does not show.
     pub(super) async fn take_stock(
@@ -186,7 +185,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
             });
             there.is_applied
                 && there.reference.is_some()
-                && namespace == self.object.meta().namespace
+                && namespace == self.owner.meta.namespace
                 && !is_kept
                 && there.may_go(kind)
         };
@@ -346,7 +345,7 @@ impl<K: LifecycleObject> Applying<'_, K> {
         };
         let object = found.value().map_err(|why| unreadable(&what, &why))?;
         let is_orphan = !entry.is_unowned
-            && entry.namespace == self.object.meta().namespace
+            && entry.namespace == self.owner.meta.namespace
             && !self.refers_to_owner(&object);
         if is_orphan || !self.is_recorded_as(entry, &found, &object) {
             return Ok(Unseen::Gone);
@@ -379,7 +378,7 @@ fn undeclared(failure: Failure) -> Failure {
     )
 }
 
-impl<K: LifecycleObject> Site<'_, K> {
+impl Site<'_> {
     /// Returns whether the status records an object that the cache does not show.
     pub(crate) fn has_unseen(&self) -> bool {
         let owned = self.owned();

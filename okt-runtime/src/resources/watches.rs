@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use super::kept::{Kept, decoded};
 use super::kind::ResourceKind;
 use super::names::Name;
+use super::owner::AnyObject;
 
 /// The kinds that your application owns, refers to or watches.
 ///
@@ -34,49 +36,37 @@ use super::names::Name;
 /// ```
 pub struct Watches<K> {
     #[doc(hidden)]
+    pub kinds: WatchedKinds,
+    object: PhantomData<fn(&K)>,
+}
+
+/// The kinds that an application owns, refers to or watches, whatever the type of its objects.
+#[derive(Default)]
+pub struct WatchedKinds {
+    /// The owned kinds.
     pub owned: Vec<ResourceKind>,
     /// The indexes in `owned` of the kinds whose metadata alone is watched.
     pub(crate) bare: BTreeSet<usize>,
-    #[doc(hidden)]
-    pub referred: Vec<Referred<K>>,
-    #[doc(hidden)]
+    /// The kinds that objects refer to.
+    pub referred: Vec<Referred>,
+    /// The other kinds whose changes enqueue objects.
     pub mapped: Vec<Mapped>,
-    #[doc(hidden)]
+    /// Whether handlers run commands in containers.
     pub execs: bool,
-    #[doc(hidden)]
+    /// Whether handlers connect to pods and Services through the API server.
     pub forwards: bool,
 }
 
-/// A function that returns the names an object refers to.
-type Concerns<K, T> = Box<dyn Fn(&K) -> Vec<T> + Send + Sync>;
-
-/// The names that an object refers to.
-pub(crate) enum Names<K> {
-    /// Names in the object's own namespace.
-    Beside(Concerns<K, String>),
-    /// Names in any namespace.
-    Across(Concerns<K, Name>),
-}
-
-impl<K> Names<K> {
-    pub(crate) fn is_across(&self) -> bool {
-        matches!(self, Self::Across(_))
-    }
-
-    /// Returns the names that an object refers to; one without a namespace means the object's own.
-    pub(crate) fn of(&self, object: &K) -> Vec<Name> {
-        match self {
-            Self::Beside(names) => names(object).into_iter().map(|it| (None, it)).collect(),
-            Self::Across(names) => names(object),
-        }
-    }
-}
+/// A function that returns the names an object refers to; one without a namespace means the object's own.
+type NamesOf = Box<dyn Fn(&AnyObject) -> Vec<Name> + Send + Sync>;
 
 /// A kind whose objects are referred to.
-pub struct Referred<K> {
+pub struct Referred {
     pub kind: ResourceKind,
     pub(crate) config: Config,
-    pub(crate) names: Names<K>,
+    pub(crate) names: NamesOf,
+    /// Whether the names may be in any namespace, and not only in the object's own.
+    pub(crate) is_across: bool,
     /// Whether the content of the objects is part of the revision.
     pub(crate) in_revision: bool,
 }
@@ -105,17 +95,13 @@ impl Mapped {
 impl<K> Default for Watches<K> {
     fn default() -> Self {
         Self {
-            owned: Vec::new(),
-            bare: BTreeSet::new(),
-            referred: Vec::new(),
-            mapped: Vec::new(),
-            execs: false,
-            forwards: false,
+            kinds: WatchedKinds::default(),
+            object: PhantomData,
         }
     }
 }
 
-impl<K> Watches<K> {
+impl<K: 'static> Watches<K> {
     /// Declares that the application owns objects of this kind.
     ///
     /// You may declare such objects as resources, and a change of one reconciles its owner.
@@ -143,16 +129,17 @@ impl<K> Watches<K> {
 
     fn with_owned(mut self, kind: ResourceKind, is_bare: bool) -> Self {
         // If a kind were watched twice, or in two versions, each of its objects would count as two, one undeclared.
-        match self.owned.iter().position(|it| it.is_same(&kind)) {
+        let kinds = &mut self.kinds;
+        match kinds.owned.iter().position(|it| it.is_same(&kind)) {
             Some(_) if is_bare => {}
             Some(number) => {
-                self.bare.remove(&number);
+                kinds.bare.remove(&number);
             }
             None => {
                 if is_bare {
-                    self.bare.insert(self.owned.len());
+                    kinds.bare.insert(kinds.owned.len());
                 }
-                self.owned.push(kind);
+                kinds.owned.push(kind);
             }
         }
         self
@@ -182,11 +169,7 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.with_referred(
-            ResourceKind::of::<T>(),
-            config,
-            Names::Beside(Box::new(names)),
-        )
+        self.with_referred(ResourceKind::of::<T>(), config, beside(names))
     }
 
     /// Declares references to objects of this kind in any namespace that match the selectors of `config`.
@@ -223,11 +206,11 @@ impl<K> Watches<K> {
             let names = names(object).into_iter();
             names.map(|it| (it.namespace, it.name)).collect()
         };
-        self.with_referred(
-            ResourceKind::of::<T>(),
-            config,
-            Names::Across(Box::new(names)),
-        )
+        let mut declared = self.with_referred(ResourceKind::of::<T>(), config, names);
+        if let Some(last) = declared.kinds.referred.last_mut() {
+            last.is_across = true;
+        }
+        declared
     }
 
     /// Does the same as [`refers_among`](Self::refers_among) for a kind without a Rust type.
@@ -239,15 +222,22 @@ impl<K> Watches<K> {
         config: Config,
         names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        let names = Names::Beside(Box::new(names));
-        self.with_referred(ResourceKind::dynamic(api, scope), config, names)
+        self.with_referred(ResourceKind::dynamic(api, scope), config, beside(names))
     }
 
-    fn with_referred(mut self, kind: ResourceKind, config: Config, names: Names<K>) -> Self {
-        self.referred.push(Referred {
+    fn with_referred(
+        mut self,
+        kind: ResourceKind,
+        config: Config,
+        names: impl Fn(&K) -> Vec<Name> + Send + Sync + 'static,
+    ) -> Self {
+        self.kinds.referred.push(Referred {
             kind,
             config,
-            names,
+            names: Box::new(move |object: &AnyObject| {
+                object.downcast_ref().map(&names).unwrap_or_default()
+            }),
+            is_across: false,
             in_revision: false,
         });
         self
@@ -275,7 +265,7 @@ impl<K> Watches<K> {
     /// If no reference was declared before.
     #[must_use]
     pub fn in_revision(mut self) -> Self {
-        let Some(last) = self.referred.last_mut() else {
+        let Some(last) = self.kinds.referred.last_mut() else {
             panic!(
                 "`in_revision` is about the reference before it: declare one with `refers` first"
             );
@@ -289,7 +279,7 @@ impl<K> Watches<K> {
     /// The permission covers all pods in the operator's scope: its holder can do whatever those pods can do.
     #[must_use]
     pub fn execs(mut self) -> Self {
-        self.execs = true;
+        self.kinds.execs = true;
         self
     }
 
@@ -299,7 +289,7 @@ impl<K> Watches<K> {
     /// An operator inside the cluster needs it only to look up the address of a pod.
     #[must_use]
     pub fn forwards(mut self) -> Self {
-        self.forwards = true;
+        self.kinds.forwards = true;
         self
     }
 }
@@ -343,7 +333,7 @@ impl<K: LifecycleObject> Watches<K> {
                 .map(|it| (it.namespace, it.name))
                 .collect()
         };
-        self.mapped.push(Mapped {
+        self.kinds.mapped.push(Mapped {
             kind: named,
             config,
             concerned: Arc::new(concerned),
@@ -352,17 +342,25 @@ impl<K: LifecycleObject> Watches<K> {
     }
 }
 
+/// Returns a function that returns names in the namespace of the object.
+fn beside<K>(
+    names: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
+) -> impl Fn(&K) -> Vec<Name> + Send + Sync + 'static {
+    move |object| names(object).into_iter().map(|it| (None, it)).collect()
+}
+
 impl<K> fmt::Debug for Watches<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let referred = self.referred.iter().map(|referred| &referred.kind);
-        let mapped = self.mapped.iter().map(|mapped| &mapped.kind);
+        let kinds = &self.kinds;
+        let referred = kinds.referred.iter().map(|referred| &referred.kind);
+        let mapped = kinds.mapped.iter().map(|mapped| &mapped.kind);
         f.debug_struct("Watches")
-            .field("owned", &self.owned)
-            .field("bare", &self.bare)
+            .field("owned", &kinds.owned)
+            .field("bare", &kinds.bare)
             .field("referred", &referred.collect::<Vec<_>>())
             .field("mapped", &mapped.collect::<Vec<_>>())
-            .field("execs", &self.execs)
-            .field("forwards", &self.forwards)
+            .field("execs", &kinds.execs)
+            .field("forwards", &kinds.forwards)
             .finish()
     }
 }

@@ -14,16 +14,17 @@ use super::{Pass, Steps, soonest};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
 use crate::resources::{
-    AllowedWrites, ApplyReport, Cluster, OwnedMemory, OwnedStatus, Pace, Resources, Site, listed,
+    AllowedWrites, ApplyReport, Cluster, OwnedMemory, OwnedStatus, Owner, Pace, Resources, Site,
+    listed,
 };
 
 /// How long until a resource that is not ready is checked again, in case its event is lost.
 const UNREADY: Duration = Duration::from_mins(1);
 
 /// Applies the resources that steps have put.
-pub(crate) struct Hands<K> {
+pub(crate) struct Hands {
     pub(crate) client: Client,
-    pub(crate) cluster: Arc<Cluster<K>>,
+    pub(crate) cluster: Arc<Cluster>,
     pub(crate) pace: Pace,
     /// False for an object that is being deleted: OKT creates no resources for it.
     pub(crate) creates: bool,
@@ -33,11 +34,11 @@ pub(crate) struct Hands<K> {
     pub(crate) memory: OwnedMemory,
 }
 
-impl<K: LifecycleObject> Hands<K> {
+impl Hands {
     /// Applies the resources that were put so far. With `prunes` it deletes the owned resources that were not put.
     pub(super) async fn apply(
         &mut self,
-        cx: &Context<K>,
+        owner: Owner<'_>,
         resources: &Resources,
         prunes: bool,
     ) -> Result<ApplyReport, Failure> {
@@ -48,7 +49,7 @@ impl<K: LifecycleObject> Hands<K> {
         let site = Site {
             client: &self.client,
             cluster: &self.cluster,
-            object: cx.object(),
+            owner,
             may_write: &*self.may_act,
         };
         site.check_leader()?;
@@ -91,7 +92,7 @@ pub(crate) async fn run<K: LifecycleObject>(
     steps: &impl Steps<K>,
     asker: &CallGuard<'_, K>,
     cx: &Context<K>,
-    hands: Hands<K>,
+    hands: Hands,
     prunes: bool,
 ) -> (FinishedRun, OwnedMemory) {
     let deleting = !hands.creates;
@@ -170,7 +171,10 @@ impl<K: LifecycleObject> Pass<K> {
         let resources = self.put.lock().resources.clone();
         let mut hands = self.hands.lock().await;
         let run = &mut finished.run;
-        let report = match hands.apply(&self.context, &resources, prunes).await {
+        let report = match hands
+            .apply(Owner::of(self.object()), &resources, prunes)
+            .await
+        {
             Ok(report) => report,
             Err(failure) => return run.blame(StateId::UNKNOWN, &failure.into()),
         };
