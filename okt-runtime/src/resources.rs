@@ -3,12 +3,12 @@
 //! | module | subject |
 //! |---|---|
 //! | `kind`, `watches`, `declared`, `template` | the declarations of an operator |
-//! | `names` | the namespace and name of a referenced object |
+//! | `names`, `owner` | the namespace and name of an object; an object of any type that owns and refers |
 //! | `cascade` | workloads that a deletion in the foreground takes away |
 //! | `plain`, `stamp` | normalized declarations, and the labels and annotations of applied objects |
 //! | `kept`, `index`, `cluster` | the caches of owned and referenced objects |
 //! | `drift`, `managers`, `ready` | drift detection, the managers of fields, and readiness |
-//! | `site` | requests about owned objects, and their names in messages |
+//! | `requests`, `site` | requests about objects of any kind; those about owned ones, and their names in messages |
 //! | `plan`, `going` | what to do about each resource: pure decisions |
 //! | `apply`, `record`, `report` | the loop that does it, the proof of ownership, and the findings |
 //! | `inventory`, `stock` | what a status records, and what becomes of recorded objects that the cache does not show |

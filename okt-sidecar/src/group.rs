@@ -172,6 +172,8 @@ fn left(leader: &Identity) -> Vec<Stat> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     /// Starts a process that leads a group, and returns its identity.
@@ -181,6 +183,10 @@ mod tests {
         command.arg("60").env("OKT_RUN", run).process_group(0);
         let child = command.spawn().expect("sleep runs");
         let pid = child.id().cast_signed();
+        // A program that has just been loaded has no environment for a moment.
+        while std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|it| it.is_empty()) {
+            std::thread::yield_now();
+        }
         let identity = Identity {
             world: proc::world().expect("Linux"),
             pid,
@@ -188,6 +194,12 @@ mod tests {
             run: run.to_owned(),
         };
         (child, identity)
+    }
+
+    /// Asserts that a process was ended, and has not ended by itself.
+    fn assert_ended(child: &mut Child) {
+        let status = child.wait().expect("a child");
+        assert!(status.signal().is_some(), "{status}");
     }
 
     async fn spares(note: &Identity, child: &mut Child) {
@@ -220,7 +232,7 @@ mod tests {
         spares(&unmarked, &mut child).await;
 
         assert!(end_left(&own, Duration::ZERO, Duration::from_secs(5)).await);
-        child.wait().expect("it was ended");
+        assert_ended(&mut child);
     }
 
     #[tokio::test]
@@ -232,6 +244,6 @@ mod tests {
             ..own
         };
         assert!(end_left(&gone, Duration::ZERO, Duration::from_secs(5)).await);
-        child.wait().expect("it was ended");
+        assert_ended(&mut child);
     }
 }

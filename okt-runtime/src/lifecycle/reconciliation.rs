@@ -311,7 +311,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         Ok(())
     }
 
-    /// Takes an observation of the application.
+    /// Takes an observation of the application; [`Observation::unreachable`] if it could not be observed.
     pub fn observed(&mut self, observation: Observation<K::State>) {
         let mut sighting = Sighting::of(Ok(observation));
         if let ObservationResult::Unobserved { again } = &mut sighting.result {
@@ -319,12 +319,6 @@ impl<K: LifecycleObject> Reconciliation<K> {
             *again = false;
         }
         self.sighting = Some(sighting);
-    }
-
-    /// Notes that the application could not be observed: the object does not move, and after three such failures in a
-    /// row conditions become Unknown.
-    pub fn not_observed(&mut self, failure: impl Into<Failure>) {
-        self.sighting = Some(Sighting::of::<K::State>(Err(failure.into())));
     }
 
     /// Takes the result of the work that [`decide`](Self::decide) asked for.

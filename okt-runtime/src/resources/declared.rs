@@ -196,11 +196,6 @@ impl Declared {
         }
     }
 
-    /// Declares an object as JSON whose `apiVersion` and `kind` come from `api`.
-    pub fn dynamic_of(api: &ApiResource, object: impl Serialize) -> Self {
-        Self::typed(serde_json::to_value(object), &api.api_version, &api.kind)
-    }
-
     /// Returns whether what the object does is done when it has finished, also if it is gone then.
     pub(super) fn is_done_once(&self, kind: &ResourceKind, body: &Value) -> bool {
         let vanishes = || body["spec"].get("ttlSecondsAfterFinished").is_some();

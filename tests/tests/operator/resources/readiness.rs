@@ -64,10 +64,12 @@ async fn start(declared: Declared) -> Shop {
 }
 
 fn certificate() -> Declared {
-    Declared::dynamic_of(
-        &certificates(),
-        json!({ "metadata": { "name": "web" }, "spec": {} }),
-    )
+    Declared::dynamic(json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": { "name": "web" },
+        "spec": {},
+    }))
 }
 
 async fn conditions(rig: &Shop, all: Value) {
