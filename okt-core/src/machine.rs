@@ -50,7 +50,8 @@ use core::time::Duration;
 pub use self::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 pub use self::effect::{
     AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Effect,
-    Observe, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver, Write,
+    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
+    TakeOver, Write,
 };
 pub use self::facts::{
     Facts, Graphs, OperatorFacts, PassFacts, PassResult, ResourceFacts, Setup, StatusDiff, Waits,

@@ -43,6 +43,10 @@ reasons! {
     TIMED_OUT = "TimedOut";
     /// The time for a state was over, and its trigger `after` led on.
     DEADLINE_EXCEEDED = "DeadlineExceeded";
+    /// A handler remembers more than is recorded, or what cannot be written as JSON.
+    BAD_MEMORY = "BadMemory";
+    /// A handler uses a step in a way that cannot work: a name twice, a step within a step, a result that is too large.
+    BAD_STEP = "BadStep";
     /// The work was cancelled because it is no longer needed.
     CANCELLED = "Cancelled";
 

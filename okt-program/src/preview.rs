@@ -29,6 +29,7 @@ use okt_runtime::Operator;
 use okt_runtime::crd;
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
+use okt_wire::object::memory_of;
 use okt_wire::pruned::decode_unquoted;
 use okt_wire::scope::with_name;
 use okt_wire::texts::{api_message, chain};
@@ -230,5 +231,7 @@ fn read<A: Application>(object: &DynamicObject, kind: &Kind) -> Result<A::Resour
     let mut value = serde_json::to_value(object).map_err(|error| error.to_string())?;
     // The API server converts it to the version of the release.
     value["apiVersion"] = Value::String(kind.resource.api_version.clone());
-    decode_unquoted(&value.to_string())
+    let object = decode_unquoted(&value.to_string())?;
+    memory_of(&object)?;
+    Ok(object)
 }

@@ -12,3 +12,4 @@ pub(crate) mod observation;
 pub(crate) mod owned;
 pub(crate) mod pass;
 pub(crate) mod progress;
+pub(crate) mod recording;

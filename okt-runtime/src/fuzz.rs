@@ -8,6 +8,7 @@ use okt_core::backoff::Backoff;
 use okt_core::facts::{LifecycleFacts, Observed, Task};
 use okt_core::{Lifecycle, decide};
 use okt_fuzz::{Dice, check};
+use okt_wire::digest;
 use okt_wire::pruned;
 use okt_wire::{annotations, read};
 use schemars::JsonSchema;
@@ -116,7 +117,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
     let position = status.and_then(|status| status.lifecycle.as_ref());
     let _ = position.map(read::cause);
     let desired = &spec.lifecycle;
-    let revision = read::revision(spec);
+    let revision = digest::revision(spec);
     let some_state = dice
         .pick(&[VaultState::Open, VaultState::Servicing, VaultState::Gone])
         .id();

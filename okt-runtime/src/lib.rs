@@ -70,7 +70,7 @@ pub use okt_wire::desired::{Desired, REQUEST_LIMIT, StateName, Visit};
 pub use okt_wire::keys::{
     ABANDON_ANNOTATION, FINALIZER, GRAPH_ANNOTATION, OWNER_LABEL, PAUSED_ANNOTATION,
 };
-pub use okt_wire::object::{Extra, LifecycleObject, LifecycleSpec};
+pub use okt_wire::object::{LifecycleObject, LifecycleSpec, StatusPart};
 pub use okt_wire::status::{
     Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
 };

@@ -161,6 +161,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::Render(effect) => self.render(effect).await,
             Effect::TakeOver(effect) => self.take_over(effect).await,
             Effect::Commit(effect) => self.commit(effect).await,
+            Effect::Record(effect) => self.record(effect).await,
             Effect::ChangeWork(effect) => self.change_work(effect),
             Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect).await,
             Effect::ShowFailure(effect) => self.show_failure(effect).await,

@@ -97,6 +97,12 @@ impl<K: LifecycleObject, T> Given<K, T> {
         self
     }
 
+    /// Sets what the handlers remember of the object; it needs a [`state`](Self::state).
+    pub fn memory(mut self, memory: K::Memory) -> Self {
+        self.fixture.memory(memory);
+        self
+    }
+
     /// Adds a resource that the object owns, with its status; declares its kind as owned.
     pub fn owned<R>(mut self, resource: &R) -> Self
     where

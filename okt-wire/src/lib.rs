@@ -5,10 +5,10 @@
 //! | [`keys`] | every annotation, label and finalizer |
 //! | `clock`, `texts`, `provider` | time, error messages, the crypto provider of TLS |
 //! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
-//! | [`limits`], [`cause`], [`desired`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
+//! | [`pruned`], [`digest`] | reads an object in one pass, without the parts that nobody wants; hashes |
+//! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
 //! | [`read`], [`revision`] | their conversion to the numbers of `okt_core` |
-//! | [`pruned`] | reads an object in one pass, without the parts that nobody wants |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 
@@ -20,6 +20,7 @@ pub mod api_timeout;
 pub mod cause;
 pub mod clock;
 pub mod desired;
+pub mod digest;
 pub mod keys;
 pub mod limit;
 pub mod limits;
@@ -32,6 +33,7 @@ pub mod refusal;
 pub mod revision;
 pub mod schema;
 pub mod scope;
+pub mod sealed;
 pub mod status;
 pub mod texts;
 pub mod watch;

@@ -25,3 +25,11 @@ pub const ENTRY_LIMIT: usize = 1024;
 /// The highest number of conditions. The operator writes 29 at most; with a limit near that, conditions of other
 /// writers would make every write of the operator fail.
 pub const CONDITIONS_LIMIT: usize = 256;
+/// The most that handlers may remember of an object, in bytes of JSON.
+pub const MEMORY_LIMIT: usize = 16 * 1024;
+/// The longest result of a step, in bytes of JSON.
+pub const STEP_LIMIT: usize = 4 * 1024;
+/// The highest number of recorded steps of one action.
+pub const STEPS_LIMIT: usize = 256;
+/// The most that all recorded steps of one action take together, in bytes of JSON.
+pub const STEPS_BYTES: usize = 128 * 1024;

@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::desired::Desired;
-use crate::status::{Position, Status};
+use crate::pruned::decode;
+use crate::sealed::Sealed;
+use crate::status::{Position, RecordedStep, Status};
 
 /// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
@@ -65,7 +67,9 @@ pub trait LifecycleObject:
     /// The states.
     type State: Lifecycle;
     /// The fields that the application adds to the status.
-    type Extra: Extra;
+    type Extra: StatusPart;
+    /// What the handlers remember of an object.
+    type Memory: StatusPart;
     /// The type of the spec.
     type Spec: LifecycleSpec<State = Self::State> + Clone + Serialize;
 
@@ -73,17 +77,24 @@ pub trait LifecycleObject:
     fn spec_of(&self) -> &Self::Spec;
 
     /// Returns the status, if there is one.
-    fn status_of(&self) -> Option<&Status<Self::State, Self::Extra>>;
+    fn status_of(&self) -> Option<&StatusOf<Self>>;
 }
+
+/// The status of the objects of a kind.
+pub type StatusOf<K> = Status<
+    <K as LifecycleObject>::State,
+    <K as LifecycleObject>::Extra,
+    <K as LifecycleObject>::Memory,
+>;
 
 // Otherwise the compiler reports each of the bounds, and not the note above.
 #[diagnostic::do_not_recommend]
-impl<K, S, E> LifecycleObject for K
+impl<K, S, E, M> LifecycleObject for K
 where
     K: Resource<DynamicType = ()>
         + CustomResourceExt
         + HasSpec<Spec: LifecycleSpec<State = S> + Clone + Serialize>
-        + HasStatus<Status = Status<S, E>>
+        + HasStatus<Status = Status<S, E, M>>
         + Clone
         + Debug
         + DeserializeOwned
@@ -92,23 +103,26 @@ where
         + Sync
         + 'static,
     S: Lifecycle,
-    E: Extra,
+    E: StatusPart,
+    M: StatusPart,
 {
     type State = S;
     type Extra = E;
+    type Memory = M;
     type Spec = K::Spec;
 
     fn spec_of(&self) -> &Self::Spec {
         self.spec()
     }
 
-    fn status_of(&self) -> Option<&Status<S, E>> {
+    fn status_of(&self) -> Option<&Status<S, E, M>> {
         self.status()
     }
 }
 
-/// The fields that an application may add to its status: a struct that is serializable and comparable, with a schema.
-pub trait Extra:
+/// What an application may have in a status, fields of its own or its memory: a struct that is serializable and
+/// comparable, with a schema.
+pub trait StatusPart:
     Clone
     + Debug
     + Default
@@ -122,8 +136,8 @@ pub trait Extra:
 {
 }
 
-impl<E> Extra for E where
-    E: Clone
+impl<P> StatusPart for P where
+    P: Clone
         + Debug
         + Default
         + PartialEq
@@ -139,6 +153,53 @@ impl<E> Extra for E where
 /// Returns the recorded position of an object; none before its first reconciliation.
 pub fn position_of<K: LifecycleObject>(object: &K) -> Option<&Position<K::State>> {
     object.status_of()?.lifecycle.as_ref()
+}
+
+/// Returns what the handlers remember of an object, as it is recorded; the default if nothing is.
+///
+/// # Errors
+///
+/// Why it does not decode, or that somebody else has changed it: nobody may act upon it, nor upon a default instead.
+pub fn memory_of<K: LifecycleObject>(object: &K) -> Result<K::Memory, String> {
+    let Some(sealed) = position_of(object).and_then(|position| position.memory.as_ref()) else {
+        return Ok(K::Memory::default());
+    };
+    unsealed(sealed, "status.lifecycle.memory")
+}
+
+/// Returns the steps of the work on record that are done.
+///
+/// # Errors
+///
+/// As of [`memory_of`].
+pub fn steps_of<K: LifecycleObject>(object: &K) -> Result<Vec<RecordedStep>, String> {
+    let action = position_of(object).and_then(|position| position.action.as_ref());
+    match action.and_then(|action| action.steps.as_ref()) {
+        Some(sealed) => unsealed(sealed, "status.lifecycle.action.steps"),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads a sealed value of the field at this path.
+fn unsealed<T: DeserializeOwned>(sealed: &Sealed, path: &str) -> Result<T, String> {
+    if sealed.is_intact() {
+        return sealed.read().map_err(|why| format!("{path}.value: {why}"));
+    }
+    Err(format!(
+        "{path}: somebody else than the operator has changed `value`; write back what it was, or remove `sum` to accept it"
+    ))
+}
+
+/// Decodes the text of an object, with what its handlers remember.
+///
+/// # Errors
+///
+/// Where the text does not fit the type, and why; or why the memory cannot be used. A retry does not help.
+pub fn decode_object<K: LifecycleObject>(text: &str) -> Result<K, String> {
+    let object = decode(text)?;
+    memory_of(&object)?;
+    steps_of(&object)?;
+    Ok(object)
 }
 
 /// Returns whether objects of a kind have a lifecycle.

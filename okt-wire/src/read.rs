@@ -10,11 +10,11 @@ use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::machine::Version;
 use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
 use okt_core::{Graph, Lifecycle, StateId};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::cause;
 use crate::desired::{Desired, REQUEST_LIMIT, StateName};
+use crate::digest;
 use crate::status::{Position, RecordedAction, RecordedDesired, RecordedVisit, Transition};
 
 /// Converts a stored position into a record.
@@ -38,8 +38,8 @@ pub fn record<S: Lifecycle>(
         deleting,
         desired: desired_record::<S>(position.desired.as_ref()),
         visit: position.visit.as_ref().map(visit_record::<S>),
-        revision: number(&position.revision).unwrap_or(present),
-        changed: number(&position.changed).unwrap_or(present),
+        revision: digest::number(&position.revision).unwrap_or(present),
+        changed: digest::number(&position.changed).unwrap_or(present),
         // Another writer may have moved the object: then the recorded action belongs to another state, and the work of
         // this state has no known end.
         action: position
@@ -210,7 +210,7 @@ pub fn bounded(text: &str) -> Cow<'_, str> {
     if text.len() <= REQUEST_LIMIT {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(format!("sha256:{}", hex(&Sha256::digest(text))))
+        Cow::Owned(format!("sha256:{}", digest::hex(&Sha256::digest(text))))
     }
 }
 
@@ -233,7 +233,7 @@ pub fn visit<S: Lifecycle>(
 /// Returns the generation of the object at which its recorded revision was last found, and that revision; none if an
 /// older release recorded no generation.
 pub fn recorded_revision<S>(position: &Position<S>) -> Option<(i64, u64)> {
-    let revision = number(&position.revision)?;
+    let revision = digest::number(&position.revision)?;
     if let Some(generation) = position.revision_generation {
         return Some((generation, revision));
     }
@@ -247,43 +247,12 @@ pub fn recorded_revision<S>(position: &Position<S>) -> Option<(i64, u64)> {
 
 /// Returns the recorded hash of the referred objects that are part of the revision.
 pub fn recorded_referred<S>(position: &Position<S>) -> Option<u64> {
-    number(position.referred.as_ref()?)
-}
-
-/// Returns a hash of the input of handlers.
-pub fn revision(of: &impl Serialize) -> u64 {
-    revision_hash(&serde_json::to_vec(of).unwrap_or_default())
-}
-
-/// Returns a hash of the input of handlers, as JSON.
-pub fn revision_hash(text: &[u8]) -> u64 {
-    let digest = Sha256::digest(text);
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// Returns the text of a revision in a status.
-pub fn text(revision: u64) -> String {
-    format!("{revision:016x}")
-}
-
-fn number(text: &str) -> Option<u64> {
-    u64::from_str_radix(text, 16).ok()
-}
-
-/// Returns a digest as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        text.push_str(&format!("{byte:02x}"));
-        text
-    })
+    digest::number(position.referred.as_ref()?)
 }
 
 /// Returns a hash of the graph.
 pub fn graph_hash(graph: &Graph<'_>) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(graph.json())))
+    format!("sha256:{}", digest::hex(&Sha256::digest(graph.json())))
 }
 
 /// Returns the version of an object.

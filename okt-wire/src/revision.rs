@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::object::{LifecycleObject, LifecycleSpec, position_of};
-use super::read;
+use super::{digest, read};
 
 /// The revision of an object, by this release of its operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +40,7 @@ impl Referred {
 impl Revision {
     /// Returns the hash of the spec without its lifecycle field.
     pub fn of_spec<K: LifecycleObject>(object: &K) -> Self {
-        Self::OfSpec(read::revision(&without_lifecycle(object)))
+        Self::OfSpec(digest::revision(&without_lifecycle(object)))
     }
 
     /// Returns the revision that counts: the recorded one, if nobody has changed the spec since it was recorded.
@@ -58,7 +58,7 @@ impl Revision {
         let referred = referred.counted(before);
         let (Self::OfSpec(plain) | Self::OnPurpose(plain)) = self;
         let with = |referred: Option<u64>| match referred {
-            Some(referred) => read::revision(&(plain, referred)),
+            Some(referred) => digest::revision(&(plain, referred)),
             None => plain,
         };
         let hash = with(referred);

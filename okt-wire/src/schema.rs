@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::desired::REQUEST_LIMIT;
 use crate::limits::{
     CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT,
-    REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE,
+    REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE, STEPS_LIMIT,
 };
 use crate::status::Status;
 
-impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
+impl<S: Lifecycle, Extra: JsonSchema, Memory: JsonSchema> JsonSchema for Status<S, Extra, Memory> {
     fn inline_schema() -> bool {
         true
     }
@@ -49,6 +49,7 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
         if S::GRAPH.states.is_empty() {
             without_lifecycle(&mut schema);
         }
+        remember::<Memory>(&mut schema, generator);
         let extra = generator.subschema_for::<Extra>();
         let added = extra.get("properties").and_then(Value::as_object).cloned();
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -59,6 +60,31 @@ impl<S: Lifecycle, Extra: JsonSchema> JsonSchema for Status<S, Extra> {
         }
         schema
     }
+}
+
+/// Adds what handlers remember to the schema of a status, if they remember anything.
+fn remember<Memory: JsonSchema>(status: &mut Schema, generator: &mut SchemaGenerator) {
+    let memory = generator.subschema_for::<Memory>();
+    if memory.get("type") == Some(&json!("null")) {
+        return;
+    }
+    let Some(position) = status.pointer_mut("/properties/lifecycle/properties") else {
+        return;
+    };
+    position["memory"] = sealed(memory.as_value());
+    position["memory"]["description"] =
+        json!("What the handlers of the operator remember of the object, written by the operator.");
+}
+
+/// Returns the schema of a value with its checksum.
+fn sealed(value: &Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["value"],
+        // An apply replaces it as a whole: fields that another manager claims would stay otherwise.
+        "x-kubernetes-map-type": "atomic",
+        "properties": { "value": value, "sum": { "type": "string", "maxLength": 64 } },
+    })
 }
 
 /// Removes the position from the schema of a status.
@@ -103,6 +129,15 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         "leaving": flag,
         "startedAt": time,
         "message": text(PROGRESS_LIMIT),
+        "steps": sealed(&json!({
+            "type": "array",
+            "maxItems": STEPS_LIMIT,
+            "x-kubernetes-list-type": "atomic",
+            "items": object(&["name"], json!({
+                "name": text(STATE_LIMIT),
+                "result": { "x-kubernetes-preserve-unknown-fields": true },
+            })),
+        })),
         "failure": failure,
     });
     let transition = json!({

@@ -1,5 +1,7 @@
 //! The status of an object: the position in the graph, its history, and the conditions.
 
+use std::marker::PhantomData;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
@@ -11,11 +13,12 @@ use serde_json::{Map, Value};
 
 use crate::desired::StateName;
 use crate::limits::{FAILURE_LIMIT, REASON_LIMIT};
+use crate::sealed::Sealed;
 use crate::texts::cut;
 
 /// The status of a resource with a lifecycle, for `#[kube(status = "Status<MyState>")]`.
 ///
-/// `Extra` has the fields that the application adds to `status`.
+/// `Extra` has the fields that the application adds to `status`; `Memory` is what its handlers remember of an object.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -24,7 +27,7 @@ use crate::texts::cut;
         deserialize = "S: Lifecycle, Extra: DeserializeOwned + Default"
     )
 )]
-pub struct Status<S, Extra = ()> {
+pub struct Status<S, Extra = (), Memory = ()> {
     /// The generation of the spec that this status describes; -1 in a new object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
@@ -47,6 +50,10 @@ pub struct Status<S, Extra = ()> {
         deserialize_with = "extra_or_default"
     )]
     pub extra: Extra,
+    /// The type of what handlers remember, which is in the position.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub remembers: PhantomData<fn() -> Memory>,
 }
 
 /// Writes the fields that the application adds in the order of their names: the order of a `HashMap` must not make
@@ -71,7 +78,7 @@ where
     Ok(serde_json::from_value(Value::Object(fields)).unwrap_or_default())
 }
 
-impl<S, Extra: Default> Default for Status<S, Extra> {
+impl<S, Extra: Default, Memory> Default for Status<S, Extra, Memory> {
     fn default() -> Self {
         Self {
             observed_generation: None,
@@ -79,6 +86,7 @@ impl<S, Extra: Default> Default for Status<S, Extra> {
             conditions: Vec::new(),
             recorded_resources: Vec::new(),
             extra: Extra::default(),
+            remembers: PhantomData,
         }
     }
 }
@@ -132,6 +140,9 @@ pub struct Position<S> {
     /// A hash of the referred objects that are part of the revision; none if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub referred: Option<String>,
+    /// What the handlers remember of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Sealed>,
     /// The work of the state; none in an idle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<RecordedAction>,
@@ -227,9 +238,32 @@ pub struct RecordedAction {
     /// The progress message of the work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The steps of the work that are done, as a list of [`RecordedStep`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Sealed>,
     /// Why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RecordedFailure>,
+}
+
+/// A step of a handler that is done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RecordedStep {
+    /// The name, which no other step of the action has.
+    pub name: String,
+    /// The result.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub result: Value,
+}
+
+impl RecordedStep {
+    /// Returns about how long the step is as JSON, in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "no step is empty")]
+    pub fn len(&self) -> usize {
+        self.name
+            .len()
+            .saturating_add(self.result.to_string().len())
+    }
 }
 
 /// Why an attempt failed.

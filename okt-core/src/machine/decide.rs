@@ -13,6 +13,7 @@
 //! | is the object unreadable, or recorded by a newer operator? | [`ShowUnreadable`], or rest |
 //! | does the object lack the finalizer that it needs? | [`AddFinalizer`] |
 //! | have others left something in the status that was just written? | [`RemoveLeftovers`] |
+//! | does the handler that runs wait until something is recorded? | [`Record`] |
 //! | in which state is the application? | [`Observe`] |
 //! | must the pass run? | [`RunPass`] |
 //! | may the object be deleted? | [`Clear`], then [`DropFinalizer`] |
@@ -27,7 +28,7 @@ use core::time::Duration;
 use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use super::effect::{
     AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Observe,
-    RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
+    Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
 };
 use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
@@ -117,6 +118,9 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     let state = life.and_then(|life| life.get(recorded.at()?.state));
     if writes.leftovers {
         return RemoveLeftovers::decided();
+    }
+    if f.work.to_record {
+        return Record::decided();
     }
 
     // --- the lifecycle

@@ -110,6 +110,10 @@ effects! {
         draft: Draft
     }
 
+    /// Record what the handler of the work on record asks for while it runs; nothing else of the status changes. Report
+    /// [`recorded`](super::Machine::recorded).
+    Record {}
+
     /// Remove what others left in the status and no apply removes; report
     /// [`leftovers_removed`](super::Machine::leftovers_removed).
     RemoveLeftovers {}
@@ -170,6 +174,8 @@ writes! {
     TakeOver,
     /// The status was not written.
     Commit,
+    /// What a handler asks for was not recorded.
+    Record,
     /// It was not reported that the object does not decode.
     ShowUnreadable,
 }

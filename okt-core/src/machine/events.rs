@@ -46,6 +46,12 @@ impl Machine {
         Some((Requeue::while_behind(self.is_under_way()), lasts))
     }
 
+    /// Notes that the handler of a task waits until something is recorded. A task that is not the one on record waits in
+    /// vain.
+    pub fn ask_to_record(&mut self, task: TaskId) {
+        self.work.ask_to_record(task);
+    }
+
     /// Takes the end of a task: its result, or none if it was dropped without one. Returns whether the result counts: that
     /// of a task that is not the one on record does not.
     pub fn end_work(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {

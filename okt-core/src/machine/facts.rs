@@ -78,6 +78,8 @@ pub struct WorkFacts {
     pub waits: Option<Waits>,
     /// The time until the next attempt.
     pub due: Option<Duration>,
+    /// Its handler runs, and waits until something is recorded.
+    pub to_record: bool,
 }
 
 /// The reason why work waits that could start otherwise.

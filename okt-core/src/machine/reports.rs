@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::Machine;
 use super::draft::Draft;
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, DropFinalizer, Effect, Observe,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, DropFinalizer, Effect, Observe, Record,
     RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
@@ -148,6 +148,14 @@ impl Machine {
         self.take_effect(&draft, true, setup, now);
         self.note_reported(setup);
         Ok(())
+    }
+
+    /// Takes the answer to the write that records what a handler asks for.
+    pub fn recorded(&mut self, effect: Record, stored: &Stored, now: Time) {
+        self.done(effect);
+        self.writes.end_trouble();
+        self.work.recorded();
+        self.became(stored, now);
     }
 
     /// Takes the result of an effect that changes the work without a write.

@@ -45,6 +45,8 @@ pub(super) struct WorkRun {
     pub(super) started_under: i64,
     /// Whether a reconcile request named the object since the attempt began.
     pub(super) is_named: bool,
+    /// Whether its handler runs, and waits until something is recorded.
+    pub(super) to_record: bool,
     pub(super) stage: WorkStage,
 }
 
@@ -75,6 +77,7 @@ impl WorkRun {
             failures: 0,
             started_under: 0,
             is_named: false,
+            to_record: false,
             stage: WorkStage::New,
         })
     }
@@ -123,6 +126,7 @@ impl StateWork {
                 && self.run.is_some_and(|run| Some(run.id) != object.in_flight),
             waits: is_ending.then_some(Waits::Ending).or(waits),
             due: self.due(now),
+            to_record: self.run.is_some_and(|run| run.to_record),
         }
     }
 
@@ -163,6 +167,22 @@ impl StateWork {
         }
     }
 
+    /// Notes that the handler of a task waits until something is recorded.
+    pub(super) fn ask_to_record(&mut self, task: TaskId) {
+        if let Some(run) = &mut self.run
+            && run.stage == WorkStage::Running(task)
+        {
+            run.to_record = true;
+        }
+    }
+
+    /// Notes that what a handler has asked for is recorded.
+    pub(super) fn recorded(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.to_record = false;
+        }
+    }
+
     /// Takes the end of a task; returns whether its result counts.
     pub(super) fn end(&mut self, task: TaskId, result: Option<ActionResult>) -> bool {
         // It has ended before it was cancelled.
@@ -174,6 +194,7 @@ impl StateWork {
         else {
             return false;
         };
+        run.to_record = false;
         match result {
             Some(result) => run.stage = WorkStage::Ended(result),
             None => self.run = None,

@@ -60,6 +60,10 @@ const LIST: &str = "
     conditions of an earlier controller; tiny, Inherited; user 1, crashes 1, faults 2
     leftovers of others; tiny, Leftovers; user 1, ticks 2, sights 2, faults 1
     leftovers of others and leaders; tiny, Leftovers; ticks 1, sights 1, lead 2
+    handlers that record; visits, owns Up; user 1, crashes 1, faults 1, records 2
+    handlers that record, lead and drain; visits; user 1, ticks 1, lead 2, drains 1, records 1
+    handlers that record, a webhook; tiny, Webhook; user 1, ticks 1, faults 2, records 1
+    small: records; tiny, owns Up; crashes 1, faults 1, records 1
     small: crash; tiny, leaving, owns Up; user 1, crashes 1
     small: fault; tiny, leaving, owns Up; user 1, ticks 1, faults 1
     small: pass; tiny, leaving, owns Up; user 1, ticks 1, steps 1
@@ -177,13 +181,15 @@ pub(crate) struct Budget {
     pub(crate) ticks: u8,
     /// Actions for which there is no permit under the limit.
     pub(crate) permits: u8,
+    /// What handlers want recorded while they run.
+    pub(crate) records: u8,
 }
 
 impl Budget {
     /// The budget of random runs.
     pub(crate) fn rich() -> Self {
         let most = "user 4, answers 3, sights 3, ticks 8, drains 1";
-        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2";
+        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2";
         Self::of(&format!("{most}, {two}"))
     }
 

@@ -15,6 +15,8 @@ pub(crate) enum Event {
     ActionEnds(ActionResult),
     /// The task of the action is over without a result.
     ActionIsLost,
+    /// The action goes on only when something is recorded.
+    AsksToRecord,
     /// A cancelled task has ended.
     CancelledTaskEnds,
     /// The owned object becomes ready.

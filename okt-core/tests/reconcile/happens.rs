@@ -29,6 +29,11 @@ impl World {
             Event::Deliver => self.deliver(),
             Event::ActionEnds(result) => self.action_ends(result),
             Event::ActionIsLost => self.action_is_lost(),
+            Event::AsksToRecord => {
+                self.budget.records -= 1;
+                self.process.is_recording = true;
+                self.process.queued = true;
+            }
             Event::CancelledTaskEnds => self.cancelled_task_ends(),
             Event::OwnedIsReady => {
                 self.cluster.owned = OwnedObject::Ready;
@@ -128,6 +133,7 @@ impl World {
     fn action_is_lost(&mut self) {
         self.budget.crashes -= 1;
         self.process.queued = true;
+        self.process.is_recording = false;
         if let Some(task) = self.process.task.take() {
             self.machine(|machine| machine.end_work(task.id, None));
         }
@@ -187,7 +193,7 @@ impl World {
         let budget = std::mem::take(&mut self.budget);
         self.restart(0);
         for _ in 0..DECISIONS {
-            let event = if ends && self.process.task.is_some() {
+            let event = if ends && self.process.may_end() {
                 Event::ActionEnds(self.usual_answer())
             } else if self.process.is_active() {
                 Event::Decides(EffectOutcome::Works)

@@ -75,6 +75,8 @@ pub(crate) struct Status {
     /// `status.observedGeneration`.
     pub(crate) generation: i64,
     pub(crate) report: Report,
+    /// How many things the handler of the work on record has had recorded while it ran.
+    pub(crate) records: u8,
     /// The application's own fields.
     pub(crate) extra: u8,
     /// It has conditions of an earlier controller.

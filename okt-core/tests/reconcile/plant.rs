@@ -23,6 +23,10 @@ pub(crate) enum Bug {
     PrunedAfterJump,
     CreatedWhileDeleting,
     BegunBeforeRecorded,
+    /// A handler goes on although what it asked for is not recorded.
+    GoneOnBeforeRecorded,
+    /// Nothing is recorded for a handler that waits for it.
+    RecordForgotten,
     BegunAlthoughNotReady,
     /// An action starts although a cancelled one has not ended.
     BegunBesideEnding,
@@ -96,6 +100,7 @@ impl Bug {
             Self::BegunWhileStopping => |facts| facts.operator.draining = false,
             Self::FailureNeverShown => |facts| facts.writes.unshown = false,
             Self::RetryWithoutTime => |facts| facts.work.due = None,
+            Self::RecordForgotten => |facts| facts.work.to_record = false,
             _ => return None,
         })
     }

@@ -26,13 +26,16 @@ impl World {
         if self.presence == Presence::Gone {
             return events;
         }
-        if process.task.is_some() && self.budget.answers > 0 {
+        if process.may_end() && self.budget.answers > 0 {
             let results = [
                 ActionResult::Failed { permanent: true },
                 ActionResult::Failed { permanent: false },
                 ActionResult::Wait(WAIT),
             ];
             events.extend(results.map(Event::ActionEnds));
+        }
+        if process.may_end() && self.budget.records > 0 {
+            events.push(Event::AsksToRecord);
         }
         if process.task.is_some() && self.budget.crashes > 0 {
             events.push(Event::ActionIsLost);
@@ -76,6 +79,7 @@ impl World {
             | Effect::DropFinalizer(_)
             | Effect::TakeOver(_)
             | Effect::Commit(_)
+            | Effect::Record(_)
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
             | Effect::ShowUnreadable(_)
@@ -83,7 +87,7 @@ impl World {
             {
                 let faults = [Fault::Refused, Fault::Unavailable, Fault::AnswerLost];
                 may_come_to(&faults.map(EffectOutcome::WriteFails));
-                let is_status = matches!(effect, Effect::Commit(_));
+                let is_status = matches!(effect, Effect::Commit(_) | Effect::Record(_));
                 if is_status && self.case.special == Special::Webhook {
                     may_come_to(&[EffectOutcome::WriteFails(Fault::Undone)]);
                 }
@@ -113,7 +117,7 @@ impl World {
                     may_come_to(&[EffectOutcome::Outdated]);
                 }
             }
-            Effect::Observe(_) if self.process.task.is_some() => {
+            Effect::Observe(_) if self.process.may_end() => {
                 may_come_to(&[EffectOutcome::WorkEndsMeanwhile]);
             }
             // Their budget is spent, or they cannot fail.
@@ -126,6 +130,7 @@ impl World {
             | Effect::Render(_)
             | Effect::TakeOver(_)
             | Effect::Commit(_)
+            | Effect::Record(_)
             | Effect::ChangeWork(_)
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
@@ -144,7 +149,7 @@ impl World {
         if self.presence == Presence::Gone {
             return;
         }
-        if process.task.is_some() {
+        if process.may_end() {
             events.push(Event::ActionEnds(self.usual_answer()));
         }
         if process.is_ending || self.former_task_runs {

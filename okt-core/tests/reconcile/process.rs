@@ -35,6 +35,8 @@ pub(crate) struct Process {
     pub(crate) is_under_way: bool,
     /// The task that runs.
     pub(crate) task: Option<Task>,
+    /// The task waits until something is recorded.
+    pub(crate) is_recording: bool,
     /// A cancelled task has not ended.
     pub(crate) is_ending: bool,
     pub(crate) truth: Truth,
@@ -105,6 +107,7 @@ impl Process {
             has_timer: false,
             is_under_way: false,
             task: None,
+            is_recording: false,
             is_ending: false,
             truth: Truth::default(),
         }
@@ -113,6 +116,11 @@ impl Process {
     /// Returns whether the operator takes a decision next.
     pub(crate) fn is_active(&self) -> bool {
         self.queued || self.at_hand.is_some()
+    }
+
+    /// Returns whether the task that runs may end: it waits for nothing.
+    pub(crate) fn may_end(&self) -> bool {
+        self.task.is_some() && !self.is_recording
     }
 
     /// Returns the object at hand, or the one that the next reconciliation begins with.

@@ -12,7 +12,7 @@ impl World {
         self.broken.get_or_insert_with(|| rule.to_owned());
     }
 
-    fn must(&mut self, holds: bool, otherwise: &str) {
+    pub(crate) fn must(&mut self, holds: bool, otherwise: &str) {
         if !holds {
             self.breaks(otherwise);
         }

@@ -10,9 +10,9 @@ use crate::event::{EffectOutcome, StepAnswer, Write};
 use crate::machine;
 use crate::machine::{
     AddFinalizer, Apply, ApplyResult, Clear, ClearResult, Commit, Decision, DropFinalizer, Effect,
-    ExtraResult, Machine, ObservationResult, Observe, PassReport, PassResult, RemoveLeftovers,
-    Render, Requeue, ResourceStatus, RunPass, ShowFailure, ShowResult, ShowUnreadable, Start,
-    StartResult, StatusDiff, Stored, TakeOver, WorkChange, WriteError,
+    ExtraResult, Machine, ObservationResult, Observe, PassReport, PassResult, Record,
+    RemoveLeftovers, Render, Requeue, ResourceStatus, RunPass, ShowFailure, ShowResult,
+    ShowUnreadable, Start, StartResult, StatusDiff, Stored, TakeOver, WorkChange, WriteError,
 };
 use crate::object::{About, Object, Report, Status};
 use crate::plant::Bug;
@@ -75,6 +75,10 @@ impl World {
     pub(crate) fn next_decision(&mut self) -> Decision {
         if let Some(requeue) = self.begin() {
             return Decision::Rest(requeue);
+        }
+        let recording = self.process.task.filter(|_| self.process.is_recording);
+        if let Some(task) = recording {
+            self.machine(|machine| machine.ask_to_record(task.id));
         }
         let (setup, operator, now) = (self.setup(), self.operator(), self.now);
         let decision = self.machine(|machine| machine.decide(&setup, operator, now));
@@ -158,6 +162,7 @@ impl World {
             Effect::Render(effect) => self.render(effect, outcome, at_hand),
             Effect::TakeOver(effect) => self.take_over(effect, outcome, at_hand),
             Effect::Commit(effect) => self.commit(effect, outcome, at_hand),
+            Effect::Record(effect) => self.record(effect, outcome, at_hand),
             Effect::ChangeWork(effect) => {
                 self.check_commit(&effect.draft, at_hand);
                 self.took_effect(&effect.draft, at_hand);
@@ -460,6 +465,26 @@ impl World {
         let hash = || hash(&status);
         let _ = self
             .machine(|machine| machine.committed(effect, &stored, leftovers, hash, &setup, now));
+    }
+
+    /// Records what the handler asks for. Then, and only if it is stored, the handler goes on.
+    fn record(&mut self, effect: Record, outcome: EffectOutcome, at_hand: &mut AtHand) {
+        let before = at_hand.object.status.records;
+        let change = |object: &mut Object| object.status.records += 1;
+        let written = self.write(Write::Status, outcome, at_hand, change);
+        let is_stored = at_hand.object.status.records > before;
+        if is_stored || self.bug == Some(Bug::GoneOnBeforeRecorded) {
+            self.process.is_recording = false;
+            self.must(is_stored, "lets a handler go on with what is not recorded");
+        }
+        let now = self.now;
+        match written {
+            Ok(stored) if is_stored => {
+                self.machine(|machine| machine.recorded(effect, &stored, now));
+            }
+            Ok(_) => self.failed(effect, WriteError::Failed),
+            Err(error) => self.failed(effect, error),
+        }
     }
 
     /// Notes that a draft takes effect: a result that it took is recorded.

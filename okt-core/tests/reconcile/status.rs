@@ -32,6 +32,11 @@ impl World {
             visit,
             generation: object.spec.generation,
             report: self.report(draft, at_hand),
+            records: if self.in_flight(&draft.record) == self.in_flight(&object.status.recorded) {
+                object.status.records
+            } else {
+                0
+            },
             extra: self.extra,
             is_inherited: false,
             has_leftovers: false,

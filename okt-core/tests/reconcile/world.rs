@@ -221,6 +221,7 @@ impl World {
             has_timer,
             is_under_way,
             task,
+            is_recording,
             is_ending,
             truth,
         } = process;
@@ -233,7 +234,15 @@ impl World {
         (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
         (budget, history, broken.is_some()).hash(&mut hasher);
         (number, leads, draining, cache, at_hand, queued, is_named).hash(&mut hasher);
-        (is_reopened, has_timer, is_under_way, is_ending, truth).hash(&mut hasher);
+        (
+            is_reopened,
+            has_timer,
+            is_under_way,
+            is_recording,
+            is_ending,
+            truth,
+        )
+            .hash(&mut hasher);
         (task.map(|task| task.work), age(cache.version), age(version)).hash(&mut hasher);
         let oldest = u64::from(oldest.0);
         machine

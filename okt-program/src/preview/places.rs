@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use kube::Resource;
 use okt_core::{Graph, Mark, StateId};
 use okt_view::{Goal, View};
+use okt_wire::digest;
 use okt_wire::object::position_of;
 use okt_wire::read;
 use okt_wire::revision::Referred;
@@ -57,8 +58,8 @@ pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
     is_revised.then(|| {
         format!(
             "`revision` says {} and said {}: work of its state begins anew, and an `on_change` edge is taken",
-            read::text(now),
-            read::text(recorded)
+            digest::text(now),
+            digest::text(recorded)
         )
     })
 }

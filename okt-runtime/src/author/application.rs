@@ -7,8 +7,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use okt_core::{Answer, Dispatch, Graph, Kind, PassDispatch, StateId, Step};
 use okt_reach::Failure;
+use okt_wire::digest;
 use okt_wire::object::LifecycleObject;
-use okt_wire::read;
 use okt_wire::revision::Revision;
 use serde::{Serialize, Serializer};
 
@@ -180,7 +180,7 @@ pub fn revision_of<A: Application>(object: &A::Resource) -> Revision {
     if serde_json::from_slice::<&str>(&revision).is_ok_and(|text| text == SPEC) {
         Revision::of_spec(object)
     } else {
-        Revision::OnPurpose(read::revision_hash(&revision))
+        Revision::OnPurpose(digest::revision_hash(&revision))
     }
 }
 

@@ -1,22 +1,29 @@
 //! The contexts that your code receives: the object it acts upon, and the work it does.
 
+use std::collections::BTreeSet;
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
+use okt_reach::Failure;
 use okt_sharding::gate::Gate;
 use okt_telemetry::Telemetry;
 use okt_telemetry::event::{Cause, Event, Occurrence};
 use okt_wire::clock::Clock;
 use okt_wire::desired::StateName;
-use okt_wire::object::{LifecycleObject, position_of};
+use okt_wire::object::{LifecycleObject, memory_of, position_of};
 use okt_wire::read;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
+use crate::author::recording::{Recording, bad_step, check_name};
 use crate::resources::Cluster;
 
 /// The state on record of an object.
@@ -124,6 +131,15 @@ impl<K: LifecycleObject> Context<K> {
         Some(self.clock.since(since))
     }
 
+    /// Returns what the handlers remember of the object, as it is recorded; the default if they remember nothing yet.
+    ///
+    /// The type is the third one of the status: `#[kube(status = "Status<QueueState, QueueReport, QueueMemory>")]`.
+    /// [`Action::remember`] changes it.
+    pub fn memory(&self) -> K::Memory {
+        // An object whose memory cannot be read is not acted upon.
+        memory_of(&*self.object).unwrap_or_default()
+    }
+
     /// Publishes a Kubernetes Event about the object, for people who run `kubectl describe`; it never waits.
     ///
     /// Kubernetes merges equal events of the last minutes. An object may have 25 events at once, and one more every five
@@ -148,6 +164,11 @@ impl<K: LifecycleObject> Context<K> {
     }
 }
 
+tokio::task_local! {
+    /// Set while a step runs.
+    static IN_STEP: ();
+}
+
 /// The work of a state, as its handler receives it.
 ///
 /// OKT may repeat the work under one id (after a crash, or when its outcome was lost), so it must be idempotent by
@@ -162,6 +183,9 @@ pub struct Action<K: LifecycleObject> {
     pub(crate) continues: bool,
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
+    pub(crate) recording: Recording,
+    /// The steps that this call of the handler has begun.
+    steps: Mutex<BTreeSet<String>>,
     /// Whether only another process does the work, and the next operator finds it there.
     pub(crate) is_elsewhere: Arc<AtomicBool>,
 }
@@ -174,6 +198,7 @@ impl<K: LifecycleObject> Action<K> {
         resumed: bool,
         cancellation: CancellationToken,
         progress: Progress,
+        recording: Recording,
     ) -> Self {
         Self {
             context,
@@ -184,6 +209,8 @@ impl<K: LifecycleObject> Action<K> {
             continues: false,
             cancellation,
             progress,
+            recording,
+            steps: Mutex::default(),
             is_elsewhere: Arc::default(),
         }
     }
@@ -224,6 +251,109 @@ impl<K: LifecycleObject> Action<K> {
     /// A handler that does not return is dropped at its next `.await` after 30 s.
     pub async fn cancelled(&self) {
         self.cancellation.cancelled().await;
+    }
+
+    /// Changes what is remembered of the object: what later states, `observe` and `resources` read with
+    /// [`memory`](Context::memory), and what the work of this state needs after a crash.
+    ///
+    /// It is recorded with the end of the attempt, whether it succeeded or not, or with the transition out of the state:
+    /// it costs no request of its own. Until then [`memory`](Context::memory) returns what is recorded, and `change` gets
+    /// what this attempt has changed so far. If the operator crashes before, the work repeats, and remembers it again.
+    ///
+    /// # Errors
+    ///
+    /// If the memory takes more than 16 KiB as JSON, or cannot be written as JSON: then what was to be remembered before
+    /// stays. A retry does not help.
+    ///
+    /// ```
+    /// # use okt::{Action, Failure, LifecycleObject};
+    /// # use okt::schemars::{self, JsonSchema};
+    /// # use okt::serde::{self, Deserialize, Serialize};
+    /// /// What the handlers of a queue remember of it.
+    /// #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    /// # #[serde(crate = "okt::serde")]
+    /// # #[schemars(crate = "okt::schemars")]
+    /// struct QueueMemory {
+    ///     /// The number of brokers that may hold messages.
+    ///     nodes: u32,
+    /// }
+    ///
+    /// # fn example<K: LifecycleObject<Memory = QueueMemory>>(cx: &Action<K>) -> Result<(), Failure> {
+    /// cx.remember(|memory| memory.nodes -= 1)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remember(&self, change: impl FnOnce(&mut K::Memory)) -> Result<(), Failure> {
+        self.recording.remember(|| self.memory(), change)
+    }
+
+    /// Changes what is remembered, as [`remember`](Self::remember) does, and waits until it is recorded: `observe` and
+    /// `resources` read it from then on, although the work goes on.
+    ///
+    /// It costs a write of the status.
+    ///
+    /// # Errors
+    ///
+    /// As of [`remember`](Self::remember), or if the work is cancelled before it is recorded.
+    pub async fn remember_now(
+        &self,
+        change: impl FnOnce(&mut K::Memory) + Send,
+    ) -> Result<(), Failure> {
+        self.remember(change)?;
+        self.recording.recorded_now(&self.cancellation).await
+    }
+
+    /// Does a part of the work once: its result is recorded, and returned instead of doing it again, in a later attempt,
+    /// after a crash, and by the next operator.
+    ///
+    /// `work` gets the id of the step, `<id of the action>/<name>`. A crash before the result is recorded repeats it under
+    /// that id, so it must be idempotent by it, as all work. An error is not recorded.
+    /// What the handler has [remembered](Self::remember) before is recorded with the result, in one write of the status.
+    ///
+    /// A step ends with its action: the next action, also of another revision, does it again.
+    /// Name each step once in a handler, whatever the handler has found before, and begin no step within a step.
+    ///
+    /// ```
+    /// # use okt::{Action, Failure, LifecycleObject};
+    /// # async fn create_user(id: &str) -> Result<String, Failure> { Ok(id.to_owned()) }
+    /// # async fn grant(id: &str, user: &str) -> Result<(), Failure> { Ok(()) }
+    /// # async fn example<K: LifecycleObject>(cx: &Action<K>) -> Result<(), Failure> {
+    /// let user: String = cx.step("create-user", |id| async move { create_user(&id).await }).await?;
+    /// cx.step("grant", |id| async move { grant(&id, &user).await }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// That of `work`. [`BAD_STEP`](okt_core::reasons::BAD_STEP), for which no retry helps, if the name is used twice or is no name
+    /// of up to 63 lower-case letters, digits and hyphens, within another step, or if the result takes more than 4 KiB as
+    /// JSON or cannot be read again. If the work is cancelled before the result is recorded.
+    pub async fn step<T, F, E>(
+        &self,
+        name: &str,
+        work: impl FnOnce(String) -> F,
+    ) -> Result<T, Failure>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = Result<T, E>>,
+        E: Into<Failure>,
+    {
+        check_name(name)?;
+        if IN_STEP.try_with(|()| ()).is_ok() {
+            return Err(bad_step(format!("`{name}` is a step within a step")));
+        }
+        if !self.steps.lock().insert(name.to_owned()) {
+            return Err(bad_step(format!("the handler has two steps `{name}`")));
+        }
+        if let Some(result) = self.recording.done(name)? {
+            return Ok(result);
+        }
+        let id = format!("{}/{name}", self.id);
+        let result = IN_STEP.scope((), work(id)).await.map_err(Into::into)?;
+        self.recording.add(name, &result)?;
+        self.recording.recorded_now(&self.cancellation).await?;
+        Ok(result)
     }
 
     /// Reports the progress of the work, for people, in `status.lifecycle.action.message`.

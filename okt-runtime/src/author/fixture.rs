@@ -10,6 +10,7 @@ use okt_sharding::gate::Gate;
 use okt_telemetry::Telemetry;
 use okt_wire::clock::Clock;
 use okt_wire::object::LifecycleObject;
+use okt_wire::sealed::Sealed;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::author::context::{Action, Context};
 use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
+use crate::author::recording::Recording;
 use crate::resources::{Cluster, Filling, OwnedMemory, Owner, Pace, Watches};
 
 /// An object and its surroundings, from which contexts are made.
@@ -24,6 +26,7 @@ pub struct Fixture<K: LifecycleObject> {
     object: K,
     state: Option<&'static str>,
     time_in_state: Option<Duration>,
+    memory: Option<K::Memory>,
     client: Client,
     watches: Watches<K>,
     filling: Filling,
@@ -39,6 +42,7 @@ impl<K: LifecycleObject> Fixture<K> {
             object,
             state: None,
             time_in_state: None,
+            memory: None,
             client,
             watches: Watches::default(),
             filling: Filling::default(),
@@ -56,6 +60,11 @@ impl<K: LifecycleObject> Fixture<K> {
     /// Sets how long the object has been in its state.
     pub fn time_in_state(&mut self, time: Duration) {
         self.time_in_state = Some(time);
+    }
+
+    /// Sets what is remembered of the object.
+    pub fn memory(&mut self, memory: K::Memory) {
+        self.memory = Some(memory);
     }
 
     /// Sets the number of the attempt, by default 1.
@@ -111,7 +120,10 @@ impl<K: LifecycleObject> Fixture<K> {
             .map(|time| clock.now().saturating_sub(time))
             .transpose()
             .map_err(|error| error.to_string())?;
-        let object = completed(self.object, self.state, since, is_namespaced)?;
+        let memory = self.memory.as_ref().map(Sealed::of).transpose();
+        let memory = memory.map_err(|error| error.to_string())?;
+        let object = completed(self.object, is_namespaced);
+        let object = recorded(object, self.state, since, memory)?;
         let cluster = Cluster::filled(
             self.watches,
             is_namespaced,
@@ -151,6 +163,7 @@ impl<K: LifecycleObject> Fixture<K> {
             is_resumed,
             cancellation,
             progress,
+            Recording::new(Vec::new(), None),
         ))
     }
 
@@ -180,12 +193,7 @@ impl<K: LifecycleObject> Fixture<K> {
 }
 
 /// Adds what every stored object has.
-fn completed<K: LifecycleObject>(
-    mut object: K,
-    state: Option<&str>,
-    since: Option<Timestamp>,
-    is_namespaced: bool,
-) -> Result<K, String> {
+fn completed<K: LifecycleObject>(mut object: K, is_namespaced: bool) -> K {
     let meta = object.meta_mut();
     meta.name.get_or_insert_with(|| "test".to_owned());
     meta.uid
@@ -195,9 +203,19 @@ fn completed<K: LifecycleObject>(
     if is_namespaced {
         meta.namespace.get_or_insert_with(|| "default".to_owned());
     }
-    let Some(state) = state else {
+    object
+}
+
+/// Adds what a test has set to the position of an object.
+fn recorded<K: LifecycleObject>(
+    object: K,
+    state: Option<&str>,
+    since: Option<Timestamp>,
+    memory: Option<Sealed>,
+) -> Result<K, String> {
+    if state.is_none() && memory.is_none() {
         return Ok(object);
-    };
+    }
     let mut whole = serde_json::to_value(&object).map_err(|error| error.to_string())?;
     if whole["status"].is_null() {
         whole["status"] = json!({});
@@ -205,9 +223,18 @@ fn completed<K: LifecycleObject>(
     if whole["status"]["lifecycle"].is_null() {
         whole["status"]["lifecycle"] = json!({});
     }
-    whole["status"]["lifecycle"]["state"] = state.into();
+    let position = &mut whole["status"]["lifecycle"];
+    if let Some(state) = state {
+        position["state"] = state.into();
+    }
+    if position["state"].is_null() {
+        return Err("an object that remembers something is in a state: set it, too".to_owned());
+    }
     if let Some(since) = since {
-        whole["status"]["lifecycle"]["since"] = since.to_string().into();
+        position["since"] = since.to_string().into();
+    }
+    if let Some(memory) = memory {
+        position["memory"] = json!(memory);
     }
     serde_json::from_value(whole).map_err(|error| error.to_string())
 }

@@ -10,8 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use okt_core::{Lifecycle, StateId};
-use okt_wire::object::LifecycleObject;
-use okt_wire::pruned::decode;
+use okt_wire::object::{LifecycleObject, decode_object};
 use okt_wire::resource_like;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -111,7 +110,7 @@ impl<K: LifecycleObject> Cached<K> {
         wanted.last = Some(now);
         let decoded = match wanted.decoded.take() {
             Some(decoded) => decoded,
-            None => Arc::new(decode(&wanted.text.text())?),
+            None => Arc::new(decode_object(&wanted.text.text())?),
         };
         wanted.decoded = often.then(|| Arc::clone(&decoded));
         Ok(decoded)
@@ -120,7 +119,7 @@ impl<K: LifecycleObject> Cached<K> {
     /// Returns the object, or why it does not decode, for a reader that is no reconciliation: it is not kept decoded.
     pub(crate) fn read(&self) -> Result<Arc<K>, String> {
         let decoded = self.content.wanted.lock().decoded.clone();
-        decoded.map_or_else(|| decode(&self.text()).map(Arc::new), Ok)
+        decoded.map_or_else(|| decode_object(&self.text()).map(Arc::new), Ok)
     }
 
     /// Returns the text of the object without managed fields.

@@ -7,8 +7,8 @@ use kube::core::error_boundary::InvalidObject;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use okt_wire::object::LifecycleObject;
-use okt_wire::pruned::{Pruned, decode};
+use okt_wire::object::{LifecycleObject, decode_object};
+use okt_wire::pruned::Pruned;
 use okt_wire::resource_like;
 
 /// An object that may not decode, so that one bad object does not stop the others.
@@ -33,7 +33,7 @@ impl<K> Guarded<K> {
 impl<'de, K: LifecycleObject> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let pruned = Pruned::read(deserializer, |_| None)?;
-        Ok(Self(match decode(&pruned.text) {
+        Ok(Self(match decode_object(&pruned.text) {
             Ok(object) => Ok(Arc::new(object)),
             Err(error) => {
                 let metadata = pruned.metadata().map_err(D::Error::custom)?;

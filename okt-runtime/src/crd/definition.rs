@@ -29,6 +29,12 @@ pub enum CrdError {
         /// The kind of the resource.
         kind: String,
     },
+    /// `Memory` is not a struct, so a release could not add a field to it.
+    #[error("what the handlers of {kind} remember must be a struct with named fields, or `()`")]
+    MemoryIsNoStruct {
+        /// The kind of the resource.
+        kind: String,
+    },
     /// The schema has no status: `#[kube(status = "Status<..>")]` is missing.
     #[error("{kind} has no status in its schema; add `status = \"Status<..>\"` to `#[kube(..)]`")]
     NoStatus {
@@ -145,6 +151,10 @@ pub fn crd<K: LifecycleObject>() -> Result<CustomResourceDefinition, CrdError> {
     if !is_struct(&extra) {
         return Err(CrdError::NoStruct { kind });
     }
+    let memory = SchemaGenerator::default().into_root_schema_for::<K::Memory>();
+    if !is_struct(&memory) {
+        return Err(CrdError::MemoryIsNoStruct { kind });
+    }
     if let Some(field) = taken(&extra) {
         return Err(CrdError::FieldTaken { kind, field });
     }
@@ -257,7 +267,7 @@ pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> 
         .collect()
 }
 
-/// Returns whether `Extra` is a struct, whose fields the status can have, or `()`.
+/// Returns whether a type is a struct, whose fields the status can have, or `()`.
 fn is_struct(schema: &Schema) -> bool {
     let kind = schema.get("type").and_then(Value::as_str);
     kind == Some("null") || (kind == Some("object") && schema.get("properties").is_some())

@@ -9,10 +9,9 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use okt_core::decide::{Verdict, Why};
 use okt_core::record::Recorded;
-use okt_wire::object::{LifecycleObject, position_of};
+use okt_wire::object::{LifecycleObject, StatusOf, position_of};
 use okt_wire::read;
 use okt_wire::scope::merge_by;
-use okt_wire::status::Status;
 use serde_json::Value;
 
 use crate::reconcile::report::StatusPatch;
@@ -62,7 +61,7 @@ pub(super) enum WriteContent<K: LifecycleObject> {
     Finalizers(Value),
     /// The status, to be applied.
     Status {
-        status: Box<Status<K::State, K::Extra>>,
+        status: Box<StatusOf<K>>,
         record: Recorded,
         verdict: Verdict,
     },
@@ -107,7 +106,7 @@ impl<K: LifecycleObject> Write<K> {
 
     /// Returns the status: position, trail, history, conditions and extra fields. None for a write of the finalizers,
     /// and for one that only removes what others left in the status.
-    pub fn status(&self) -> Option<&Status<K::State, K::Extra>> {
+    pub fn status(&self) -> Option<&StatusOf<K>> {
         match &self.content {
             WriteContent::Status { status, .. } => Some(status),
             WriteContent::Finalizers(_) | WriteContent::Removal(_) => None,

@@ -12,22 +12,23 @@ use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
 use okt_reach::Failure;
 use okt_wire::clock::moment;
-use okt_wire::object::{LifecycleObject, lifecycle_of, position_of};
+use okt_wire::digest;
+use okt_wire::object::{LifecycleObject, StatusOf, lifecycle_of, memory_of, position_of};
 use okt_wire::read;
 use okt_wire::revision::{Referred, Revision};
-use okt_wire::status::Status;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::effect::{Effect, Work, Write, WriteContent};
 use super::memory::{LifecycleSettings, Memory, Taken};
 use crate::author::observation::Observation;
+use crate::author::recording::Recording;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::observe::Sighting;
 use crate::reconcile::reading;
-use crate::reconcile::render::failed;
+use crate::reconcile::render::{failed, recording};
 use crate::reconcile::report::{NotRecorded, StatusReport, confirm};
 use crate::resources::OwnedStatus;
 
@@ -65,7 +66,7 @@ pub struct Reconciliation<K: LifecycleObject> {
     /// The observation as text.
     observed: String,
     /// The status that was rendered last.
-    rendered: Option<Status<K::State, K::Extra>>,
+    rendered: Option<StatusOf<K>>,
     /// The merge patch that removes what others left in the status.
     leftovers: Option<Value>,
     extra: Option<K::Extra>,
@@ -136,7 +137,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
     /// ```
     #[must_use]
     pub fn revision(mut self, of: &impl Serialize) -> Self {
-        self.revision = Revision::OnPurpose(read::revision(of));
+        self.revision = Revision::OnPurpose(digest::revision(of));
         self.read();
         self
     }
@@ -289,7 +290,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
             version: object.version,
             object: Some(object),
         };
-        let machine = &mut self.memory.machine;
+        let memory = &mut *self.memory;
+        let machine = &mut memory.machine;
         match asked {
             Some(Asked::AddFinalizer(effect)) => machine.finalizer_added(effect, &stored, now),
             Some(Asked::DropFinalizer(effect)) => machine.finalizer_dropped(effect),
@@ -301,10 +303,14 @@ impl<K: LifecycleObject> Reconciliation<K> {
                 let status = self.rendered.take().unwrap_or_default();
                 self.leftovers = removal(&*self.object, &status, None);
                 let draft = commit.draft;
-                let (leftovers, hash) = (self.leftovers.is_some(), || read::revision(&status));
+                let run = memory.work.run.as_ref();
+                if let Some(recording) = run.and_then(|run| run.recording.as_ref()) {
+                    recording.recorded(&recording.get());
+                }
+                let (leftovers, hash) = (self.leftovers.is_some(), || digest::revision(&status));
                 // The record was confirmed.
                 let _ = machine.committed(commit, &stored, leftovers, hash, &self.setup, now);
-                self.memory.work.take_effect(&draft);
+                memory.work.take_effect(&draft);
             }
             other => self.asked = other,
         }
@@ -319,6 +325,31 @@ impl<K: LifecycleObject> Reconciliation<K> {
             *again = false;
         }
         self.sighting = Some(sighting);
+    }
+
+    /// Changes what is remembered of the object, during the work that [`decide`](Self::decide) asked for. It is recorded
+    /// with the result of the work; see [`Action::remember`](crate::Action::remember).
+    ///
+    /// # Errors
+    ///
+    /// If the memory takes more than 16 KiB as JSON. A retry does not help.
+    pub fn remember(&mut self, change: impl FnOnce(&mut K::Memory)) -> Result<(), Failure> {
+        let recorded = || self.memory().unwrap_or_default();
+        let run = self.memory.work.run.as_ref();
+        match run.and_then(|run| run.recording.as_ref()) {
+            Some(recording) => recording.remember(recorded, change),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what is remembered of the object, as it is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read, or that somebody else has changed it. Do nothing then: a retry helps once a person has
+    /// mended it.
+    pub fn memory(&self) -> Result<K::Memory, String> {
+        memory_of(self.object())
     }
 
     /// Takes the result of the work that [`decide`](Self::decide) asked for.
@@ -354,13 +385,13 @@ impl<K: LifecycleObject> Reconciliation<K> {
     fn render(&mut self, effect: Render) {
         let status = self.status(&effect.draft);
         let diff = change(&*self.object, &status, None);
-        let (hash, asked) = (|| read::revision(&status), ExtraResult::NotAsked);
+        let (hash, asked) = (|| digest::revision(&status), ExtraResult::NotAsked);
         let machine = &mut self.memory.machine;
         machine.rendered(effect, diff, hash, asked, &self.setup, moment());
         self.rendered = Some(status);
     }
 
-    fn status(&self, draft: &Draft) -> Status<K::State, K::Extra> {
+    fn status(&self, draft: &Draft) -> StatusOf<K> {
         let stored = self.object.status_of();
         let extra = self.extra.clone().or_else(|| Some(stored?.extra.clone()));
         let report = StatusReport {
@@ -371,6 +402,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             observed: &self.observed,
             failed: failed::<K::State>(&draft.step, &self.memory),
             progress: String::new(),
+            recording: recording(draft, &self.memory),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
             counts_wall_time: false,
@@ -396,6 +428,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
         let (transition, number) = (start.work.transition, start.work.run);
         let id = || read::action_id(position, uid, transition, number);
         let run = self.memory.work.begin(start, id, state.name());
+        let nothing = || Recording::new(Vec::new(), None);
+        run.recording.get_or_insert_with(nothing);
         Some(Work {
             object: Arc::clone(&self.object),
             state,
@@ -409,7 +443,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
 /// Checks that an answer has the status that was sent, and that its record is that of the draft.
 fn confirm_record<K: LifecycleObject>(
     answer: &K,
-    sent: &Status<K::State, K::Extra>,
+    sent: &StatusOf<K>,
     recorded: &Recorded,
     draft: &Draft,
 ) -> Result<(), NotRecorded> {

@@ -4,8 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::machine::StatusDiff;
 use okt_core::names::RESERVED;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
-use okt_wire::object::LifecycleObject;
-use okt_wire::status::{Position, Status};
+use okt_wire::object::{LifecycleObject, StatusOf};
+use okt_wire::status::Position;
 
 use super::acting;
 use crate::resources::Inventory;
@@ -18,7 +18,7 @@ pub(crate) type PassOf = Option<&'static Graph<'static>>;
 /// `pass` is the graph of the pass that the application runs, if it has one.
 pub(crate) fn change<K: LifecycleObject>(
     object: &K,
-    next: &Status<K::State, K::Extra>,
+    next: &StatusOf<K>,
     pass: PassOf,
 ) -> StatusDiff {
     let Some(old) = object.status_of() else {

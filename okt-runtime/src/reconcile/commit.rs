@@ -3,8 +3,8 @@
 use kube::Resource;
 use okt_core::Lifecycle;
 use okt_core::machine::{
-    AddFinalizer, ChangeWork, Commit, Draft, DropFinalizer, Effect, RemoveLeftovers, Stored,
-    TakeOver, WorkChange,
+    AddFinalizer, ChangeWork, Commit, Draft, DropFinalizer, Effect, Record, RemoveLeftovers,
+    Stored, TakeOver, WorkChange,
 };
 use okt_telemetry::Written;
 use okt_telemetry::event::Occurrence;
@@ -12,16 +12,20 @@ use okt_telemetry::event::Occurrence;
 use okt_telemetry::spans;
 use okt_telemetry::traces;
 use okt_wire::clock::moment;
-use okt_wire::read;
+use okt_wire::digest;
+use okt_wire::object::{LifecycleObject, StatusOf};
 use okt_wire::texts::chain;
 use serde_json::Value;
 use tracing::{Instrument, Span, field};
 
-use super::reconciliation::{Reconciliation, StatusOf};
-use crate::author::application::Application;
+use super::reconciliation::Reconciliation;
+use crate::author::application::{Application, StateOf};
+use crate::author::recording::Recording;
 use crate::cache::guarded::Guarded;
+use crate::reconcile::change::is_own;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::memory::DraftNews;
+use crate::reconcile::render::recording;
 use crate::reconcile::{finalizer, report};
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -32,6 +36,7 @@ impl<A: Application> Reconciliation<'_, A> {
             // The machine asks for a write only of a status that was rendered.
             return self.memory.machine.not_done(Effect::Commit(effect));
         };
+        let what = recording(&draft, self.memory);
         let news = DraftNews {
             happened: self.occurrences(&draft, Some(&status)),
             #[cfg(feature = "otel")]
@@ -58,10 +63,13 @@ impl<A: Application> Reconciliation<'_, A> {
             .ok()
             .and_then(|stored| removal::<A::Resource>(stored, &status, pass));
         let (stored, leftovers) = (self.became(written), self.leftovers.is_some());
-        let (machine, hash) = (&mut self.memory.machine, || read::revision(&status));
+        let (machine, hash) = (&mut self.memory.machine, || digest::revision(&status));
         match machine.committed(effect, &stored, leftovers, hash, &self.setup, moment()) {
             Ok(()) => {
                 self.publish(news);
+                if let (Some(recording), Some(what)) = (self.recording(), &what) {
+                    recording.recorded(what);
+                }
                 self.took_effect(&draft);
                 self.is_reported(&status);
             }
@@ -71,6 +79,49 @@ impl<A: Application> Reconciliation<'_, A> {
                     .note_failure(retry, &kube::Error::Service(why.into()));
             }
         }
+    }
+
+    /// Records what the handler that runs asks for; nothing else of the status changes.
+    pub(super) async fn record(&mut self, effect: Record) {
+        let (Some(recording), Some(stored)) = (self.recording().cloned(), self.object.status_of())
+        else {
+            // Only a handler that runs asks for it, for an object with a position.
+            return self.memory.machine.not_done(Effect::Record(effect));
+        };
+        let what = recording.get();
+        let mut status = stored.clone();
+        status
+            .conditions
+            .retain(|it| is_own::<StateOf<A>>(&it.type_, self.shared.pass_graph()));
+        if let Some(position) = &mut status.lifecycle {
+            if let Some(memory) = &what.memory {
+                position.memory = Some(memory.clone());
+            }
+            if let Some(action) = &mut position.action {
+                action.steps.clone_from(&what.steps);
+            }
+        }
+        // An earlier write may have been carried out although its answer was lost.
+        let stored = if status.lifecycle == stored.lifecycle {
+            let (version, object) = (self.read().version, Some(*self.read()));
+            Ok(Stored { version, object })
+        } else {
+            self.write(&status)
+                .await
+                .map(|written| self.became(written))
+        };
+        match stored {
+            Ok(stored) => {
+                self.memory.machine.recorded(effect, &stored, moment());
+                recording.recorded(&what);
+            }
+            Err(error) => self.memory.write_failed(&self.setup, effect, &error),
+        }
+    }
+
+    /// Returns what the handler of the work on record wants recorded.
+    fn recording(&self) -> Option<&Recording> {
+        self.memory.run()?.recording.as_ref()
     }
 
     /// Changes the work according to a draft whose status need not be written.
@@ -136,7 +187,10 @@ impl<A: Application> Reconciliation<'_, A> {
         }
     }
 
-    async fn write(&self, status: &StatusOf<A>) -> Result<Guarded<A::Resource>, kube::Error> {
+    async fn write(
+        &self,
+        status: &StatusOf<A::Resource>,
+    ) -> Result<Guarded<A::Resource>, kube::Error> {
         let history = &self.shared.history;
         let newest = history.newest();
         let client = &self.shared.connection.direct;
@@ -158,7 +212,7 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Returns the span of a write: that of its transition, if it has one.
-    fn span(&self, draft: &Draft, status: &StatusOf<A>) -> Span {
+    fn span(&self, draft: &Draft, status: &StatusOf<A::Resource>) -> Span {
         let position = status.lifecycle.as_ref();
         let Some(transition) = position
             .and_then(|it| it.history.last())

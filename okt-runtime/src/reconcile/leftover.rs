@@ -6,8 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::machine::StatusDiff;
 use okt_core::record::Recorded;
-use okt_wire::object::LifecycleObject;
-use okt_wire::status::Status;
+use okt_wire::object::{LifecycleObject, StatusOf};
 use serde_json::{Map, Value, json};
 
 use crate::reconcile::change::{PassOf, change, is_own};
@@ -18,7 +17,7 @@ use crate::reconcile::change::{PassOf, change, is_own};
 /// The fields that an application adds to the status stay: others may write there too.
 pub(crate) fn removal<K: LifecycleObject>(
     stored: &K,
-    next: &Status<K::State, K::Extra>,
+    next: &StatusOf<K>,
     pass: PassOf,
 ) -> Option<Value> {
     if change(stored, next, pass) == StatusDiff::None {

@@ -6,17 +6,17 @@ use okt_core::decide::{Ending, Go, Verdict};
 use okt_core::machine::{Cancel, Draft, WorkChange};
 use okt_core::{Lifecycle, reasons};
 use okt_telemetry::event::{Occurrence, Outcome};
-use okt_wire::object::LifecycleObject;
+use okt_wire::object::{LifecycleObject, StatusOf};
 use okt_wire::status::{Position, RecordedFailure, Status};
 
-use super::reconciliation::{Reconciliation, StatusOf};
+use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 
 /// Returns the troubles that a new status reports and the old one does not, each reason once: the object stalled or
 /// holds, an attempt failed, a name belongs to another owner.
-pub(super) fn troubles<S: Lifecycle, X, Y>(
-    old: Option<&Status<S, X>>,
-    new: &Status<S, Y>,
+pub(super) fn troubles<S: Lifecycle, X, Y, M>(
+    old: Option<&Status<S, X, M>>,
+    new: &Status<S, Y, M>,
 ) -> Vec<Occurrence> {
     let before = old.map_or(&[][..], |old| &old.conditions);
     let is_trouble = |it: &&Condition| match (it.type_.as_str(), it.status.as_str()) {
@@ -53,7 +53,7 @@ pub(super) fn troubles<S: Lifecycle, X, Y>(
     troubles
 }
 
-fn failure_of<S, X>(status: &Status<S, X>) -> Option<&RecordedFailure> {
+fn failure_of<S, X, M>(status: &Status<S, X, M>) -> Option<&RecordedFailure> {
     status.lifecycle.as_ref()?.action.as_ref()?.failure.as_ref()
 }
 
@@ -111,7 +111,7 @@ impl<A: Application> Reconciliation<'_, A> {
     pub(super) fn occurrences(
         &self,
         draft: &Draft,
-        written: Option<&StatusOf<A>>,
+        written: Option<&StatusOf<A::Resource>>,
     ) -> Vec<Occurrence> {
         let mut all: Vec<_> = self.ended(draft).into_iter().collect();
         if let Some(status) = written {

@@ -8,9 +8,9 @@ use okt_core::Lifecycle;
 use okt_core::machine::{Object, Setup, Stored};
 use okt_core::record::Recorded;
 use okt_wire::clock::moment;
-use okt_wire::object::position_of;
+use okt_wire::object::{StatusOf, position_of};
 use okt_wire::read;
-use okt_wire::status::{Position, Status};
+use okt_wire::status::Position;
 use serde_json::Value;
 
 use super::reading;
@@ -23,8 +23,6 @@ use crate::cache::guarded::Guarded;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
 use crate::resources::Owner;
-
-pub(super) type StatusOf<A> = Status<StateOf<A>, ExtraOf<A>>;
 
 /// An object that is being reconciled: its memory, and what its machine does not hold, the decoded objects and the texts.
 pub(super) struct Reconciliation<'a, A: Application> {
@@ -40,7 +38,7 @@ pub(super) struct Reconciliation<'a, A: Application> {
     /// The run of the pass.
     pub(super) run: Option<FinishedRun>,
     /// The status that was rendered last.
-    pub(super) rendered: Option<StatusOf<A>>,
+    pub(super) rendered: Option<StatusOf<A::Resource>>,
     /// The merge patch that removes what others left in the status.
     pub(super) leftovers: Option<Value>,
     pub(super) extra: Option<ExtraOf<A>>,

@@ -12,14 +12,15 @@ use okt_core::record::Recorded;
 use okt_core::{ConditionStatus, Graph, Lifecycle, reasons};
 use okt_reach::Failure;
 use okt_wire::clock::moment;
-use okt_wire::object::{LifecycleObject, has_lifecycle};
-use okt_wire::read;
+use okt_wire::digest;
+use okt_wire::object::{LifecycleObject, StatusOf, has_lifecycle};
 use okt_wire::status::{RecordedFailure, Status};
 
-use super::reconciliation::{Reconciliation, StatusOf, counts_wall_time};
+use super::reconciliation::{Reconciliation, counts_wall_time};
 use crate::author::application::{Application, StateOf};
 use crate::author::pass::FinishedRun;
 use crate::author::progress::Progress;
+use crate::author::recording::ToRecord;
 use crate::reconcile::change::{SUMMARY, change, is_own};
 use crate::reconcile::memory::Remembered;
 use crate::reconcile::report::{StatusReport, dated};
@@ -45,7 +46,7 @@ impl<A: Application> Reconciliation<'_, A> {
             }
         };
         let diff = change(&*self.object, &status, self.shared.pass_graph());
-        let hash = || read::revision(&status);
+        let hash = || digest::revision(&status);
         let machine = &mut self.memory.machine;
         let diff = machine.rendered(effect, diff, hash, asked, &self.setup, moment());
         if matches!(diff, StatusDiff::None | StatusDiff::Vain) {
@@ -55,7 +56,7 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Notes that this status is stored.
-    pub(super) fn is_reported(&self, status: &StatusOf<A>) {
+    pub(super) fn is_reported(&self, status: &StatusOf<A::Resource>) {
         let position = status.lifecycle.as_ref();
         if let Some(action) = position.and_then(|position| position.action.as_ref())
             && let Some(run) = self.memory.run()
@@ -66,7 +67,7 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Renders the status of an object with a lifecycle.
-    fn of_life(&self, draft: &Draft) -> StatusOf<A> {
+    fn of_life(&self, draft: &Draft) -> StatusOf<A::Resource> {
         let resources = self.resources(draft);
         let of_pass = self.conditions_of_pass(draft);
         let operator = self.shared.operator(self.uid());
@@ -79,6 +80,7 @@ impl<A: Application> Reconciliation<'_, A> {
             observed: &self.observed,
             failed: failed::<StateOf<A>>(&draft.step, self.memory),
             progress: self.progress(draft),
+            recording: recording(draft, self.memory),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
             counts_wall_time: self.has_wall_time(draft),
@@ -97,7 +99,11 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Renders the status of an object that has a pass and no lifecycle.
-    fn of_pass_alone(&self, draft: &Draft, graph: &'static Graph<'static>) -> StatusOf<A> {
+    fn of_pass_alone(
+        &self,
+        draft: &Draft,
+        graph: &'static Graph<'static>,
+    ) -> StatusOf<A::Resource> {
         let resources = match (&self.run, draft.not_ready) {
             (_, NotReadyReason::Resources(_)) | (None, _) => self.resources(draft),
             (Some(run), _) => run.resources.clone(),
@@ -119,11 +125,12 @@ impl<A: Application> Reconciliation<'_, A> {
             conditions,
             recorded_resources: self.recorded_resources(),
             extra: self.extra.clone().unwrap_or_default(),
+            ..Status::default()
         }
     }
 
     /// Renders the status of such an object while it is paused: the stored one, with the condition `Paused` renewed.
-    fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A> {
+    fn of_paused_pass(&self, graph: &'static Graph<'static>) -> StatusOf<A::Resource> {
         let requested = Requested {
             pause: true,
             ..Requested::default()
@@ -252,6 +259,16 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 }
 
+/// Returns what the handler of the work on record wants recorded, once its attempt or the work is over.
+pub(crate) fn recording(draft: &Draft, memory: &Remembered) -> Option<ToRecord> {
+    match draft.work {
+        WorkChange::Keep => None,
+        WorkChange::New | WorkChange::None | WorkChange::Retry | WorkChange::Wait => {
+            Some(memory.run()?.recording.as_ref()?.get())
+        }
+    }
+}
+
 /// Returns the failure to record, if it is news.
 pub(crate) fn failed<S: Lifecycle>(step: &Verdict, memory: &Remembered) -> Option<RecordedFailure> {
     if let Verdict::End(Ending::Refused(to)) = step {
@@ -277,7 +294,7 @@ pub(crate) fn failed<S: Lifecycle>(step: &Verdict, memory: &Remembered) -> Optio
 /// a reason of owned resources, of the pass or of your code.
 ///
 /// These are not checked while the object is paused, and an operator that has just started does not know them.
-fn keep_summary<K: LifecycleObject>(status: &mut Status<K::State, K::Extra>, object: &K) {
+fn keep_summary<K: LifecycleObject>(status: &mut StatusOf<K>, object: &K) {
     let stored = object.status_of().map_or(&[][..], |it| &it.conditions);
     let ready = |all: &[meta::Condition], is: &str| {
         all.iter()

@@ -2,6 +2,7 @@
 //! `unreadable` writes a status.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,10 +20,12 @@ use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
 use okt_wire::api_timeout::answer;
 use okt_wire::cause;
 use okt_wire::desired::{Desired, StateName};
+use okt_wire::digest;
 use okt_wire::limits::HISTORY_LIMIT;
-use okt_wire::object::{LifecycleObject, LifecycleSpec, position_of};
+use okt_wire::object::{LifecycleObject, LifecycleSpec, StatusOf, position_of};
 use okt_wire::read;
 use okt_wire::scope::{api_of, merge_by, with_name};
+use okt_wire::sealed::Sealed;
 use okt_wire::status::{
     ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
     Transition,
@@ -32,6 +35,7 @@ use serde_json::{Value, json};
 
 use super::acting::{DeadlineLimits, Elapsed};
 use super::leftover::unclaimed;
+use crate::author::recording::ToRecord;
 use crate::cache::guarded::Guarded;
 use crate::resources::OwnedStatus;
 
@@ -51,6 +55,8 @@ pub(crate) struct StatusReport<'a, K: LifecycleObject> {
     pub(crate) failed: Option<RecordedFailure>,
     /// The progress of the running work.
     pub(crate) progress: String,
+    /// What a handler wants recorded now, if it wants anything.
+    pub(crate) recording: Option<ToRecord>,
     /// The status of the owned resources.
     pub(crate) resources: &'a OwnedStatus,
     /// The record of the owned resources.
@@ -76,7 +82,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
     }
 
     /// Renders the whole status that OKT owns.
-    pub(crate) fn status(&self) -> Status<K::State, K::Extra> {
+    pub(crate) fn status(&self) -> StatusOf<K> {
         let lifecycle = self.draft.record.at().map(|record| self.position(record));
         let action = lifecycle.as_ref().and_then(|it| it.action.as_ref());
         let led_here = lifecycle.as_ref().and_then(|it| it.failure.as_ref());
@@ -106,6 +112,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
                 .collect(),
             recorded_resources: self.recorded_resources.clone(),
             extra: self.extra.clone(),
+            remembers: PhantomData,
         }
     }
 
@@ -137,18 +144,19 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             rounds: record.rounds,
             desired: Some(recorded(desired, record, old)),
             visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
-            revision: read::text(record.revision),
-            changed: read::text(record.changed),
+            revision: digest::text(record.revision),
+            changed: digest::text(record.changed),
             revision_generation: if is_current {
                 Some(self.facts.generation)
             } else {
                 old.and_then(|old| old.revision_generation)
             },
             referred: if is_current {
-                self.referred.map(read::text)
+                self.referred.map(digest::text)
             } else {
                 old.and_then(|old| old.referred.clone())
             },
+            memory: self.memory(),
             action: self.action(record, kept),
             failure: self.led_here(went),
             trail: self.trail(record, went),
@@ -156,6 +164,16 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             delivered: kept.map_or(self.delivered, |old| old.delivered),
             graph: kept.map_or(self.graph, |old| old.graph.as_str()).to_owned(),
         }
+    }
+
+    /// Returns what is remembered of the object; what somebody has accepted without a checksum gets one.
+    fn memory(&self) -> Option<Sealed> {
+        let recording = self.recording.as_ref();
+        if let Some(memory) = recording.and_then(|it| it.memory.as_ref()) {
+            return Some(memory.clone());
+        }
+        let stored = self.old()?.memory.as_ref()?;
+        Some(Sealed::new(stored.value.clone()))
     }
 
     /// Returns when the object came under the deadline of its state: with the first state in a row that has it.
@@ -220,8 +238,17 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
                 Phase::Done | Phase::Failed => String::new(),
             },
             failure: self.failure(same, phase),
+            steps: self.steps(same),
             id,
         })
+    }
+
+    /// Returns the steps of an action that are done; `old` is the same action as it is stored.
+    fn steps(&self, old: Option<&RecordedAction>) -> Option<Sealed> {
+        let stored = old?.steps.as_ref();
+        let recording = self.recording.as_ref();
+        let recorded = recording.and_then(|it| it.steps.clone());
+        recorded.or_else(|| Some(Sealed::new(stored?.value.clone())))
     }
 
     /// Returns the failure of the action. The first message of a reason stays, so that a repetition is no news.
@@ -438,7 +465,7 @@ struct AppliedMetadata<'a> {
 pub(crate) async fn write<K: LifecycleObject>(
     client: &Client,
     object: &K,
-    status: &Status<K::State, K::Extra>,
+    status: &StatusOf<K>,
 ) -> Result<Guarded<K>, kube::Error> {
     let version = object.meta().resource_version.as_deref();
     let body = StatusPatch::of::<K>(version, status);
@@ -476,7 +503,7 @@ impl From<NotRecorded> for kube::Error {
 /// changed or dropped it; a retry helps once that has stopped.
 pub(crate) fn confirm<K: LifecycleObject>(
     answer: &K,
-    sent: &Status<K::State, K::Extra>,
+    sent: &StatusOf<K>,
 ) -> Result<(), NotRecorded> {
     let Some(sent) = &sent.lifecycle else {
         return Ok(());
@@ -485,16 +512,28 @@ pub(crate) fn confirm<K: LifecycleObject>(
     let Some(stored) = stored else {
         return Err(NotRecorded("has no `lifecycle`".to_owned()));
     };
-    let action = |of: &Position<K::State>| of.action.as_ref().map(|it| (it.id.clone(), it.phase));
+    let action = |of: &Position<K::State>| {
+        let action = of.action.as_ref();
+        action.map(|it| (it.id.clone(), it.phase, it.steps.is_some()))
+    };
+    let is_changed = |it: Option<&Sealed>| it.is_some_and(|it| !it.is_intact());
+    let steps = stored.action.as_ref().and_then(|it| it.steps.as_ref());
     if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
         Err(NotRecorded(format!(
             "is in {} by transition {}; {} by transition {} was sent",
             stored.state, stored.transition, sent.state, sent.transition
         )))
-    } else if action(stored) == action(sent) {
-        Ok(())
-    } else {
+    } else if action(stored) != action(sent) {
         Err(NotRecorded("has another action than was sent".to_owned()))
+    } else if stored.memory.is_some() != sent.memory.is_some()
+        || is_changed(stored.memory.as_ref())
+        || is_changed(steps)
+    {
+        Err(NotRecorded(
+            "has another memory or other steps than were sent".to_owned(),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
+use okt_wire::object::steps_of;
 use okt_wire::read;
 use okt_wire::scope::{api, with_name};
 use okt_wire::texts::chain;
@@ -20,6 +21,7 @@ use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::author::context::Action;
 use crate::author::progress::Progress;
+use crate::author::recording::Recording;
 use crate::cache::arrived::Arrived;
 use crate::cache::cached::{Cached, named};
 use crate::reconcile::attempt;
@@ -95,6 +97,12 @@ impl<A: Application> Reconciliation<'_, A> {
         let before = run.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
         run.progress = Some(progress.clone());
+        let recording = run.recording.get_or_insert_with(|| {
+            // An object whose steps cannot be read is not acted upon.
+            let steps = steps_of(&*self.object).unwrap_or_default();
+            Recording::new(steps, Some(Box::new(wake.clone())))
+        });
+        let recording = recording.clone();
         let mut action = Action::new(
             self.cx.clone(),
             run.id.clone(),
@@ -102,6 +110,7 @@ impl<A: Application> Reconciliation<'_, A> {
             effect.resumed,
             self.known.gone.child_token(),
             progress,
+            recording,
         );
         action.continues = effect.continues;
         action.began = run.began;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
+use crate::author::recording::Recording;
 use crate::reconcile::tasks::Running;
 
 /// The maximum number of reasons that are reported of one run of an action.
@@ -37,6 +38,8 @@ pub(crate) struct ActionRun {
     reported: Vec<String>,
     /// The progress that the handler reports.
     pub(crate) progress: Option<Progress>,
+    /// What the handler wants recorded.
+    pub(crate) recording: Option<Recording>,
     /// The result that the task has ended with.
     pub(crate) result: Option<Result<Answer, Failure>>,
 }
@@ -75,6 +78,7 @@ impl ObjectWork {
             began: Instant::now(),
             reported: Vec::new(),
             progress: None,
+            recording: None,
             result: None,
         });
         let began = if start.continues {
@@ -93,6 +97,10 @@ impl ObjectWork {
         let Some((task, running)) = &self.task else {
             return;
         };
+        let recording = self.run.as_ref().and_then(|run| run.recording.as_ref());
+        if recording.is_some_and(Recording::is_awaited) {
+            machine.ask_to_record(*task);
+        }
         // Read first: a task stores its result before it is over.
         let is_over = running.is_over();
         let result = running.take_end();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
-use okt_wire::read;
+use okt_wire::digest;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -479,7 +479,7 @@ impl Applying<'_> {
             && (there.is_whole(manager, &applied.body)
                 || self.accepted.get(&applied.key).is_some_and(|accepted| {
                     let object = there.value().unwrap_or_default();
-                    owned_fields(&object, manager).map(read::revision) == Some(*accepted)
+                    owned_fields(&object, manager).map(digest::revision) == Some(*accepted)
                 }))
     }
 
@@ -615,7 +615,7 @@ impl Applying<'_> {
         let owned = owned_fields(&object, &self.cluster.identity.manager);
         // A server may drop fields that it does not know; applying them again would change nothing, each time.
         match owned.filter(|owned| !covers(owned, &applied.body)) {
-            Some(owned) => self.accepted.insert(key.clone(), read::revision(owned)),
+            Some(owned) => self.accepted.insert(key.clone(), digest::revision(owned)),
             None => self.accepted.remove(key),
         };
         Ok(object)

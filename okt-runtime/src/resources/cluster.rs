@@ -14,10 +14,11 @@ use kube::runtime::watcher;
 use okt_sharding::gate::Gate;
 use okt_sharding::ranges::Ranges;
 use okt_wire::clock::{after, until};
+use okt_wire::digest;
 use okt_wire::object::LifecycleObject;
+use okt_wire::revision;
 use okt_wire::texts::{LastError, watch_message};
 use okt_wire::watch::{Connection, PAGE};
-use okt_wire::{read, revision};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -290,7 +291,7 @@ impl Cluster {
             let content = index.referred.get(key).map(|kept| kept.content_hash());
             (&kind.group, &kind.kind, &key.1, &key.2, content)
         });
-        revision::Referred::Hash(read::revision(&contents.collect::<Vec<_>>()))
+        revision::Referred::Hash(digest::revision(&contents.collect::<Vec<_>>()))
     }
 
     /// Notes the references of an object.

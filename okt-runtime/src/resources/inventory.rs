@@ -18,7 +18,7 @@ use std::fmt;
 use kube::Resource;
 use kube::core::ApiResource;
 use okt_core::machine::StatusDiff;
-use okt_wire::read::hex;
+use okt_wire::digest::hex;
 use sha2::{Digest, Sha256};
 
 use super::kept::Kept;

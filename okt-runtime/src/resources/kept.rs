@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PropagationPolicy;
 use kube::core::{ApiResource, DynamicObject};
+use okt_wire::digest::revision;
 use okt_wire::keys::{
     APPLIED_ANNOTATION, CONTENT_ANNOTATION, OWNER_LABEL, OWNER_NAME_ANNOTATION,
     PROPAGATION_ANNOTATION, PRUNE_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use okt_wire::pruned::{self, Pruned, pruned_metadata};
-use okt_wire::read::revision;
 use okt_wire::resource_like;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};

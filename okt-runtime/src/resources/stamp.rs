@@ -5,13 +5,13 @@ use kube::core::ApiResource;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
 use okt_sharding::ranges::{Ranges, prefix};
+use okt_wire::digest::hex;
 use okt_wire::keys::{
     APPLIED_ANNOTATION, CONTENT_ANNOTATION, OWNER_HASH_LABEL, OWNER_KIND_LABEL, OWNER_LABEL,
     OWNER_NAME_ANNOTATION, PROPAGATION_ANNOTATION, PRUNE_ANNOTATION, READY_WHEN_ANNOTATION,
     TAKES_OVER_ANNOTATION, UNOWNED_ANNOTATION, WAVE_ANNOTATION,
 };
 use okt_wire::object::LifecycleObject;
-use okt_wire::read::hex;
 use okt_wire::texts::qualified;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

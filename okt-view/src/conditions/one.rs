@@ -81,9 +81,16 @@ pub(super) fn check(object: &Value, context: &Context) -> Vec<Violation> {
         let what = format!("{own} of them are too many");
         breaks("D14", "conditions", what);
     }
-    // The record of owned objects grows with them, up to a limit of its own.
-    let recorded = object["status"]["recordedResources"].to_string().len();
-    let bytes = object["status"].to_string().len().saturating_sub(recorded);
+    // These have limits of their own: the record of owned objects, and what handlers remember and have done.
+    let status = &object["status"];
+    let position = &status["lifecycle"];
+    let limited = [
+        &status["recordedResources"],
+        &position["memory"],
+        &position["action"]["steps"],
+    ];
+    let limited: usize = limited.iter().map(|it| it.to_string().len()).sum();
+    let bytes = status.to_string().len().saturating_sub(limited);
     if context.status_limit.is_some_and(|limit| bytes > limit) {
         breaks("D14", "status", format!("{bytes} bytes are too many"));
     }

@@ -21,6 +21,7 @@ mod hanging;
 mod health;
 mod input;
 mod leader_election;
+mod memory;
 mod nested;
 mod numbers;
 mod observation;

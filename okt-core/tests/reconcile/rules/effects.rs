@@ -19,6 +19,14 @@ impl World {
             Effect::RunPass(run) => self.check_run(run.leaving, at_hand),
             Effect::Apply(apply) => self.check_apply(apply, at_hand),
             Effect::Start(start) => self.check_start(start, at_hand),
+            Effect::Record(_) => {
+                let in_flight = self.in_flight(&at_hand.object.status.recorded);
+                let runs = self.process.task.map(|task| task.work) == in_flight;
+                self.must(
+                    runs && self.process.is_recording,
+                    "records something for a handler that does not wait for it",
+                );
+            }
             Effect::AddFinalizer(_)
             | Effect::DropFinalizer(_)
             | Effect::Observe(_)
@@ -177,6 +185,7 @@ impl World {
         if let Some(task) = task {
             let runs = self.process.task.take_if(|running| running.id == task);
             self.process.is_ending |= runs.is_some();
+            self.process.is_recording &= runs.is_none();
             self.must(runs.is_some(), "cancels a task that does not run");
             return;
         }

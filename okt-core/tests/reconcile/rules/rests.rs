@@ -30,6 +30,8 @@ impl World {
         let is_observed = facts.is_observed && !facts.is_observation_spent;
         let is_observed_next = facts.observe_after.is_zero() && !is_observed;
         let has_timer = is_left || !awaits_an_event(&facts) || wait.is_some();
+        let may_write = !facts.writes.behind && facts.writes.wait.is_none();
+        let may_record = may_write && !is_left_alone(&facts) && !is_continued;
         let soonest = soonest(self.case.life, &facts).filter(|_| !is_left);
         self.must(
             is_continued || is_observed_next || wait.is_none_or(|wait| wait > Requeue::SHORTEST),
@@ -40,6 +42,10 @@ impl World {
             "does not wait for a task that runs, when it stops",
         );
         self.must(has_timer, "has no timer in case an event is lost");
+        self.must(
+            !(self.process.is_recording && may_record),
+            "rests while a handler waits until something is recorded",
+        );
         if let Some(soonest) = soonest {
             self.must(
                 wait.is_some_and(|wait| wait <= soonest),
