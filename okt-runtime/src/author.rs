@@ -13,3 +13,4 @@ pub(crate) mod owned;
 pub(crate) mod pass;
 pub(crate) mod progress;
 pub(crate) mod recording;
+pub(crate) mod steps;

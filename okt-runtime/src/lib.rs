@@ -50,6 +50,7 @@ pub use author::owned::{Unready, Which};
 pub use author::pass::{
     FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper,
 };
+pub use author::steps::{PartSteps, StepPart};
 pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, crd};
 pub use crd::union::crd_union;

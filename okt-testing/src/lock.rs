@@ -78,6 +78,9 @@ fn refusal(name: &str, refused: &[&Difference]) -> String {
     for difference in refused {
         text.push_str(&format!("{}why\n", difference.line()));
     }
+    text.push_str(&format!(
+        "if no release had it yet, no object is stored: delete {name} and write it again: OKT_LOCK=write cargo test\n"
+    ));
     text
 }
 
@@ -149,6 +152,7 @@ mod tests {
                 refused.contains("  Life: removed state `Middle`\n"),
                 "{refused}"
             );
+            assert!(refused.contains("no release had it yet"), "{refused}");
         }
         let line = "// accept Life: removed state `Middle`: no release had it";
         let text = std::fs::read_to_string(&file).expect("it is there");

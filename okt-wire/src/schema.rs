@@ -134,8 +134,10 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
             "maxItems": STEPS_LIMIT,
             "x-kubernetes-list-type": "atomic",
             "items": object(&["name"], json!({
-                "name": text(STATE_LIMIT),
+                "name": text(2 * STATE_LIMIT + 1),
                 "result": { "x-kubernetes-preserve-unknown-fields": true },
+                "attempts": count,
+                "failure": failure,
             })),
         })),
         "failure": failure,

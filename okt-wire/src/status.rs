@@ -238,7 +238,7 @@ pub struct RecordedAction {
     /// The progress message of the work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The steps of the work that are done, as a list of [`RecordedStep`].
+    /// The steps of the work, as a list of [`RecordedStep`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Sealed>,
     /// Why the last attempt failed.
@@ -246,7 +246,7 @@ pub struct RecordedAction {
     pub failure: Option<RecordedFailure>,
 }
 
-/// A step of a handler that is done.
+/// A step of a handler: one that is done, or that failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecordedStep {
     /// The name, which no other step of the action has.
@@ -254,16 +254,30 @@ pub struct RecordedStep {
     /// The result.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub result: Value,
+    /// How many attempts have failed, as far as they are counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// Why the last attempt failed; the step is not done then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
 }
 
 impl RecordedStep {
     /// Returns about how long the step is as JSON, in bytes.
     #[expect(clippy::len_without_is_empty, reason = "no step is empty")]
     pub fn len(&self) -> usize {
+        let failure = self.failure.as_ref().map_or(0, |it| it.message.len());
+        let result = self.result.to_string().len();
         self.name
             .len()
-            .saturating_add(self.result.to_string().len())
+            .saturating_add(result)
+            .saturating_add(failure)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Why an attempt failed.

@@ -1,13 +1,13 @@
 //! The contexts that your code receives: the object it acts upon, and the work it does.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
+use okt_core::backoff::Backoff;
 use okt_reach::Failure;
 use okt_sharding::gate::Gate;
 use okt_telemetry::Telemetry;
@@ -17,13 +17,11 @@ use okt_wire::desired::StateName;
 use okt_wire::object::{LifecycleObject, memory_of, position_of};
 use okt_wire::read;
 use parking_lot::Mutex;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
-use crate::author::recording::{Recording, bad_step, check_name};
+use crate::author::recording::Recording;
 use crate::resources::Cluster;
 
 /// The state on record of an object.
@@ -164,11 +162,6 @@ impl<K: LifecycleObject> Context<K> {
     }
 }
 
-tokio::task_local! {
-    /// Set while a step runs.
-    static IN_STEP: ();
-}
-
 /// The work of a state, as its handler receives it.
 ///
 /// OKT may repeat the work under one id (after a crash, or when its outcome was lost), so it must be idempotent by
@@ -184,8 +177,10 @@ pub struct Action<K: LifecycleObject> {
     pub(crate) cancellation: CancellationToken,
     pub(crate) progress: Progress,
     pub(crate) recording: Recording,
+    /// How long attempts on a part wait.
+    pub(crate) backoff: Backoff,
     /// The steps that this call of the handler has begun.
-    steps: Mutex<BTreeSet<String>>,
+    pub(crate) steps: Mutex<BTreeSet<String>>,
     /// Whether only another process does the work, and the next operator finds it there.
     pub(crate) is_elsewhere: Arc<AtomicBool>,
 }
@@ -210,6 +205,7 @@ impl<K: LifecycleObject> Action<K> {
             cancellation,
             progress,
             recording,
+            backoff: Backoff::default(),
             steps: Mutex::default(),
             is_elsewhere: Arc::default(),
         }
@@ -301,59 +297,6 @@ impl<K: LifecycleObject> Action<K> {
     ) -> Result<(), Failure> {
         self.remember(change)?;
         self.recording.recorded_now(&self.cancellation).await
-    }
-
-    /// Does a part of the work once: its result is recorded, and returned instead of doing it again, in a later attempt,
-    /// after a crash, and by the next operator.
-    ///
-    /// `work` gets the id of the step, `<id of the action>/<name>`. A crash before the result is recorded repeats it under
-    /// that id, so it must be idempotent by it, as all work. An error is not recorded.
-    /// What the handler has [remembered](Self::remember) before is recorded with the result, in one write of the status.
-    ///
-    /// A step ends with its action: the next action, also of another revision, does it again.
-    /// Name each step once in a handler, whatever the handler has found before, and begin no step within a step.
-    ///
-    /// ```
-    /// # use okt::{Action, Failure, LifecycleObject};
-    /// # async fn create_user(id: &str) -> Result<String, Failure> { Ok(id.to_owned()) }
-    /// # async fn grant(id: &str, user: &str) -> Result<(), Failure> { Ok(()) }
-    /// # async fn example<K: LifecycleObject>(cx: &Action<K>) -> Result<(), Failure> {
-    /// let user: String = cx.step("create-user", |id| async move { create_user(&id).await }).await?;
-    /// cx.step("grant", |id| async move { grant(&id, &user).await }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// That of `work`. [`BAD_STEP`](okt_core::reasons::BAD_STEP), for which no retry helps, if the name is used twice or is no name
-    /// of up to 63 lower-case letters, digits and hyphens, within another step, or if the result takes more than 4 KiB as
-    /// JSON or cannot be read again. If the work is cancelled before the result is recorded.
-    pub async fn step<T, F, E>(
-        &self,
-        name: &str,
-        work: impl FnOnce(String) -> F,
-    ) -> Result<T, Failure>
-    where
-        T: Serialize + DeserializeOwned,
-        F: Future<Output = Result<T, E>>,
-        E: Into<Failure>,
-    {
-        check_name(name)?;
-        if IN_STEP.try_with(|()| ()).is_ok() {
-            return Err(bad_step(format!("`{name}` is a step within a step")));
-        }
-        if !self.steps.lock().insert(name.to_owned()) {
-            return Err(bad_step(format!("the handler has two steps `{name}`")));
-        }
-        if let Some(result) = self.recording.done(name)? {
-            return Ok(result);
-        }
-        let id = format!("{}/{name}", self.id);
-        let result = IN_STEP.scope((), work(id)).await.map_err(Into::into)?;
-        self.recording.add(name, &result)?;
-        self.recording.recorded_now(&self.cancellation).await?;
-        Ok(result)
     }
 
     /// Reports the progress of the work, for people, in `status.lifecycle.action.message`.

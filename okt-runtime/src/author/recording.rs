@@ -6,10 +6,11 @@ use okt_core::reasons;
 use okt_reach::Failure;
 use okt_wire::limits::{MEMORY_LIMIT, STEP_LIMIT, STEPS_BYTES, STEPS_LIMIT};
 use okt_wire::sealed::Sealed;
-use okt_wire::status::RecordedStep;
+use okt_wire::status::{RecordedFailure, RecordedStep};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -125,7 +126,8 @@ impl Recording {
     /// If the result does not decode. A retry does not help.
     pub(crate) fn done<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         let pending = self.0.pending.lock();
-        let Some(step) = pending.steps.iter().find(|it| it.name == name) else {
+        let is_it = |it: &&RecordedStep| it.name == name && it.failure.is_none();
+        let Some(step) = pending.steps.iter().find(is_it) else {
             return Ok(None);
         };
         let sealed = Sealed::new(step.result.clone());
@@ -148,12 +150,62 @@ impl Recording {
         let result = readable::<T>(result, STEP_LIMIT, &what)
             .map_err(bad_step)?
             .value;
-        let mut pending = self.0.pending.lock();
-        let bytes: usize = pending.steps.iter().map(RecordedStep::len).sum();
-        let step = RecordedStep {
+        self.put(RecordedStep {
             name: name.to_owned(),
             result,
+            attempts: 0,
+            failure: None,
+        })
+    }
+
+    /// Returns how many attempts on a step have failed.
+    pub(crate) fn attempts(&self, name: &str) -> u32 {
+        let pending = self.0.pending.lock();
+        let step = pending.steps.iter().find(|it| it.name == name);
+        step.map_or(0, |step| step.attempts)
+    }
+
+    /// Notes a failed attempt on a step; returns whether the one before did not fail for this reason.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many steps.
+    pub(crate) fn failed(
+        &self,
+        name: &str,
+        attempts: u32,
+        failure: &Failure,
+    ) -> Result<bool, Failure> {
+        let failed = RecordedFailure::new(failure.reason(), failure.message());
+        let before = {
+            let pending = self.0.pending.lock();
+            let step = pending.steps.iter().find(|it| it.name == name);
+            step.and_then(|step| step.failure.clone())
         };
+        let is_news = before.is_none_or(|before| before.reason != failed.reason);
+        self.put(RecordedStep {
+            name: name.to_owned(),
+            result: Value::Null,
+            attempts,
+            failure: Some(failed),
+        })?;
+        Ok(is_news)
+    }
+
+    /// Forgets the parts of a set of steps that are no longer in the set.
+    pub(crate) fn keep(&self, name: &str, is_part: impl Fn(&str) -> bool) {
+        self.0.pending.lock().steps.retain(|step| {
+            let part = step.name.split_once('/').filter(|(set, _)| *set == name);
+            part.is_none_or(|(_, part)| is_part(part))
+        });
+    }
+
+    /// Adds a step, or replaces the one of its name.
+    fn put(&self, step: RecordedStep) -> Result<(), Failure> {
+        let name = &step.name;
+        let mut pending = self.0.pending.lock();
+        pending.steps.retain(|it| it.name != *name);
+        let bytes: usize = pending.steps.iter().map(RecordedStep::len).sum();
         if pending.steps.len() >= STEPS_LIMIT || bytes + step.len() > STEPS_BYTES {
             return Err(bad_step(format!(
                 "`{name}` is one step too many: {STEPS_LIMIT} are recorded of one action, and {STEPS_BYTES} bytes of their results"

@@ -184,7 +184,7 @@ fn judge(expected: &ExpectedCrd, stored: &CustomResourceDefinition) -> Readiness
         .or_else(|| missing_field(expected, stored));
     match missing {
         Some(missing) => Readiness::Unfit(format!(
-            "the CRD lacks {missing}; it is older than this operator: apply the output of the subcommand `crd`"
+            "the CRD lacks {missing}, which this operator writes: apply the output of the subcommand `crd`, unless the CRD is of a newer release"
         )),
         None => Readiness::Fit {
             states: graph

@@ -110,6 +110,7 @@ async fn attempt<A: Application>(
     });
     // The conversion of its error to a failure is the application's code too.
     let work = || async {
+        action.begin_steps();
         state
             .dispatch(application, action)
             .await

@@ -99,6 +99,7 @@ impl<A: Application> Reconciliation<'_, A> {
             }
             if let Some(action) = &mut position.action {
                 action.steps.clone_from(&what.steps);
+                action.message = self.progress();
             }
         }
         // An earlier write may have been carried out although its answer was lost.
@@ -114,6 +115,7 @@ impl<A: Application> Reconciliation<'_, A> {
             Ok(stored) => {
                 self.memory.machine.recorded(effect, &stored, moment());
                 recording.recorded(&what);
+                self.is_reported(&status);
             }
             Err(error) => self.memory.write_failed(&self.setup, effect, &error),
         }

@@ -11,6 +11,7 @@ use okt_wire::status::{Position, RecordedFailure, Status};
 
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
+use crate::reconcile::work::ActionRun;
 
 /// Returns the troubles that a new status reports and the old one does not, each reason once: the object stalled or
 /// holds, an attempt failed, a name belongs to another owner.
@@ -78,6 +79,28 @@ fn log<S: Lifecycle>(occurrence: &Occurrence, position: Option<&Position<S>>) {
             "a handler named a state that no edge leads to"
         ),
         _ => {}
+    }
+}
+
+/// Logs a failed attempt whose reason no earlier attempt of the work had.
+fn log_failure(occurrence: &Occurrence, run: Option<&ActionRun>) {
+    let Occurrence::AttemptEnded {
+        attempt,
+        outcome: Outcome::Failed {
+            reason, message, ..
+        },
+        ..
+    } = occurrence
+    else {
+        return;
+    };
+    if run.is_none_or(|run| !run.has_reported(reason)) {
+        tracing::warn!(
+            state = attempt.state,
+            attempt = attempt.number,
+            reason,
+            "an attempt failed: {message}"
+        );
     }
 }
 
@@ -169,6 +192,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// Records what happened to the object.
     pub(super) fn happened(&self, occurrence: Occurrence) {
         log(&occurrence, self.position());
+        log_failure(&occurrence, self.memory.run());
         let meta = self.object.meta();
         self.shared
             .telemetry

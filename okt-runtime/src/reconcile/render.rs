@@ -79,7 +79,7 @@ impl<A: Application> Reconciliation<'_, A> {
             facts: &facts.life,
             observed: &self.observed,
             failed: failed::<StateOf<A>>(&draft.step, self.memory),
-            progress: self.progress(draft),
+            progress: self.progress_of(draft),
             recording: recording(draft, self.memory),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
@@ -247,15 +247,17 @@ impl<A: Application> Reconciliation<'_, A> {
     }
 
     /// Returns the progress text of the work on record.
-    fn progress(&self, draft: &Draft) -> String {
+    fn progress_of(&self, draft: &Draft) -> String {
         match draft.work {
             WorkChange::New | WorkChange::None => String::new(),
-            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => self
-                .memory
-                .run()
-                .and_then(|run| run.progress.as_ref())
-                .map_or_else(String::new, Progress::text),
+            WorkChange::Keep | WorkChange::Retry | WorkChange::Wait => self.progress(),
         }
+    }
+
+    /// Returns the progress text of the work that this process knows.
+    pub(super) fn progress(&self) -> String {
+        let progress = self.memory.run().and_then(|run| run.progress.as_ref());
+        progress.map_or_else(String::new, Progress::text)
     }
 }
 

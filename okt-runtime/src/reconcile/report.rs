@@ -238,7 +238,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
                 Phase::Done | Phase::Failed => String::new(),
             },
             failure: self.failure(same, phase),
-            steps: self.steps(same),
+            steps: self.steps(same).filter(|_| phase != Phase::Done),
             id,
         })
     }

@@ -114,6 +114,7 @@ impl<A: Application> Reconciliation<'_, A> {
         );
         action.continues = effect.continues;
         action.began = run.began;
+        action.backoff = self.shared.backoff;
         let attempt = run.attempt(effect.attempt);
         if !effect.continues {
             let resumed = effect.resumed;

@@ -5,7 +5,7 @@
     reason = "`CustomResource` makes a public type of the spec"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use kube::{CustomResource, ResourceExt};
 use okt::reasons;
 use okt::{
     Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources, Status,
-    Watches, lifecycle_graph,
+    StepPart, Watches, lifecycle_graph,
 };
 use okt_testing::Fault;
 use okt_tests::{Rig, Served, assert_contains};
@@ -83,6 +83,8 @@ enum Resize {
     Now,
     /// It takes so many steps of all, and then hangs, if any are left.
     Steps(usize),
+    /// It takes a step for each of so many nodes, this many at once.
+    Nodes(usize, usize),
     /// It takes a step twice, one within a step, or one whose result is too large.
     Twice,
     Within,
@@ -103,9 +105,39 @@ struct Brokers {
     found: Arc<Mutex<Vec<BrokerMemory>>>,
     /// The steps that were taken, by their ids.
     taken: Arc<Mutex<Vec<String>>>,
+    /// The nodes that cannot be drained yet, each with how often that is tried in vain.
+    busy: Arc<Mutex<BTreeMap<String, u32>>>,
 }
 
 impl Brokers {
+    /// Drains so many nodes, some of which are busy.
+    async fn nodes(
+        &self,
+        cx: &Action<Broker>,
+        nodes: usize,
+        at_once: usize,
+    ) -> Result<(), Failure> {
+        let names = (0..nodes).map(|number| format!("node-{number}"));
+        let drain = |part: StepPart| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let mut busy = self.busy.lock();
+            if let Some(left) = busy.get_mut(&part.name).filter(|left| **left > 0) {
+                *left -= 1;
+                return Err(Failure::retry("Busy", "it has messages"));
+            }
+            self.taken.lock().push(part.id);
+            Ok(part.attempt)
+        };
+        let attempts: Vec<u32> = cx
+            .steps("drain", names)
+            .attempts(3)
+            .at_once(at_once)
+            .each(drain)
+            .await?;
+        assert_eq!(attempts.len(), nodes);
+        Ok(())
+    }
+
     /// Takes so many steps of all.
     async fn steps(&self, cx: &Action<Broker>, most: usize) -> Result<(), Failure> {
         for (number, name) in STEPS.into_iter().enumerate() {
@@ -146,6 +178,7 @@ impl BrokerStateHandler for Brokers {
                 std::future::pending::<()>().await;
             }
             Resize::Steps(most) => self.steps(cx, most).await?,
+            Resize::Nodes(nodes, at_once) => self.nodes(cx, nodes, at_once).await?,
             Resize::Twice => {
                 cx.step("a", |_| done(())).await?;
                 cx.step("a", |_| done(())).await?;
@@ -451,4 +484,72 @@ async fn steps_that_cannot_work_fail_for_a_reason_that_names_them() {
         rig.until_in("a", BrokerState::Broken).await;
         check_failure(&rig, reasons::BAD_STEP, part).await;
     }
+}
+
+/// Returns how many steps are on record, done or failed.
+fn has_steps(count: usize) -> impl Fn(&Broker) -> bool {
+    move |broker| {
+        let position = broker.status.as_ref().and_then(|it| it.lifecycle.as_ref());
+        let action = position.and_then(|it| it.action.as_ref());
+        let steps = action.and_then(|it| it.steps.as_ref()?.value.as_array());
+        steps.is_some_and(|steps| steps.len() == count)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_part_has_attempts_of_its_own_and_a_part_that_is_done_is_not_done_again() {
+    let rig = running().await;
+    rig.app.busy.lock().extend([("node-1".to_owned(), 2)]);
+    let attempts = [Resize::Nodes(4, 1), Resize::Nodes(4, 1)];
+    rig.app.resizes.lock().extend(attempts);
+    resize(&rig, 4).await;
+    rig.until("a", "has failed on a node", has_steps(2)).await;
+    let progress = |broker: &Broker| {
+        let position = broker.status.as_ref().and_then(|it| it.lifecycle.as_ref());
+        let action = position.and_then(|it| it.action.as_ref());
+        action.is_some_and(|it| it.message.contains("drain/node-1: attempt 1 failed"))
+    };
+    rig.until("a", "reports the failure", progress).await;
+    rig.restart().await;
+    rig.until_ready("a", BrokerState::Running).await;
+    rig.until("a", "remembers 4", remembers(4)).await;
+    let taken = rig.app.taken.lock().clone();
+    assert_eq!(names(&taken), ["node-0", "node-1", "node-2", "node-3"]);
+    assert_eq!(rig.app.busy.lock()["node-1"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_fails_too_often_ends_the_work_once_the_parts_beside_it_are_done() {
+    let rig = running().await;
+    rig.app.busy.lock().extend([("node-1".to_owned(), 3)]);
+    rig.app.resizes.lock().push_back(Resize::Nodes(6, 2));
+    resize(&rig, 4).await;
+    rig.until_in("a", BrokerState::Broken).await;
+    check_failure(&rig, "Busy", "drain/node-1: it has messages").await;
+    let taken = rig.app.taken.lock().clone();
+    assert!(!names(&taken).contains(&"node-1"), "{taken:?}");
+    // Its attempts took more time than all the others beside it.
+    assert_eq!(
+        names(&taken),
+        ["node-0", "node-2", "node-3", "node-4", "node-5"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_parts_are_recorded_and_those_that_vanish_are_dropped() {
+    let rig = running().await;
+    let attempts = [Resize::Nodes(200, 50), Resize::Nodes(3, 3)];
+    rig.app.resizes.lock().extend(attempts);
+    rig.app.busy.lock().extend([("node-199".to_owned(), 1)]);
+    resize(&rig, 4).await;
+    rig.until("a", "has two hundred parts", has_steps(200))
+        .await;
+    rig.restart().await;
+    rig.until_ready("a", BrokerState::Running).await;
+    rig.until("a", "remembers 4", remembers(4)).await;
+    let taken = rig.app.taken.lock().clone();
+    let mut once = names(&taken);
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), taken.len(), "a part is done twice");
 }

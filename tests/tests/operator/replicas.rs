@@ -1,10 +1,8 @@
 //! Several replicas of an operator: one leads, or they share the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 use std::num::NonZeroU16;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,14 +13,12 @@ use okt::{Answer, Group, Membership, Operator, Shards};
 use okt_testing::rehearsal::Rules;
 use okt_testing::{Fault, FeatureGate, Injected, RequestRecord, Verb};
 use okt_tests::{
-    DatabaseState::*, Databases, Kiosks, Objects, Reply, Rig, Served, assert_within, numbered,
+    DatabaseState::*, Databases, Kiosks, Log, Objects, Reply, Rig, Served, assert_within, numbered,
 };
-use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use tracing::subscriber::DefaultGuard;
 
 /// A cluster with replicas of an operator.
 struct Fleet<A: Served = Databases> {
@@ -290,35 +286,6 @@ async fn shared_objects_are_each_reconciled_by_one_replica_and_all_do_something(
 #[tokio::test(start_paused = true)]
 async fn a_server_that_filters_by_ranges_sends_each_replica_only_its_objects() {
     share(true).await;
-}
-
-/// What this thread logs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Takes the log of this thread until the guard is dropped.
-    fn taken() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let into = log.clone();
-        let logs = tracing_subscriber::fmt().with_writer(move || into.clone());
-        (log, tracing::subscriber::set_default(logs.finish()))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().clone()).expect("text")
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut text = self.0.lock();
-        text.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Three replicas share objects; the API server filters by ranges or not, and they say so if not.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt::{Answer, Phase};
-use okt_tests::{DatabaseState::*, Reply, Rig};
+use okt_tests::{DatabaseState::*, Log, Reply, Rig};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -29,6 +29,24 @@ async fn waits_between_attempts_grow() {
             waits(&rig)
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_new_reason_of_a_failed_attempt_is_one_warning() {
+    let (log, _taking) = Log::taken();
+    let rig = Rig::new().await;
+    rig.app.next_times(3, Start, &Reply::Fail("not yet"));
+    rig.app.next_time(Start, Reply::Panic);
+    rig.create_ready("db", Running).await;
+    let text = log.text();
+    let warnings = text
+        .lines()
+        .filter(|line| line.contains("an attempt failed"));
+    let warnings: Vec<&str> = warnings.collect();
+    assert_eq!(warnings.len(), 2, "{text}");
+    assert!(warnings.iter().all(|line| line.contains("WARN")), "{text}");
+    assert!(warnings[0].contains("not yet"), "{text}");
+    assert!(warnings[1].contains("Panicked"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
