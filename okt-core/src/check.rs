@@ -154,7 +154,7 @@ impl fmt::Display for Fault {
 ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
 ///     state("End", Marks(0), &[]),
 /// ];
-/// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, states: &states, routes: Routes::NONE };
+/// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states: &states, routes: Routes::NONE };
 /// let faults: Vec<String> = check(&graph).iter().map(ToString::to_string).collect();
 /// assert_eq!(faults.len(), 1);
 /// assert!(faults[0].starts_with("OKT003: "));

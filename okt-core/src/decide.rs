@@ -262,6 +262,9 @@ impl Situation<'_, '_> {
             Cause::OnChange => {
                 (self.facts.revision != self.record.changed).then_some(Why::OnChange)
             }
+            Cause::OnChangeOf(parts) => {
+                (!self.facts.parts.and(parts).is_empty()).then_some(Why::OnChange)
+            }
         }
     }
 
@@ -388,7 +391,7 @@ impl Situation<'_, '_> {
         }
     }
 
-    /// A resting state without `on_change` runs its work again for a new revision.
+    /// A resting state runs its work again for a new revision, unless `on_change` leads out of it for any change.
     fn rerun(&self) -> Verdict {
         let mut triggers = self.state.triggers.iter();
         let mut by_trigger = || triggers.any(|trigger| trigger.cause == Cause::OnChange);

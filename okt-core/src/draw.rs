@@ -21,8 +21,11 @@ use alloc::vec::Vec;
 use crate::duration;
 use crate::graph::{Cause, Graph, Mark, State, StateId};
 
-/// Returns the cause of a trigger in words; none if only its name raises it.
-pub(crate) fn cause(cause: Cause) -> Option<String> {
+/// What begins the words of a trigger by parts of the spec.
+pub(crate) const ON_CHANGE_OF: &str = "on change of ";
+
+/// Returns the cause of a trigger in words; none if only its name raises it. `parts` are those of the graph.
+pub(crate) fn cause(cause: Cause, parts: &[&str]) -> Option<String> {
     match cause {
         Cause::Named => None,
         Cause::After(after) => Some(format!("after {}", duration::text(after))),
@@ -31,6 +34,10 @@ pub(crate) fn cause(cause: Cause) -> Option<String> {
         Cause::OnError { attempts } => Some(format!("on {attempts} errors")),
         Cause::OnDelete => Some("on delete".to_string()),
         Cause::OnChange => Some("on change".to_string()),
+        Cause::OnChangeOf(these) => {
+            let names: Vec<&str> = these.names(parts).collect();
+            Some(format!("{ON_CHANGE_OF}{}", names.join(", ")))
+        }
         Cause::OnGiveUp => Some("on give-up".to_string()),
     }
 }
@@ -78,7 +85,7 @@ impl Graph<'_> {
             return edges;
         };
         for trigger in state.triggers {
-            let words = cause(trigger.cause);
+            let words = cause(trigger.cause, self.parts);
             let drawn = edges.iter_mut().find(|edge| edge.to == trigger.to);
             match (drawn, words) {
                 (Some(edge), Some(words)) if !edge.causes.is_empty() => {

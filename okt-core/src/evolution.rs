@@ -67,7 +67,7 @@ impl fmt::Display for Change {
 /// # let (entry, leaf) = (Marks(0).with(Mark::Entry), Marks(0).with(Mark::Leaf));
 /// let old = [state("Start", entry, &[StateId(1)]), state("Gone", leaf, &[])];
 /// let new = [state("Start", entry, &[StateId(1)]), state("End", leaf, &[])];
-/// # let graph = |states| Graph { name: "App", doc: "", kind: Kind::Lifecycle, states, routes: Routes::NONE };
+/// # let graph = |states| Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states, routes: Routes::NONE };
 /// let changes = changes(&graph(&old), &graph(&new));
 /// assert_eq!(changes[0].to_string(), "removed state `Gone`");
 /// assert_eq!(changes[0].risk, Some("an object that is stored in it has no place in the graph"));

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::graph::{Graph, StateId};
+use crate::graph::{Graph, Parts, StateId};
 
 /// A state name, resolved against the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -128,6 +128,9 @@ pub struct LifecycleFacts<'a> {
     pub generation: i64,
     /// A hash of the data that handlers act upon.
     pub revision: u64,
+    /// The parts of the spec that have changed since an edge for their change was taken, or since the first record or
+    /// the last re-entry.
+    pub parts: Parts,
     /// The object is being deleted.
     pub deleting: bool,
     /// A user paused the object.

@@ -53,9 +53,9 @@ pub use answer::{Answer, Successor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
 pub use graph::{
-    Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, State, StateId,
-    Trigger,
+    Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, Parts, State,
+    StateId, Taken, Trigger,
 };
-pub use lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch};
+pub use lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, SpecPart, SpecParts};
 pub use pass::Step;
 pub use record::{Record, Recorded};

@@ -84,7 +84,7 @@ pub const MAX_EFFECTS: u8 = 32;
 /// use okt_core::backoff::Backoff;
 /// use okt_core::machine::{Decision, Graphs, Machine, Object, OperatorFacts, Setup, Time};
 /// # use okt_core::{Graph, Kind, routes::Routes};
-/// # let graph = Graph { name: "", doc: "", kind: Kind::Lifecycle, states: &[], routes: Routes::NONE };
+/// # let graph = Graph { name: "", doc: "", kind: Kind::Lifecycle, parts: &[], states: &[], routes: Routes::NONE };
 /// let setup = Setup {
 ///     graphs: Graphs { life: Some(&graph), pass: None },
 ///     backoff: Backoff::default(),
@@ -291,6 +291,7 @@ impl Machine {
                 visit: object.visit,
                 generation: object.generation,
                 revision: object.revision,
+                parts: object.parts,
                 deleting: object.deleting,
                 paused: object.paused,
                 observed: findings.observed.unwrap_or(Observed::Unobserved),

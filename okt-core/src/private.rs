@@ -9,9 +9,11 @@ use core::pin::Pin;
 pub use crate::answer::{Answer, Successor};
 use crate::graph::Mark;
 pub use crate::graph::{
-    Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
+    Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, Parts, State, StateId, Trigger,
 };
-pub use crate::lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch};
+pub use crate::lifecycle::{
+    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, SpecPart, SpecParts,
+};
 pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
 

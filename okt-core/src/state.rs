@@ -103,6 +103,65 @@ impl fmt::Debug for Marks {
     }
 }
 
+/// A set of the parts of a spec that a graph names: bit `n` is the part [`Graph::parts`](crate::Graph::parts)`[n]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Parts(pub u32);
+
+impl Parts {
+    /// No part.
+    pub const NONE: Self = Self(0);
+    /// Every part.
+    pub const ALL: Self = Self(u32::MAX);
+    /// The most parts that a graph can name.
+    pub const LIMIT: usize = 32;
+
+    /// Returns whether the set has a part.
+    pub fn has(self, index: usize) -> bool {
+        u32::try_from(index)
+            .ok()
+            .and_then(|index| self.0.checked_shr(index))
+            .is_some_and(|rest| rest & 1 == 1)
+    }
+
+    /// Returns the set with one more part; a part above the limit is not added.
+    #[must_use]
+    pub fn with(self, index: usize) -> Self {
+        let bit = u32::try_from(index)
+            .ok()
+            .and_then(|it| 1_u32.checked_shl(it));
+        Self(self.0 | bit.unwrap_or(0))
+    }
+
+    /// Returns the parts of either set.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the parts that both sets have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns the parts that the other set does not have.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns the names of the parts, of those that a graph names.
+    pub fn names<'a>(self, parts: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+        let named = parts.iter().enumerate();
+        named.filter_map(move |(index, name)| self.has(index).then_some(*name))
+    }
+}
+
 /// The cause that raises a trigger, in addition to its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
@@ -122,6 +181,8 @@ pub enum Cause {
     OnDelete,
     /// The revision changed.
     OnChange,
+    /// One of these parts of the spec changed.
+    OnChangeOf(Parts),
     /// A step of the pass gave up, or failed permanently.
     OnGiveUp,
 }
@@ -257,6 +318,7 @@ impl State<'_> {
                 | Cause::OnError { .. }
                 | Cause::OnDelete
                 | Cause::OnChange
+                | Cause::OnChangeOf(_)
                 | Cause::OnGiveUp => None,
             })
     }

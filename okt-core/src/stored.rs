@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::draw::{self, ROLES, roles};
 use crate::duration;
 use crate::graph::{
-    Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, State, StateId, Trigger,
+    Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, Parts, State, StateId, Trigger,
 };
 use crate::hops::Routes;
 use crate::names::is_state;
@@ -154,7 +154,7 @@ impl Graph<'_> {
     ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
     ///     state("End", Marks(0).with(Mark::Leaf), &[]),
     /// ];
-    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, states: &states, routes: Routes::NONE };
+    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states: &states, routes: Routes::NONE };
     /// assert_eq!(
     ///     graph.json(),
     ///     r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"Start","roles":["entry"],"children":["End"]},{"name":"End","roles":["leaf"]}]}"#
@@ -323,7 +323,14 @@ impl StoredGraph {
         let stored: &'static Self = Box::leak(Box::new(self));
         let ids: BTreeMap<&str, StateId> = stored.ids();
         let id = |name: &str| ids.get(name).copied().unwrap_or(StateId::UNKNOWN);
-        let states = stored.states.iter().map(|state| state.leak(&id));
+        let mut parts: Vec<&str> = Vec::new();
+        let triggers = stored.states.iter().flat_map(|state| &state.triggers);
+        for part in triggers.flat_map(StoredTrigger::parts) {
+            if !parts.contains(&part) && parts.len() < Parts::LIMIT {
+                parts.push(part);
+            }
+        }
+        let states = stored.states.iter().map(|state| state.leak(&id, &parts));
         let kind = match stored.kind.as_str() {
             "pass" => Kind::Pass,
             _ => Kind::Lifecycle,
@@ -333,6 +340,7 @@ impl StoredGraph {
             doc: &stored.doc,
             kind,
             states: kept(states),
+            parts: kept(parts.iter().copied()),
             routes: Routes::NONE,
         };
         let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
@@ -380,7 +388,7 @@ impl StoredState {
             roles: owned(&roles(state)),
             was: owned(state.was),
             triggers: triggers
-                .map(|trigger| StoredTrigger::of(name(trigger.to), trigger.cause))
+                .map(|trigger| StoredTrigger::of(name(trigger.to), trigger.cause, graph.parts))
                 .collect(),
             children: state.children.iter().map(|to| name(*to)).collect(),
             conditions: conditions.collect(),
@@ -388,7 +396,7 @@ impl StoredState {
         }
     }
 
-    fn leak(&'static self, id: &impl Fn(&str) -> StateId) -> State<'static> {
+    fn leak(&'static self, id: &impl Fn(&str) -> StateId, parts: &[&str]) -> State<'static> {
         let marks = ROLES.iter().filter(|(_, role)| self.is(role));
         let conditions = self.conditions.iter().map(|condition| Declared {
             name: &condition.name,
@@ -399,7 +407,7 @@ impl StoredState {
         });
         let triggers = self.triggers.iter().map(|trigger| Trigger {
             to: id(&trigger.to),
-            cause: trigger.cause(),
+            cause: trigger.cause(parts),
         });
         let no_routes = self.no_routes.iter().map(|claim| NoRoute {
             to: id(&claim.to),
@@ -475,10 +483,10 @@ impl StoredState {
 }
 
 impl StoredTrigger {
-    fn of(to: String, cause: Cause) -> Self {
+    fn of(to: String, cause: Cause, parts: &[&str]) -> Self {
         let mut stored = Self {
             to,
-            cause: draw::cause(cause),
+            cause: draw::cause(cause, parts),
             after: None,
             deadline: None,
             attempts: None,
@@ -487,13 +495,24 @@ impl StoredTrigger {
             Cause::After(time) => stored.after = Some(duration::text(time)),
             Cause::Deadline(time) => stored.deadline = Some(duration::text(time)),
             Cause::OnError { attempts } => stored.attempts = Some(attempts),
-            Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => {}
+            Cause::Named
+            | Cause::OnDelete
+            | Cause::OnChange
+            | Cause::OnChangeOf(_)
+            | Cause::OnGiveUp => {}
         }
         stored
     }
 
+    /// Returns the parts of the spec whose change raises it.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let text = self.cause.as_deref().unwrap_or_default();
+        let names = text.strip_prefix(draw::ON_CHANGE_OF);
+        names.into_iter().flat_map(|names| names.split(", "))
+    }
+
     /// Returns the cause; one that this version of OKT does not know counts as none.
-    fn cause(&self) -> Cause {
+    fn cause(&self, parts: &[&str]) -> Cause {
         let time = |text: &Option<String>| text.as_deref().and_then(duration::parse);
         if let Some(time) = time(&self.after) {
             return Cause::After(time);
@@ -504,8 +523,13 @@ impl StoredTrigger {
         if let Some(attempts) = self.attempts {
             return Cause::OnError { attempts };
         }
+        let mut own = self.parts().peekable();
+        if own.peek().is_some() {
+            let index = |name: &str| parts.iter().position(|part| *part == name);
+            return Cause::OnChangeOf(own.filter_map(index).fold(Parts::NONE, Parts::with));
+        }
         let known = [Cause::OnDelete, Cause::OnChange, Cause::OnGiveUp];
-        let is_this = |cause: &Cause| draw::cause(*cause) == self.cause;
+        let is_this = |cause: &Cause| draw::cause(*cause, parts) == self.cause;
         known.into_iter().find(is_this).unwrap_or(Cause::Named)
     }
 }

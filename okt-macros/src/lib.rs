@@ -78,7 +78,7 @@
 //! | `#[visit]` | a passing state | a spec may request a visit of this state; no route leads through it |
 //! | `#[no_transit]` | a state | no route leads through it |
 //! | `#[child(To)]` | a state, repeatable | a regular edge; declaration order is priority, the last one is Next |
-//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change`; in a pass `on_error`, `on_give_up`, `on_delete` |
+//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change` or `on_change(version, disk.size, major())` for parts of the spec; in a pass `on_error`, `on_give_up`, `on_delete` |
 //! | `#[deadline(To, after = "1h", over(A, B))]` | the enum, repeatable | a trigger to `To` in each of these states, raised when the object has been in them for this time, in whichever; a state is under one deadline |
 //! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
@@ -94,6 +94,7 @@
 //! |---|---|
 //! | `pass` | the whole graph runs within one reconciliation; see OKT019 |
 //! | `crate(path)` | the crate that generated code names, by default `::okt` |
+//! | `spec(DatabaseSpec)` | the type of the spec, whose parts triggers name in `on_change(..)` |
 //! | `module = "life"` | the name of the generated module, by default the enum's name in snake case |
 //! | `handler = "Lives"` | the name of the generated trait, by default the enum's name plus `Handler` |
 //!
@@ -106,6 +107,7 @@
 //! For an enum `Server`, all of it constant, in the visibility of the enum:
 //!
 //! - `impl Lifecycle for Server`: the graph with its routes, and the conversion between states and names;
+//! - `impl SpecParts<ServerSpec> for Server`: the parts of the spec that triggers name, of any spec if they name none;
 //! - the module `server`: for each state with a handler its successors (`AfterRunning`: `Stay` if it is resting,
 //!   `Next` if it has a child, `Wait`, and each declared target), and in `server::conditions` the condition types;
 //! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` for a keyword);

@@ -38,7 +38,7 @@ use serde_json::Value;
 
 pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Owned, OwnedChange};
-use self::places::{lost, moved, revised};
+use self::places::{lost, moved, moved_by_change, revised};
 pub(crate) use self::report::text;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 
@@ -214,7 +214,9 @@ impl Preview {
         if let Some(why) = lost(&after) {
             self.lost.push(finding(why));
         }
-        if let Some(move_) = moved(&before, &after, Timestamp::now()) {
+        let move_ = moved_by_change::<A>(&object, &before, &after)
+            .or_else(|| moved(&before, &after, Timestamp::now()));
+        if let Some(move_) = move_ {
             self.moved.push(finding(move_));
         }
         if let Some(why) = revised::<A>(&object) {

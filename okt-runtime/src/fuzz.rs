@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use okt_core::backoff::Backoff;
 use okt_core::facts::{LifecycleFacts, Observed, Task};
-use okt_core::{Lifecycle, decide};
+use okt_core::{Lifecycle, Parts, decide};
 use okt_fuzz::{Dice, check};
 use okt_wire::digest;
 use okt_wire::pruned;
@@ -127,6 +127,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         generation: meta.generation.unwrap_or(0),
         revision,
+        parts: Parts(u32::from(dice.below(4) == 0)),
         deleting: meta.deletion_timestamp.is_some(),
         paused: annotations::is_paused(meta),
         observed: *dice.pick(&[

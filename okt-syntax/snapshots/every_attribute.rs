@@ -122,6 +122,7 @@ const _: () = {
         name: "Cache",
         doc: "The life of a cache.",
         kind: __okt::Kind::Lifecycle,
+        parts: &[],
         states: &[
             __okt::State {
                 name: "Filling",
@@ -259,6 +260,8 @@ const _: () = {
             states.get(id.index()).copied()
         }
     }
+    #[automatically_derived]
+    impl<__Spec: ?::core::marker::Sized> __okt::SpecParts<__Spec> for Cache {}
     #[automatically_derived]
     impl __okt::Successor for cache::AfterFilling {
         #[inline]

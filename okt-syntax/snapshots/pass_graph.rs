@@ -79,6 +79,7 @@ const _: () = {
         name: "BrokerPass",
         doc: "",
         kind: __okt::Kind::Pass,
+        parts: &[],
         states: &[
             __okt::State {
                 name: "Apply",
@@ -149,6 +150,8 @@ const _: () = {
             states.get(id.index()).copied()
         }
     }
+    #[automatically_derived]
+    impl<__Spec: ?::core::marker::Sized> __okt::SpecParts<__Spec> for BrokerPass {}
     #[automatically_derived]
     impl __okt::Successor for broker_pass::AfterApply {
         #[inline]

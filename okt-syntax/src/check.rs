@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use okt_core::check::{self, Fault, Place, Rule};
-use okt_core::{Mark, StateId};
+use okt_core::{Mark, Parts, StateId};
 
 use crate::graph::with_graph;
 use crate::model::{Model, Node, constant};
@@ -18,6 +18,7 @@ pub(crate) fn check(report: &mut ErrorReport, model: &Model) {
         report.error(fault.rule, spot(model, &fault), &fault.message, &fault.help);
     }
     constants_of_conditions_differ(report, model);
+    parts_have_a_spec(report, model);
 }
 
 /// Returns whether rustc or a reader of the attributes already reports this mistake.
@@ -25,6 +26,13 @@ fn is_reported_elsewhere(model: &Model, fault: &Fault) -> bool {
     // The anchors make rustc report it, with its help and at the token.
     if fault.rule == Rule::UnknownTarget {
         return true;
+    }
+    // A cause that cannot be read may be about something else than another of its kind.
+    if let (Rule::SameCause, Place::Cause(id, _)) = (fault.rule, fault.place) {
+        return model.get(id).is_some_and(|node| {
+            let mut triggers = node.attributes.triggers.iter();
+            triggers.any(|trigger| trigger.is_doubtful)
+        });
     }
     // A trigger with an unreadable cause looks like one without a cause, which cannot be distinguished from a child.
     let Place::Trigger(id, index) = fault.place else {
@@ -76,6 +84,42 @@ fn mark_spot(node: &Node, mark: Mark) -> Spot {
     let marks = &node.attributes.marks;
     let own = marks.iter().find(|(own, _)| *own == mark);
     own.map_or(node.spot, |(_, spot)| *spot)
+}
+
+/// Reports parts of a spec if the graph names no spec, and more parts than a graph can have (OKT017).
+fn parts_have_a_spec(report: &mut ErrorReport, model: &Model) {
+    let triggers = model
+        .nodes
+        .iter()
+        .flat_map(|node| &node.attributes.triggers);
+    let mut with_parts = triggers.filter(|trigger| !trigger.parts.is_empty());
+    let Some(first) = with_parts.next() else {
+        return;
+    };
+    let parts: Vec<&str> = model.parts().map(|part| part.name.as_str()).collect();
+    if model.spec.is_none() {
+        report.error(
+            Rule::Option,
+            first.word,
+            format!(
+                "`on_change({})` names a part of the spec, and the graph does not name the spec",
+                parts[0]
+            ),
+            "write `#[lifecycle_graph(spec(DatabaseSpec))]`, with the type of your spec",
+        );
+    }
+    if parts.len() > Parts::LIMIT {
+        report.error(
+            Rule::Option,
+            first.word,
+            format!(
+                "triggers name {} parts of the spec, and a graph can have {}",
+                parts.len(),
+                Parts::LIMIT
+            ),
+            "name a field that contains several of them, or a method that returns them together",
+        );
+    }
 }
 
 /// Reports condition types that differ only in case or punctuation, and so would be the same constant (OKT016).

@@ -1,8 +1,9 @@
 //! Converts the model into a graph of `okt_core`, for the checks and the routes.
 
 use okt_core::routes::Routes;
-use okt_core::{Declared, Graph, Marks, NoRoute, State, StateId, Trigger};
+use okt_core::{Cause, Declared, Graph, Marks, NoRoute, Parts, State, StateId, Trigger};
 
+use crate::attr;
 use crate::model::{Model, Node};
 
 /// Calls a function with the model as a graph without routes.
@@ -10,7 +11,9 @@ use crate::model::{Model, Node};
 /// Every edge keeps its position, so that a place in the graph is a place in the declaration.
 pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -> T {
     let variants: Vec<String> = model.nodes.iter().map(Node::variant).collect();
-    let lists: Vec<Lists<'_>> = model.nodes.iter().map(Lists::of).collect();
+    let parts: Vec<&str> = model.parts().map(|part| part.name.as_str()).collect();
+    let lists = model.nodes.iter().map(|node| Lists::of(node, &parts));
+    let lists: Vec<Lists<'_>> = lists.collect();
     let states: Vec<State<'_>> = model
         .nodes
         .iter()
@@ -32,6 +35,7 @@ pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -
         name: &model.name(),
         doc: &model.doc,
         kind: model.kind,
+        parts: &parts,
         states: &states,
         routes: Routes::NONE,
     })
@@ -40,6 +44,15 @@ pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -
 pub(crate) fn marks(node: &Node) -> Marks {
     let marks = node.attributes.marks.iter();
     marks.fold(Marks::default(), |marks, (mark, _)| marks.with(*mark))
+}
+
+fn cause(trigger: &attr::Trigger, parts: &[&str]) -> Cause {
+    if trigger.parts.is_empty() {
+        return trigger.cause;
+    }
+    let index = |own: &attr::Part| parts.iter().position(|part| *part == own.name);
+    let own = trigger.parts.iter().filter_map(index);
+    Cause::OnChangeOf(own.fold(Parts::NONE, Parts::with))
 }
 
 /// The lists that a [`State`] borrows.
@@ -52,7 +65,7 @@ struct Lists<'m> {
 }
 
 impl<'m> Lists<'m> {
-    fn of(node: &'m Node) -> Self {
+    fn of(node: &'m Node, parts: &[&str]) -> Self {
         let attributes = &node.attributes;
         Self {
             was: attributes.was.iter().map(|was| was.name.as_str()).collect(),
@@ -61,7 +74,7 @@ impl<'m> Lists<'m> {
                 .iter()
                 .map(|trigger| Trigger {
                     to: trigger.target.to,
-                    cause: trigger.cause,
+                    cause: cause(trigger, parts),
                 })
                 .collect(),
             children: attributes.children.iter().map(|target| target.to).collect(),

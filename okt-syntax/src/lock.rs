@@ -146,11 +146,13 @@ fn accepted(lock: &str) -> impl Iterator<Item = &str> {
 
 /// Returns a graph as it is declared, without docs.
 pub fn declaration(graph: &Graph<'_>) -> String {
-    let pass = match graph.kind {
-        Kind::Lifecycle => "",
+    let options = match graph.kind {
         Kind::Pass => "(pass)",
+        // The lock does not know the name of the spec, and nothing that reads it needs the name.
+        Kind::Lifecycle if !graph.parts.is_empty() => "(spec(Spec))",
+        Kind::Lifecycle => "",
     };
-    let mut text = format!("#[lifecycle_graph{pass}]\n");
+    let mut text = format!("#[lifecycle_graph{options}]\n");
     for (target, time, over) in deadlines(graph) {
         let over: Vec<String> = over.iter().map(|id| variant(graph, *id)).collect();
         text.push_str(&format!(
@@ -245,7 +247,7 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
 fn triggers(graph: &Graph<'_>, state: &State<'_>) -> impl Iterator<Item = String> {
     let mut triggers: Vec<(StateId, String)> = Vec::new();
     for Trigger { to, cause } in state.triggers {
-        let Some(cause) = cause_of(*cause) else {
+        let Some(cause) = cause_of(*cause, graph.parts) else {
             continue;
         };
         match triggers.iter_mut().find(|(known, _)| known == to) {
@@ -259,7 +261,7 @@ fn triggers(graph: &Graph<'_>, state: &State<'_>) -> impl Iterator<Item = String
 }
 
 /// Returns a cause as it follows the target, empty for a name; none for a deadline, which the enum declares.
-fn cause_of(cause: Cause) -> Option<String> {
+fn cause_of(cause: Cause, parts: &[&str]) -> Option<String> {
     Some(match cause {
         Cause::Named => String::new(),
         Cause::After(time) => format!(", after = {:?}", duration::text(time)),
@@ -268,6 +270,10 @@ fn cause_of(cause: Cause) -> Option<String> {
         Cause::OnError { attempts } => format!(", on_error(attempts = {attempts})"),
         Cause::OnDelete => ", on_delete".to_owned(),
         Cause::OnChange => ", on_change".to_owned(),
+        Cause::OnChangeOf(these) => {
+            let names: Vec<&str> = these.names(parts).collect();
+            format!(", on_change({})", names.join(", "))
+        }
         Cause::OnGiveUp => ", on_give_up".to_owned(),
     })
 }

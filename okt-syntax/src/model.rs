@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Variant, Visibility};
 
-use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget};
+use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget, Part};
 use crate::items;
 use crate::options::{Options, identifier};
 use crate::report::{ErrorReport, Spot};
@@ -30,6 +30,8 @@ pub(crate) struct Model {
     pub(crate) kind: Kind,
     /// The crate that generated code names.
     pub(crate) krate: Path,
+    /// The spec whose parts triggers name.
+    pub(crate) spec: Option<Path>,
     /// The generated module (e.g. `database_state`).
     pub(crate) module: Ident,
     /// The generated trait (e.g. `DatabaseStateHandler`).
@@ -110,6 +112,7 @@ impl Model {
             doc: attr::doc(&input.attrs),
             kind: options.kind,
             krate: options.krate,
+            spec: options.spec,
             module: module(report, options.module, &name, spot),
             handler: options
                 .handler
@@ -166,6 +169,14 @@ impl Model {
             }
         }
         found
+    }
+
+    /// Returns every part of the spec that a trigger names, each once, in declaration order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+        let mut known = BTreeSet::new();
+        let triggers = self.nodes.iter().flat_map(|node| &node.attributes.triggers);
+        let parts = triggers.flat_map(|trigger| &trigger.parts);
+        parts.filter(move |part| known.insert(&part.name))
     }
 
     /// Returns every declared condition, in declaration order.

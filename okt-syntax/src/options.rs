@@ -15,6 +15,8 @@ pub(crate) struct Options {
     pub(crate) kind: Kind,
     /// The crate that generated code names (e.g. `::okt`).
     pub(crate) krate: Path,
+    /// The spec whose parts triggers name.
+    pub(crate) spec: Option<Path>,
     /// The name of the generated module, if it does not come from the enum.
     pub(crate) module: Option<Ident>,
     /// The name of the generated trait, if it does not come from the enum.
@@ -26,6 +28,7 @@ impl Options {
         let mut read = Self {
             kind: Kind::Lifecycle,
             krate: parse_quote!(::okt),
+            spec: None,
             module: None,
             handler: None,
         };
@@ -39,9 +42,10 @@ impl Options {
                     read.kind = Kind::Pass;
                 }
                 "crate" => read.krate = path(report, &item).unwrap_or(read.krate),
+                "spec" => read.spec = path_of(report, &item, "spec", "DatabaseSpec"),
                 "module" => read.module = ident(report, &item, "module", "database_state"),
                 "handler" => read.handler = ident(report, &item, "handler", "DatabaseStateHandler"),
-                _ => item.unknown(report, &["pass", "crate", "module", "handler"]),
+                _ => item.unknown(report, &["pass", "crate", "spec", "module", "handler"]),
             }
         }
         read
@@ -63,12 +67,21 @@ impl Options {
 
 /// Returns the path in `crate(okt_core)`.
 pub(crate) fn path(report: &mut ErrorReport, item: &Item) -> Option<Path> {
+    path_of(report, item, "crate", "okt_core")
+}
+
+/// Returns the path in `word(path)`; reports anything else.
+fn path_of(report: &mut ErrorReport, item: &Item, word: &str, example: &str) -> Option<Path> {
     if let ItemContent::List { items, .. } = &item.content
         && let Ok(path) = Path::parse_mod_style.parse2(items.clone())
     {
         return Some(path);
     }
-    report.bad_option(item.spot, "`crate` takes a path", "write `crate(okt_core)`");
+    report.bad_option(
+        item.spot,
+        format!("`{word}` takes a path"),
+        format!("write `{word}({example})`"),
+    );
     None
 }
 

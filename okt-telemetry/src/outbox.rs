@@ -576,6 +576,7 @@ mod tests {
             to: "B".to_owned(),
             at: None,
             cause: String::new(),
+            changed: String::new(),
             generation: None,
         }
     }

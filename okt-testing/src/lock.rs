@@ -113,6 +113,7 @@ mod tests {
             name: "Life",
             doc: "",
             kind: Kind::Lifecycle,
+            parts: &[],
             states,
             routes: Routes::NONE,
         }

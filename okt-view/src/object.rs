@@ -9,6 +9,7 @@ use okt_core::record::{Phase, VisitOutcome};
 use okt_core::{Cause, Graph, StateId};
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::keys::PAUSED_ANNOTATION;
+use okt_wire::parts;
 use okt_wire::status::{Position, RecordedAction, Status};
 use okt_wire::texts::qualified;
 use serde_json::{Map, Value};
@@ -242,6 +243,7 @@ impl<'k> View<'k> {
                     | Cause::OnError { .. }
                     | Cause::OnDelete
                     | Cause::OnChange
+                    | Cause::OnChangeOf(_)
                     | Cause::OnGiveUp,
                     _,
                 ) => return None,
@@ -250,6 +252,23 @@ impl<'k> View<'k> {
             Some(Deadline { to: trigger.to, at })
         });
         raised.min_by_key(|deadline| deadline.at)
+    }
+
+    /// Returns the parts of the spec whose change led into the state, if that was the cause.
+    pub fn change_that_led_here(&self) -> Option<&str> {
+        let position = self.position()?;
+        let last = position.history.last()?;
+        let is_it = last.transition == position.transition && !last.changed.is_empty();
+        is_it.then_some(last.changed.as_str())
+    }
+
+    /// Returns the parts of the spec that have changed, and whose change no edge has taken yet.
+    pub fn waiting_parts(&self) -> Vec<&'static str> {
+        let graph = self.kind.graph();
+        let waiting = graph.zip(self.position());
+        waiting.map_or_else(Vec::new, |(graph, position)| {
+            parts::waiting(graph, position)
+        })
     }
 
     /// Returns the work of the state, unless it succeeded.

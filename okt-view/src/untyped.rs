@@ -12,6 +12,7 @@ impl Lifecycle for Untyped {
         name: "Untyped",
         doc: "",
         kind: Kind::Pass,
+        parts: &[],
         states: &[],
         routes: Routes::NONE,
     };

@@ -47,7 +47,9 @@ impl Why {
             Some(state) => {
                 let stay = view.time_in_state(now);
                 let time = stay.map_or_else(String::new, |time| format!(", for {}", age(time)));
-                format!("is in {state}{time}, and is to be in {}", self.goal)
+                let change = view.change_that_led_here();
+                let change = change.map_or_else(String::new, |it| format!(", since {it} changed"));
+                format!("is in {state}{time}{change}, and is to be in {}", self.goal)
             }
             None if view.kind.has_no_states() => {
                 "has no states: its operator runs a pass".to_owned()

@@ -8,7 +8,7 @@
 //! | [`pruned`], [`digest`] | reads an object in one pass, without the parts that nobody wants; hashes |
 //! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
-//! | [`read`], [`revision`] | their conversion to the numbers of `okt_core` |
+//! | [`read`], [`parts`], [`revision`] | their conversion to the numbers of `okt_core` |
 //!
 //! Operators use [`okt`](https://docs.rs/okt), which has what they need of this.
 
@@ -25,6 +25,7 @@ pub mod keys;
 pub mod limit;
 pub mod limits;
 pub mod object;
+pub mod parts;
 #[cfg(feature = "tls")]
 pub mod provider;
 pub mod pruned;

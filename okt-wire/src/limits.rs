@@ -10,6 +10,8 @@ pub const PROGRESS_LIMIT: usize = 256;
 pub const REASON_LIMIT: usize = STATE_LIMIT;
 /// The longest message of a failure, in bytes: two conditions repeat it, so a status must have room for three copies.
 pub const FAILURE_LIMIT: usize = 512;
+/// The longest list of the parts of a spec that have changed, in bytes.
+pub const CHANGED_LIMIT: usize = 256;
 /// The highest number of transitions in the history.
 pub const HISTORY_LIMIT: usize = 10;
 /// The highest number of entries of `recordedResources`: they take 400 KB if their names are of usual length, and as much

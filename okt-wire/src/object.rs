@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use kube::core::object::{HasSpec, HasStatus};
 use kube::{CustomResourceExt, Resource};
-use okt_core::{Graph, Lifecycle};
+use okt_core::{Graph, Lifecycle, SpecParts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +36,7 @@ use crate::status::{Position, RecordedStep, Status};
 )]
 pub trait LifecycleSpec {
     /// The states.
-    type State: Lifecycle;
+    type State: Lifecycle + SpecParts<Self>;
 
     /// Returns the lifecycle field.
     fn lifecycle(&self) -> &Desired<Self::State>;
@@ -65,7 +65,7 @@ pub trait LifecycleObject:
     + 'static
 {
     /// The states.
-    type State: Lifecycle;
+    type State: Lifecycle + SpecParts<Self::Spec>;
     /// The fields that the application adds to the status.
     type Extra: StatusPart;
     /// What the handlers remember of an object.
@@ -102,7 +102,7 @@ where
         + Send
         + Sync
         + 'static,
-    S: Lifecycle,
+    S: Lifecycle + SpecParts<K::Spec>,
     E: StatusPart,
     M: StatusPart,
 {

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use okt_core::names::STATE_LIMIT;
 use okt_core::stored::StoredGraph;
-use okt_core::{Graph, Lifecycle, trail};
+use okt_core::{Graph, Lifecycle, Parts, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::desired::REQUEST_LIMIT;
 use crate::limits::{
-    CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT, PROGRESS_LIMIT,
-    REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE, STEPS_LIMIT,
+    CHANGED_LIMIT, CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT,
+    PROGRESS_LIMIT, REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE, STEPS_LIMIT,
 };
 use crate::status::Status;
 
@@ -150,7 +150,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         "cause": text(STATE_LIMIT),
         "generation": generation,
     });
-    json!({
+    let mut lifecycle = json!({
         "type": "object",
         "description": "The position of the object in its graph, written by the operator.",
         "required": ["state", "transition", "jumps"],
@@ -182,7 +182,17 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
             "delivered": count,
             "graph": text(80),
         },
-    })
+    });
+    if !graph.parts.is_empty() {
+        let properties = &mut lifecycle["properties"];
+        properties["parts"] = json!({
+            "type": "object",
+            "maxProperties": Parts::LIMIT,
+            "additionalProperties": text(64),
+        });
+        properties["history"]["items"]["properties"]["changed"] = text(CHANGED_LIMIT);
+    }
+    lifecycle
 }
 
 /// Returns the graph as transition rules, with which the API server itself refuses a move that is not an edge.

@@ -1,5 +1,6 @@
 //! The status of an object: the position in the graph, its history, and the conditions.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
@@ -131,12 +132,16 @@ pub struct Position<S> {
     /// A hash of the input of handlers: at the arrival in the state, or of the last run since.
     #[serde(default)]
     pub revision: String,
-    /// The revision at the last `on_change` edge, else at the first state or re-entry.
+    /// The revision at the last `on_change` edge for any change, else at the first state or re-entry.
     #[serde(default)]
     pub changed: String,
     /// The generation of the object at which the revision was found last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_generation: Option<i64>,
+    /// A hash of each part of the spec that triggers name, at `revisionGeneration`; empty for a part that has changed since
+    /// an edge for its change was taken.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
     /// A hash of the referred objects that are part of the revision; none if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub referred: Option<String>,
@@ -317,7 +322,20 @@ pub struct Transition {
     /// The cause (e.g. `DesiredState`).
     #[serde(default)]
     pub cause: String,
+    /// The parts of the spec whose change raised the edge (e.g. `version, storage.size`); empty for other causes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub changed: String,
     /// The generation of the spec that the operator acted upon; none if an older release wrote the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
+}
+
+impl Transition {
+    /// Returns the cause, with the parts of the spec if their change was it (e.g. `OnChange of version`).
+    pub fn cause_text(&self) -> String {
+        match self.changed.as_str() {
+            "" => self.cause.clone(),
+            changed => format!("{} of {changed}", self.cause),
+        }
+    }
 }

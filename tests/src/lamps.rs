@@ -154,6 +154,7 @@ release! {
             /// It shines a little.
             #[was("Dimmed")]
             #[rest(idle)]
+            #[trigger(Start, on_change)]
             #[child(Lit)]
             Low,
 

@@ -47,7 +47,7 @@ fn table(history: &[Transition]) -> TextTable {
             transition.transition.to_string(),
             or_none(&transition.from),
             transition.to.clone(),
-            or_none(&transition.cause),
+            or_none(&transition.cause_text()),
             or_none(&at.unwrap_or_default()),
             or_none(&stayed.unwrap_or_default()),
         ]);

@@ -101,7 +101,9 @@ async fn reach(
             printed = transition.transition;
             print(&format!(
                 "{} → {} ({})\n",
-                transition.from, transition.to, transition.cause
+                transition.from,
+                transition.to,
+                transition.cause_text()
             ));
         }
         let (_, reason, message) = view.ready();

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::search::cycles;
 use super::{EXCLUDE, Faults, Place, Rule, is_dead_end};
 use crate::conditions::DECLARED_LIMIT;
-use crate::graph::{Cause, Kind, Mark, State, StateId, Trigger};
+use crate::graph::{Cause, Kind, Mark, Parts, State, StateId, Trigger};
 use crate::names;
 use crate::routes::net;
 
@@ -198,11 +198,16 @@ impl<'g> Faults<'_, 'g> {
     pub(super) fn causes_once(&mut self) {
         for (id, state) in self.graph.iter() {
             for (index, trigger) in state.triggers.iter().enumerate() {
-                let earlier = state.triggers[..index].iter().find(|earlier| {
-                    trigger.cause != Cause::Named
-                        && core::mem::discriminant(&earlier.cause)
-                            == core::mem::discriminant(&trigger.cause)
-                });
+                let earlier = &state.triggers[..index];
+                let earlier = if let Cause::OnChangeOf(parts) = trigger.cause {
+                    raised_before(earlier, parts)
+                } else {
+                    earlier.iter().find(|earlier| {
+                        trigger.cause != Cause::Named
+                            && core::mem::discriminant(&earlier.cause)
+                                == core::mem::discriminant(&trigger.cause)
+                    })
+                };
                 if let Some(earlier) = earlier {
                     self.report(
                         Rule::SameCause,
@@ -417,6 +422,7 @@ impl<'g> Faults<'_, 'g> {
                     | Cause::Named
                     | Cause::OnDelete
                     | Cause::OnChange
+                    | Cause::OnChangeOf(_)
                     | Cause::OnGiveUp => continue,
                 };
                 self.report(Rule::Option, Place::Cause(id, index), message, help);
@@ -488,7 +494,10 @@ impl<'g> Faults<'_, 'g> {
                         "a pass does not count attempts",
                         "write `on_error`: the step failed",
                     ),
-                    Cause::After(_) | Cause::Deadline(_) | Cause::OnChange => (
+                    Cause::After(_)
+                    | Cause::Deadline(_)
+                    | Cause::OnChange
+                    | Cause::OnChangeOf(_) => (
                         "a pass runs within one reconciliation, so it has no `after`, no `on_change` and no deadline",
                         "use `on_delete`, `on_error` or `on_give_up`",
                     ),
@@ -561,4 +570,23 @@ fn word(mark: Mark) -> &'static str {
         Mark::Visit => "visit",
         Mark::NoTransit => "no_transit",
     }
+}
+
+/// Returns the trigger that keeps a later one for these parts of the spec from ever being raised: one for any change, or
+/// the last of those that name all of them.
+fn raised_before(earlier: &[Trigger], parts: Parts) -> Option<&Trigger> {
+    let mut left = parts;
+    earlier.iter().find(|trigger| match trigger.cause {
+        Cause::OnChange => true,
+        Cause::OnChangeOf(these) => {
+            left = left.without(these);
+            left.is_empty()
+        }
+        Cause::Named
+        | Cause::After(_)
+        | Cause::Deadline(_)
+        | Cause::OnError { .. }
+        | Cause::OnDelete
+        | Cause::OnGiveUp => false,
+    })
 }

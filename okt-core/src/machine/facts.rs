@@ -207,16 +207,13 @@ impl<'a> Facts<'a> {
     /// Returns whether work runs, is being cancelled, or has ended with a result that can be taken.
     ///
     /// An operator that shuts down waits for such work. If a pause, a refused write or an unreadable object holds a
-    /// result back, the next operator gets that result under the same id.
+    /// result back, or what a handler waits to have recorded, the next operator does that work under the same id.
     pub(super) fn is_under_way(&self) -> bool {
+        let can_write = self.object.readable == Readable::Yes && !self.writes.refused;
         self.work.waits == Some(Waits::Ending)
             || match self.life.task {
-                Task::Running => true,
-                Task::Ended(_) => {
-                    self.object.readable == Readable::Yes
-                        && !self.object.is_paused()
-                        && !self.writes.refused
-                }
+                Task::Running => !self.work.to_record || (can_write && self.operator.may_act),
+                Task::Ended(_) => can_write && !self.object.is_paused(),
                 Task::Absent | Task::New | Task::Waiting | Task::Due => false,
             }
     }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::facts::{DesiredState, DesiredVisit};
+use crate::graph::Parts;
 use crate::record::Recorded;
 
 /// The version of an object: its `metadata.resourceVersion`.
@@ -62,6 +63,8 @@ pub struct Object {
     pub generation: i64,
     /// A hash of the data that handlers act upon.
     pub revision: u64,
+    /// The parts of the spec that have changed since an edge for their change was taken.
+    pub parts: Parts,
     /// It is being deleted.
     pub deleting: bool,
     /// A user abandoned it; this counts only while it is being deleted.

@@ -182,6 +182,7 @@ fn next_deadline(state: &State<'_>, f: &Facts<'_>) -> Option<Duration> {
             | Cause::OnError { .. }
             | Cause::OnDelete
             | Cause::OnChange
+            | Cause::OnChangeOf(_)
             | Cause::OnGiveUp => None,
         });
     deadlines.min()

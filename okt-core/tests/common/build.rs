@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use okt_core::routes::{Routes, Tables};
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger};
+use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, StateId, Trigger};
+
+/// The parts of the spec that a trigger can name by their positions, as `change0` and `change01`.
+const PARTS: [&str; 2] = ["version", "size"];
 
 /// Builds a graph with its routes from one line per state: marks, name, edges.
 ///
 /// `>Down` is a child, `-Down` a `no_route`, and `!Failed` a trigger, by name or with a cause:
-/// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:deadline60`, `!Failed:delete`, `!Failed:change`
+/// `!Failed:error3`, `!Failed:after60` (seconds), `!Failed:deadline60`, `!Failed:delete`, `!Failed:change`,
+/// `!Failed:change0` (of the first part)
 /// (e.g. `"rest hold Up >Servicing >Down !Failed:error3"`).
 /// A target that no line declares is [`StateId::UNKNOWN`].
 pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
@@ -26,6 +30,7 @@ pub(crate) fn with_routes(states: Vec<State<'static>>) -> Graph<'static> {
         name: "App",
         doc: "",
         kind: Kind::Lifecycle,
+        parts: &PARTS,
         states: states.leak(),
         routes: Routes::NONE,
     };
@@ -94,6 +99,14 @@ fn cause_of(word: &str) -> Cause {
         "delete" => Cause::OnDelete,
         "change" => Cause::OnChange,
         "give-up" => Cause::OnGiveUp,
+        // The digits are positions in `PARTS`.
+        _ if word.starts_with("change") => Cause::OnChangeOf(
+            word.bytes()
+                .filter(u8::is_ascii_digit)
+                .fold(Parts::NONE, |parts, digit| {
+                    parts.with((digit - b'0').into())
+                }),
+        ),
         _ => {
             let time = |word: &str| Duration::from_secs(number(word).into());
             if let Some(attempts) = word.strip_prefix("error") {

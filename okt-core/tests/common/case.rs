@@ -12,7 +12,7 @@ use okt_core::facts::{
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
-use okt_core::{Graph, Mark, StateId};
+use okt_core::{Graph, Mark, Parts, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
 pub(crate) const REVISION: u64 = 7;
@@ -42,6 +42,7 @@ impl Case {
                 visit: None,
                 generation: 1,
                 revision: REVISION,
+                parts: Parts::NONE,
                 deleting: false,
                 paused: false,
                 observed: Observed::Unobserved,
@@ -100,6 +101,10 @@ impl Case {
             }
             ["no", "visit"] => facts.visit = None,
             ["revision", revision] => facts.revision = number(revision),
+            ["part", part] => {
+                let index = graph.parts.iter().position(|it| *it == part);
+                facts.parts = facts.parts.with(index.expect("a part"));
+            }
             ["generation", generation] => facts.generation = number(generation),
             ["paused"] => facts.paused = true,
             ["deleting"] => (at().deleting, facts.deleting) = (true, true),

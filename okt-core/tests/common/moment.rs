@@ -9,7 +9,7 @@ use okt_core::facts::{
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
-use okt_core::{Graph, StateId};
+use okt_core::{Graph, Parts, StateId};
 
 use crate::ids::any_id;
 use crate::rng::Rng;
@@ -81,6 +81,7 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         }),
         generation: generation(rng),
         revision: rng.next() % 2,
+        parts: Parts(u32::from(rng.one_in(4))),
         deleting: rng.one_in(4),
         paused: rng.one_in(4),
         observed: observed(rng, count),

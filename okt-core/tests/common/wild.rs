@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt_core::routes::Routes;
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, Trigger};
+use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, Trigger};
 
 use crate::build::bare;
 use crate::ids::any_id;
@@ -33,6 +33,7 @@ pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
         } else {
             Kind::Lifecycle
         },
+        parts: &[],
         states: states.leak(),
         routes: Routes::NONE,
     }
@@ -66,7 +67,7 @@ fn no_route(rng: &mut Rng, count: usize) -> NoRoute<'static> {
 }
 
 fn trigger(rng: &mut Rng, count: usize) -> Trigger {
-    let cause = match rng.below(7) {
+    let cause = match rng.below(8) {
         0 => Cause::Named,
         1 => Cause::After(Duration::from_secs(rng.next() % 60)),
         2 => Cause::OnError {
@@ -75,6 +76,7 @@ fn trigger(rng: &mut Rng, count: usize) -> Trigger {
         3 => Cause::OnDelete,
         4 => Cause::OnGiveUp,
         5 => Cause::Deadline(Duration::from_secs(rng.next() % 60)),
+        6 => Cause::OnChangeOf(Parts(1)),
         _ => Cause::OnChange,
     };
     Trigger {

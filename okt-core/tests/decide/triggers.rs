@@ -54,6 +54,18 @@ fn triggers() {
             A, task Running, revision 8, for 60 -> B by Trigger for After
             graph: entry A !C:change !B:after60 >D | leaf B | leaf C | leaf D
             A, task Running, revision 8, for 60 -> C by Trigger for OnChange
+        A trigger that names parts of the spec is raised by a change of one of them, and by no other.
+            graph: entry A >B | rest B !C:change0 !D:change01 >E | C >B | D >B | leaf E
+            B, revision 8, part version -> C by Trigger for OnChange, revision 8, changed 7
+            B, revision 8, part size -> D by Trigger for OnChange
+            B, revision 8, part version, part size -> C by Trigger for OnChange
+            B, revision 8 -> Run(Changed), run 2
+            A, revision 8, task Running, part version -> Stay(Running)
+        One for any change takes what remains, and the work there acts upon all of it.
+            graph: entry A >B | rest B !C:change0 !D:change >E | C >B | D >B | leaf E
+            B, revision 8, part version -> C by Trigger for OnChange, revision 8, changed 7
+            B, revision 8 -> D by Trigger for OnChange, revision 8, changed 8
+            B, revision 8, changed 8 -> Stay(Settled)
         Triggers come before children.
             graph: entry A !B:after60 >C | leaf B | leaf C
             A, names C, for 60 -> B by Trigger for After

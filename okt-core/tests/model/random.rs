@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use okt_core::routes::Routes;
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, State, StateId, Trigger};
+use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, StateId, Trigger};
 
 use crate::rng::Rng;
 
@@ -26,6 +26,7 @@ pub(crate) fn graph(rng: &mut Rng) -> Graph<'static> {
         name: "Random",
         doc: "",
         kind,
+        parts: &[],
         states: states.leak(),
         routes: Routes::NONE,
     }
@@ -111,13 +112,14 @@ fn state(rng: &mut Rng, index: usize, count: usize, kind: Kind, is_wild: bool) -
 
 fn cause(rng: &mut Rng, kind: Kind) -> Cause {
     let time = Duration::from_secs(1);
-    match (rng.below(7), kind) {
+    match (rng.below(8), kind) {
         (0, _) => Cause::After(time),
         (1, _) => Cause::OnError { attempts: 1 },
         (2, _) => Cause::OnDelete,
         (3, _) => Cause::OnChange,
         (4, _) => Cause::Deadline(time),
         (5, Kind::Pass) => Cause::OnGiveUp,
-        (5 | 6.., _) => Cause::Named,
+        (6, _) => Cause::OnChangeOf(Parts(1)),
+        (5 | 7.., _) => Cause::Named,
     }
 }

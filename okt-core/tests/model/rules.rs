@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use okt_core::check::{Place, Rule};
-use okt_core::{Cause, Graph, Kind, Mark, State, StateId};
+use okt_core::{Cause, Graph, Kind, Mark, State, StateId, Trigger};
 
 /// The marks that exclude each other; the second is where it is reported.
 const EXCLUDE: [(Mark, Mark); 7] = [
@@ -223,11 +223,13 @@ fn edges(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
                 found.push((Rule::SameTarget, at));
             }
             let kind = std::mem::discriminant::<Cause>;
-            if !is_named(trigger.cause)
-                && earlier
-                    .iter()
-                    .any(|it| kind(&it.cause) == kind(&trigger.cause))
-            {
+            // The random graphs have one part.
+            let is_of_part = matches!(trigger.cause, Cause::OnChangeOf(_));
+            let is_first = |it: &Trigger| {
+                kind(&it.cause) == kind(&trigger.cause)
+                    || (is_of_part && it.cause == Cause::OnChange)
+            };
+            if !is_named(trigger.cause) && earlier.iter().any(is_first) {
                 found.push((Rule::SameCause, Place::Cause(id, index)));
             }
         }
@@ -258,7 +260,7 @@ fn pass(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
         for (index, trigger) in state.triggers.iter().enumerate() {
             if matches!(
                 trigger.cause,
-                Cause::After(_) | Cause::Deadline(_) | Cause::OnChange
+                Cause::After(_) | Cause::Deadline(_) | Cause::OnChange | Cause::OnChangeOf(_)
             ) {
                 found.push((Rule::Pass, Place::Cause(id, index)));
             }

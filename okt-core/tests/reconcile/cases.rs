@@ -11,8 +11,8 @@ use crate::build;
 use crate::machine::Graphs;
 
 /// The graphs that cases are made of: lifecycles with states that have work and a visit, with idle states and a failure,
-/// with as few states as can be, with a leaf with work after one state, with an idle home, and with a rest for a time after a
-/// failure; then a pass with a path for deletion, and one without.
+/// with as few states as can be, with a leaf with work after one state, with an idle home, with a rest for a time after a
+/// failure, and with an edge for a part of the spec; then a pass with a path for deletion, and one without.
 const GRAPHS: &str = "
     visits: entry Making >Up | rest Up >Trip >Ending | visit no_transit Trip >Up | Ending >Gone | leaf Gone
     idle: entry rest idle New >Up | rest Up !Broken:error2 >Off >Gone | rest hold Broken >Up >Gone | rest idle Off >Up >Gone | leaf idle Gone
@@ -20,6 +20,7 @@ const GRAPHS: &str = "
     leafy: entry rest Up >Gone | leaf Gone
     shelf: entry Making >Off | rest idle Off >Gone | leaf idle Gone
     timed: entry Making >Up | rest Up !Cooling:error1 >Gone | rest hold idle Cooling !Up:after60 >Up >Gone | leaf idle Gone
+    swapping: entry Making >Up | rest Up !Swapping:change0 >Gone | Swapping >Up | leaf idle Gone
     leaving: entry Check !Finalize:delete >Apply | Apply >End | Finalize >End | leaf idle End
     plain: entry Check >Apply | Apply >End | leaf idle End
 ";
@@ -40,6 +41,7 @@ const LIST: &str = "
     idle states, sights; idle; user 1, sights 1
     an idle home, owned; shelf, owns Off; user 1, ticks 1, faults 1
     deadlines; timed, owns Up; user 1, ticks 3, answers 2
+    parts of the spec; swapping, owns Up; user 3, ticks 1, crashes 1
     retries; leafy; ticks 3, answers 3, drains 1
     a failure and another spec; leafy; user 1, answers 1
     pass alone with a way out; leaving; user 2, ticks 2, crashes 1, faults 1, steps 2, lead 1, drains 1
@@ -63,6 +65,7 @@ const LIST: &str = "
     handlers that record; visits, owns Up; user 1, crashes 1, faults 1, records 2
     handlers that record, lead and drain; visits; user 1, ticks 1, lead 2, drains 1, records 1
     handlers that record, a webhook; tiny, Webhook; user 1, ticks 1, faults 2, records 1
+    small: parts of the spec; swapping; user 2, crashes 1
     small: records; tiny, owns Up; crashes 1, faults 1, records 1
     small: crash; tiny, leaving, owns Up; user 1, crashes 1
     small: fault; tiny, leaving, owns Up; user 1, ticks 1, faults 1

@@ -83,7 +83,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 38] = [
+const BUGS: [(Bug, &str); 39] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -121,6 +121,7 @@ const BUGS: [(Bug, &str); 38] = [
         "a former object of the same name",
     ),
     (Bug::DeadlineStartLost, "deadlines"),
+    (Bug::PartTakenByAnyEdge, "parts of the spec"),
     (Bug::VersionOfVainWriteKept, "a webhook"),
     (Bug::VainWriteForGood, "leftovers of others and leaders"),
     (Bug::AbandonedPermitKept, "no permit for an action"),
@@ -291,7 +292,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
-    expect![["
+    expect![[r"
         life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
         life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
@@ -306,6 +307,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         idle states, sights                  to rest: 1 transitions, 1 writes; deleted: 2 transitions, 2 writes
         an idle home, owned                  to rest: 2 transitions, 4 writes; deleted: 1 transitions, 1 writes
         deadlines                            to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        parts of the spec                    to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
         retries                              to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
         a failure and another spec           to rest: 1 transitions, 2 writes; deleted: 1 transitions, 1 writes
         pass alone with a way out            to rest: 0 transitions, 1 writes; deleted: 0 transitions, 0 writes

@@ -2,8 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use okt_core::StateId;
 use okt_core::record::Recorded;
+use okt_core::{Parts, StateId};
 
 use crate::machine::{self, NotReadyReason};
 
@@ -75,6 +75,8 @@ pub(crate) struct Status {
     /// `status.observedGeneration`.
     pub(crate) generation: i64,
     pub(crate) report: Report,
+    /// The part of the spec that a trigger names, at the last edge for its change.
+    pub(crate) part: u64,
     /// How many things the handler of the work on record has had recorded while it ran.
     pub(crate) records: u8,
     /// The application's own fields.
@@ -129,6 +131,19 @@ impl Object {
     /// Returns whether a pause is in force.
     pub(crate) fn is_paused(&self) -> bool {
         self.spec.paused && !self.spec.deleting
+    }
+}
+
+/// Returns the part of the spec that a trigger names: every second change of the spec changes it.
+pub(crate) fn part(revision: u64) -> u64 {
+    revision / 2
+}
+
+impl Status {
+    /// Returns the parts that have changed since an edge for their change was taken.
+    pub(crate) fn changed_parts(&self, spec: &Spec) -> Parts {
+        let is_changed = self.recorded != Recorded::Nothing && self.part != part(spec.revision);
+        Parts(u32::from(is_changed))
     }
 }
 

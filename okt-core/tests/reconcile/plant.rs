@@ -59,6 +59,8 @@ pub(crate) enum Bug {
     /// The end of a cancelled task counts as the answer of the work on record.
     AnswerOfOlderAttempt,
     DeadlineStartLost,
+    /// A transition for another reason counts as the one for a changed part of the spec.
+    PartTakenByAnyEdge,
     /// A write that changed nothing keeps the same write from other versions too.
     VersionOfVainWriteKept,
     /// A write that changed nothing stays enough although what others left in the status is not removed yet.

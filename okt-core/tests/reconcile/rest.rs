@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use okt_core::{Cause, Trigger};
+
 use crate::event::{EffectOutcome, Event, Write};
 use crate::machine::{Facts, NotReadyReason, RunEnd};
-use crate::object::About;
+use crate::object::{About, part};
 use crate::world::{OwnedObject, Presence, World};
 
 /// An object that needs more steps never comes to rest.
@@ -337,6 +339,25 @@ fn hash(of: &impl Hash) -> u64 {
 }
 
 impl World {
+    /// Returns whether a trigger of the state names the part of the spec, and the last work that the trigger leads to, or
+    /// that of the entry, acted upon another value of the part.
+    fn part_waits(&self) -> bool {
+        let Some(life) = self.case.life else {
+            return false;
+        };
+        let spec = &self.stored.spec;
+        let state = self.stored.status.recorded.at();
+        let state = state.and_then(|record| life.get(record.state));
+        let names = |it: &&Trigger| matches!(it.cause, Cause::OnChangeOf(parts) if parts.has(0));
+        let Some(trigger) = state.and_then(|state| state.triggers.iter().find(names)) else {
+            return false;
+        };
+        let mut latest = self.history.works.iter().rev();
+        let acted = latest.find(|it| it.state == trigger.to || Some(it.state) == life.entry());
+        let differs = acted.is_some_and(|work| part(work.revision) != part(spec.revision));
+        differs && !spec.deleting && !self.stored.is_paused()
+    }
+
     /// Returns why the object is not at rest, although nothing can happen except that time passes.
     pub(crate) fn unrest(&self) -> Option<String> {
         let object = &self.stored;
@@ -363,6 +384,8 @@ impl World {
             "a time is ahead"
         } else if self.facts_as_stored(|facts| facts.writes.wait.is_some()) {
             "a write waits"
+        } else if self.part_waits() {
+            "a part of the spec has changed, and the edge for its change is not taken"
         } else if object.status.has_leftovers {
             "something that others left is to be removed"
         } else if object.is_paused() {

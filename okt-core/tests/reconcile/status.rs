@@ -2,12 +2,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use okt_core::ConditionStatus;
 use okt_core::conditions::{Condition, OwnedWords, Requested, Way, Words, conditions, of_pass_run};
+use okt_core::decide::{By, Go, Verdict, Why};
 use okt_core::record::Recorded;
+use okt_core::{ConditionStatus, StateId};
 
 use crate::machine::{Draft, NotReadyReason, ResourceStatus, RunEnd};
-use crate::object::{About, Report, Status};
+use crate::object::{About, Object, Report, Status, part};
+use crate::plant::Bug;
 use crate::process::AtHand;
 use crate::shell::ran;
 use crate::world::World;
@@ -37,9 +39,26 @@ impl World {
             } else {
                 0
             },
+            part: self.part(draft, object),
             extra: self.extra,
             is_inherited: false,
             has_leftovers: false,
+        }
+    }
+
+    /// Returns the part of the spec that a draft records: the present one, where an edge has taken its change.
+    fn part(&self, draft: &Draft, object: &Object) -> u64 {
+        let taken = |go: Go| match (self.case.life, go.by) {
+            (_, By::Entry | By::Reentry) => true,
+            (Some(life), _) if go.why == Why::OnChange => {
+                let left = draft.record.at().map_or(StateId::UNKNOWN, |it| it.left);
+                life.taken(left, go.to).parts.has(0)
+            }
+            _ => self.bug == Some(Bug::PartTakenByAnyEdge),
+        };
+        match draft.step {
+            Verdict::Go(go) if taken(go) => part(object.spec.revision),
+            _ => object.status.part,
         }
     }
 

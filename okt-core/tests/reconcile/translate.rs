@@ -85,6 +85,7 @@ impl World {
             }),
             generation: spec.generation,
             revision: spec.revision,
+            parts: status.changed_parts(spec),
             deleting: spec.deleting,
             abandoned: spec.abandoned,
             paused: spec.paused && self.bug != Some(Bug::PauseIgnored),

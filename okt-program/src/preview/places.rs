@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use kube::Resource;
-use okt_core::{Graph, Mark, StateId};
+use okt_core::{Cause, Graph, Lifecycle, Mark, StateId};
 use okt_view::{Goal, View};
 use okt_wire::digest;
-use okt_wire::object::position_of;
+use okt_wire::object::{LifecycleObject, position_of};
+use okt_wire::parts;
 use okt_wire::read;
 use okt_wire::revision::Referred;
 
@@ -62,6 +63,49 @@ pub(super) fn revised<A: Application>(object: &A::Resource) -> Option<String> {
             digest::text(recorded)
         )
     })
+}
+
+/// Returns the edge that a release would take for a change of the spec, because it has a trigger for it that the release in
+/// use does not have; none if there is none.
+pub(super) fn moved_by_change<A: Application>(
+    object: &A::Resource,
+    before: &View<'_>,
+    after: &View<'_>,
+) -> Option<String> {
+    if after.is_paused() || after.is_deleting() {
+        return None;
+    }
+    let position = position_of(object)?;
+    let revision = revision_of::<A>(object).counted(object, Referred::Unknown, &mut None);
+    let parts = parts::changed(object, &mut Vec::new());
+    let graph = <A::Resource as LifecycleObject>::State::GRAPH;
+    let at = position.state.known()?.id();
+    let trigger = graph.get(at)?.triggers.iter().find(|it| match it.cause {
+        Cause::OnChange => digest::number(&position.changed) != Some(revision),
+        Cause::OnChangeOf(these) => !these.and(parts).is_empty(),
+        _ => false,
+    })?;
+    let edge = |graph: &Graph<'_>, at: StateId, to: &str| {
+        let edges = graph.edges(at).into_iter();
+        let mut texts = edges.map(|edge| (graph.name_of(edge.to) == to, edge.text(graph)));
+        texts.find_map(|(is_it, text)| is_it.then_some(text))
+    };
+    let to = graph.name_of(trigger.to);
+    let old = before.place().and_then(|(graph, at)| edge(graph, at, to));
+    if old == edge(graph, at, to) {
+        return None;
+    }
+    let what = match trigger.cause {
+        Cause::OnChangeOf(these) => {
+            let names: Vec<&str> = these.and(parts).names(graph.parts).collect();
+            names.join(", ")
+        }
+        _ => "its revision".to_owned(),
+    };
+    Some(format!(
+        "{} → {to}: {what} changed, and no edge was taken for it",
+        graph.name_of(at)
+    ))
 }
 
 /// Returns the next state of an object that rests, and why it goes there.

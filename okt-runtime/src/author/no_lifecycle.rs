@@ -1,7 +1,7 @@
 //! A resource without a lifecycle: its operator runs a pass and stores no position.
 
 use okt_core::routes::Routes;
-use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, StateId};
+use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, SpecParts, StateId};
 use okt_reach::Failure;
 use okt_wire::desired::Desired;
 use okt_wire::status::Status;
@@ -27,11 +27,14 @@ impl NoLifecycle {
     }
 }
 
+impl<S: ?Sized> SpecParts<S> for NoLifecycle {}
+
 impl Lifecycle for NoLifecycle {
     const GRAPH: &'static Graph<'static> = &Graph {
         name: "NoLifecycle",
         doc: "",
         kind: Kind::Pass,
+        parts: &[],
         states: &[],
         routes: Routes::NONE,
     };

@@ -118,7 +118,13 @@ impl<K: LifecycleObject> Reconciliation<K> {
         let begun = self.memory.acts_since(position, self.settings.clock.now());
         core::Object {
             observe_every: self.settings.observe_every,
-            ..reading::read(object, revision, begun, &self.settings.clock)
+            ..reading::read(
+                object,
+                revision,
+                &mut self.memory.parts,
+                begun,
+                &self.settings.clock,
+            )
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) fn change<K: LifecycleObject>(
         if let Some(position) = &mut position {
             // It is written with whatever else is news.
             position.revision_generation = None;
+            position.parts.values_mut().for_each(String::clear);
             position.acting = None;
             position.absent_since = None;
             if let Some(action) = &mut position.action {

@@ -16,6 +16,7 @@ use okt_reach::Failure;
 use okt_sharding::ranges::{Range, Ranges};
 use okt_telemetry::event::{Attempt, Occurrence};
 use okt_wire::clock::moment;
+use okt_wire::parts::OtherHashes;
 use okt_wire::read;
 use okt_wire::status::Position;
 use parking_lot::Mutex;
@@ -227,6 +228,8 @@ pub(crate) struct Remembered {
     pub(crate) held: Option<(Failure, Vec<Condition>)>,
     /// The hash of the spec by this release, and the recorded one of an earlier release for the same spec.
     pub(crate) revision: Option<(u64, u64)>,
+    /// The same for the parts of the spec that triggers name.
+    pub(crate) parts: OtherHashes,
     /// When this process began to act on an object whose state has a deadline.
     acting: Option<Timestamp>,
     /// The reason and message of the writes that fail.
@@ -259,6 +262,7 @@ impl Remembered {
             work,
             owned,
             revision,
+            parts,
             acting,
             // These mean nothing without what the machine remembers of them.
             held: _,
@@ -273,6 +277,7 @@ impl Remembered {
             && refused_events.is_empty()
             && unanswered.is_none()
             && revision.is_none()
+            && parts.is_empty()
             && acting.is_none();
         machine.at_rest(moment()).filter(|_| is_empty)
     }

@@ -65,7 +65,7 @@ fn log<S: Lifecycle>(occurrence: &Occurrence, position: Option<&Position<S>>) {
             transition = transition.transition,
             from = transition.from,
             to = transition.to,
-            cause = transition.cause,
+            cause = transition.cause_text(),
             trail = position.map(|it| &*it.trail),
             "transition"
         ),
@@ -214,6 +214,7 @@ mod tests {
             name: "",
             doc: "",
             kind: okt_core::Kind::Lifecycle,
+            parts: &[],
             states: &[],
             routes: okt_core::routes::Routes::NONE,
         };

@@ -6,6 +6,7 @@ use okt_core::machine::{Object, WorkId};
 use okt_wire::annotations;
 use okt_wire::clock::Clock;
 use okt_wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of, position_of};
+use okt_wire::parts::{self, OtherHashes};
 use okt_wire::read;
 
 use super::acting;
@@ -26,11 +27,12 @@ pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {
     }
 }
 
-/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, and
-/// `begun` is when this process began to act on it, if deadlines count that.
+/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, `other` is
+/// what is known of its parts, and `begun` is when this process began to act on it, if deadlines count that.
 pub(crate) fn read<K: LifecycleObject>(
     object: &K,
     revision: u64,
+    other: &mut OtherHashes,
     begun: Option<Timestamp>,
     clock: &Clock,
 ) -> Object {
@@ -63,6 +65,7 @@ pub(crate) fn read<K: LifecycleObject>(
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         revision,
+        parts: parts::changed(object, other),
         is_pause_news: reports("Paused").is_some_and(|reported| reported != plain.paused),
         inherits: inherited(object, &recorded).is_some(),
         in_state: elapsed.in_state,

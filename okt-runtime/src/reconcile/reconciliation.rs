@@ -175,6 +175,6 @@ fn read_with<A: Application>(
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)
         }),
-        ..reading::read(object, revision, begun, &shared.clock)
+        ..reading::read(object, revision, &mut memory.parts, begun, &shared.clock)
     }
 }

@@ -11,18 +11,19 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
 use okt_core::conditions::{self, Words};
-use okt_core::decide::{Go, Run, Verdict, Why};
+use okt_core::decide::{By, Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
 use okt_core::machine::Draft;
 use okt_core::record::{Phase, Record};
 use okt_core::trail::Trail;
-use okt_core::{Cause, Lifecycle, Mark, StateId, duration, reasons};
+use okt_core::{Cause, Lifecycle, Mark, StateId, Taken, duration, reasons};
 use okt_wire::api_timeout::answer;
 use okt_wire::cause;
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::digest;
-use okt_wire::limits::HISTORY_LIMIT;
+use okt_wire::limits::{CHANGED_LIMIT, HISTORY_LIMIT};
 use okt_wire::object::{LifecycleObject, LifecycleSpec, StatusOf, position_of};
+use okt_wire::parts;
 use okt_wire::read;
 use okt_wire::scope::{api_of, merge_by, with_name};
 use okt_wire::sealed::Sealed;
@@ -30,6 +31,7 @@ use okt_wire::status::{
     ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
     Transition,
 };
+use okt_wire::texts::cut;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -129,6 +131,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         let known_state = K::State::from_id(record.state).map(StateName::Known);
         let state = known_state.or_else(|| Some(old?.state.clone()));
         let is_current = record.revision == self.facts.revision;
+        let taken = taken::<K::State>(record, went);
         Position {
             state: state.unwrap_or_else(|| StateName::Unknown(String::new())),
             // A status from another writer may lack it, and deadlines count from it.
@@ -151,6 +154,12 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             } else {
                 old.and_then(|old| old.revision_generation)
             },
+            parts: parts::recorded(
+                self.object,
+                old,
+                self.facts.parts,
+                is_current.then_some(taken),
+            ),
             referred: if is_current {
                 self.referred.map(digest::text)
             } else {
@@ -160,10 +169,17 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             action: self.action(record, kept),
             failure: self.led_here(went),
             trail: self.trail(record, went),
-            history: self.history(record, went),
+            history: self.history(record, went, taken),
             delivered: kept.map_or(self.delivered, |old| old.delivered),
             graph: kept.map_or(self.graph, |old| old.graph.as_str()).to_owned(),
         }
+    }
+
+    /// Returns the names of the parts whose change raised an edge.
+    fn changed(&self, taken: Taken) -> String {
+        let parts = self.facts.parts.and(taken.parts);
+        let names: Vec<&str> = parts.names(K::State::GRAPH.parts).collect();
+        cut(&names.join(", "), CHANGED_LIMIT)
     }
 
     /// Returns what is remembered of the object; what somebody has accepted without a checksum gets one.
@@ -329,7 +345,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         trail.to_string()
     }
 
-    fn history(&self, record: &Record, went: Option<Go>) -> Vec<Transition> {
+    fn history(&self, record: &Record, went: Option<Go>, taken: Taken) -> Vec<Transition> {
         let old = self.old();
         let mut history = old.map_or_else(Vec::new, |old| old.history.clone());
         if let Some(go) = went {
@@ -339,6 +355,10 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
                 to: K::State::GRAPH.name_of(record.state).to_owned(),
                 at: Some(self.now),
                 cause: cause::words(go),
+                changed: match go.why {
+                    Why::OnChange => self.changed(taken),
+                    _ => String::new(),
+                },
                 generation: Some(self.facts.generation),
             });
         }
@@ -367,6 +387,15 @@ pub(crate) fn dated<K: LifecycleObject>(
         reason: condition.reason,
         message: condition.message,
         observed_generation: Some(object.meta().generation.unwrap_or(0)),
+    }
+}
+
+/// Returns what a transition takes of a changed spec.
+fn taken<S: Lifecycle>(record: &Record, went: Option<Go>) -> Taken {
+    match went {
+        Some(go) if matches!(go.by, By::Entry | By::Reentry) => Taken::ALL,
+        Some(go) if go.why == Why::OnChange => S::GRAPH.taken(record.left, go.to),
+        Some(_) | None => Taken::default(),
     }
 }
 

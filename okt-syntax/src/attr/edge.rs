@@ -6,7 +6,7 @@ use okt_core::{Cause, StateId};
 use proc_macro2::Ident;
 use syn::{Attribute, Lit};
 
-use super::{Attributes, Deadline, EdgeTarget, NoRoute, Trigger, spot};
+use super::{Attributes, Deadline, EdgeTarget, NoRoute, Trigger, part, spot};
 use crate::items::{self, Item, ItemContent};
 use crate::report::{ErrorReport, Spot};
 
@@ -62,7 +62,10 @@ impl Attributes {
                     Cause::OnDelete
                 }
                 "on_change" => {
-                    item.is_flag(report, "on_change");
+                    match part::parts(report, &item) {
+                        Some(parts) => trigger.parts = parts,
+                        None => trigger.is_doubtful = true,
+                    }
                     Cause::OnChange
                 }
                 _ => {

@@ -2,6 +2,7 @@
 
 mod description;
 mod edge;
+mod part;
 
 use core::time::Duration;
 
@@ -13,6 +14,8 @@ use syn::Attribute;
 use crate::items;
 use crate::report::{ErrorReport, Spot};
 use crate::serde;
+
+pub(crate) use part::Part;
 
 /// The attributes of a variant.
 #[derive(Debug, Default)]
@@ -43,6 +46,8 @@ pub(crate) struct EdgeTarget {
 pub(crate) struct Trigger {
     pub(crate) target: EdgeTarget,
     pub(crate) cause: Cause,
+    /// The parts of the spec that `on_change` names; none for every part.
+    pub(crate) parts: Vec<Part>,
     /// The word of the cause (e.g. `after`).
     pub(crate) word: Spot,
     /// The value of the cause (e.g. `"30m"`).
@@ -56,6 +61,7 @@ impl Trigger {
     pub(crate) fn named(target: EdgeTarget) -> Self {
         Self {
             cause: Cause::Named,
+            parts: Vec::new(),
             word: target.spot,
             value: target.spot,
             is_doubtful: false,
@@ -88,6 +94,7 @@ impl Deadline {
                 to: self.target.to,
             },
             cause: Cause::Deadline(self.time),
+            parts: Vec::new(),
             word: self.word,
             value: self.value,
             is_doubtful: false,

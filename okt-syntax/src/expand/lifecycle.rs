@@ -30,6 +30,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         .iter()
         .take_while(|node| !node.has_fields)
         .map(Node::plain_ident);
+    let parts = spec_parts(model);
     quote! {
         const __GRAPH: &__okt::Graph<'static> = &#graph;
 
@@ -46,6 +47,39 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
                 states.get(id.index()).copied()
             }
         }
+
+        #parts
+    }
+}
+
+/// Generates `impl SpecParts<DatabaseSpec> for DatabaseState`: for every spec, if no trigger names a part.
+fn spec_parts(model: &Model) -> TokenStream {
+    let ident = &model.ident;
+    let accesses: Vec<&TokenStream> = model.parts().map(|part| &part.access).collect();
+    if let Some(spec) = model
+        .spec
+        .as_ref()
+        .filter(|_| !model.is_wrong && !accesses.is_empty())
+    {
+        return quote! {
+            #[automatically_derived]
+            impl __okt::SpecParts<#spec> for #ident {
+                fn parts(__spec: &#spec, __see: &mut dyn ::core::ops::FnMut(&dyn __okt::SpecPart)) {
+                    #(__see(&#accesses);)*
+                }
+            }
+        };
+    }
+    let mut generics = model.generics.clone();
+    generics
+        .params
+        .push(parse_quote!(__Spec: ?::core::marker::Sized));
+    let (impl_generics, ..) = generics.split_for_impl();
+    let (_, own, _) = model.generics.split_for_impl();
+    let where_clause = where_clause(model);
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics __okt::SpecParts<__Spec> for #ident #own #where_clause {}
     }
 }
 
@@ -89,8 +123,9 @@ fn constant(graph: &Graph<'_>) -> TokenStream {
         name,
         doc,
         kind,
+        parts,
         states,
-        ..
+        routes: _,
     } = graph;
     let kind = match kind {
         Kind::Lifecycle => quote!(Lifecycle),
@@ -106,6 +141,7 @@ fn constant(graph: &Graph<'_>) -> TokenStream {
             name: #name,
             doc: #doc,
             kind: __okt::Kind::#kind,
+            parts: &[#(#parts),*],
             states: &[#(#states),*],
             routes: __okt::Routes {
                 rows: #rows,
@@ -167,6 +203,10 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
         }
         Cause::OnDelete => quote!(OnDelete),
         Cause::OnChange => quote!(OnChange),
+        Cause::OnChangeOf(parts) => {
+            let parts = Literal::u32_unsuffixed(parts.0);
+            quote!(OnChangeOf(__okt::Parts(#parts)))
+        }
         Cause::OnGiveUp => quote!(OnGiveUp),
     };
     quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })

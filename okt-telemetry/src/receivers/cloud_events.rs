@@ -186,6 +186,9 @@ fn data(event: &TransitionEvent) -> Value {
         "to": transition.to,
         "cause": transition.cause,
     });
+    if !transition.changed.is_empty() {
+        data["changed"] = json!(transition.changed);
+    }
     if let Some(namespace) = &object.namespace {
         data["namespace"] = json!(namespace);
     }

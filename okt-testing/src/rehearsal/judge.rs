@@ -112,7 +112,11 @@ fn is_awaited<A: Application + Clone>(
     triggers.iter().any(|trigger| match trigger.cause {
         Cause::OnError { attempts } => attempts == 1,
         Cause::After(due) | Cause::Deadline(due) => due <= limit.saturating_add(LATE),
-        Cause::Named | Cause::OnDelete | Cause::OnChange | Cause::OnGiveUp => false,
+        Cause::Named
+        | Cause::OnDelete
+        | Cause::OnChange
+        | Cause::OnChangeOf(_)
+        | Cause::OnGiveUp => false,
     })
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use okt_core::reasons::{self, resources};
 use okt_core::record::Phase;
-use okt_core::{Graph, Mark, StateId};
+use okt_core::{Graph, Mark, State, StateId};
 use okt_wire::keys::FINALIZER;
 use okt_wire::refusal::Refusal;
 use okt_wire::status::RecordedFailure;
@@ -47,6 +47,7 @@ pub(super) fn causes(view: &View<'_>, around: &ObjectSurroundings, now: Timestam
         return causes;
     }
     causes.extend(reported(view, around, now));
+    causes.extend(part_waits(view));
     causes
 }
 
@@ -158,6 +159,34 @@ fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec
         .unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
     std::iter::once(found).chain(pods).collect()
+}
+
+/// Returns what waits for a state whose trigger names a changed part of the spec.
+fn part_waits(view: &View<'_>) -> Option<Cause> {
+    let parts = view.waiting_parts();
+    if parts.is_empty() || view.is_deleting() {
+        return None;
+    }
+    let (graph, _) = view.place()?;
+    let names = |state: &State<'_>| {
+        let mut triggers = state.triggers.iter();
+        triggers.any(|trigger| match trigger.cause {
+            okt_core::Cause::OnChangeOf(these) => {
+                these.names(graph.parts).any(|it| parts.contains(&it))
+            }
+            _ => false,
+        })
+    };
+    let states = graph.states.iter().filter(|state| names(state));
+    let states: Vec<&str> = states.map(|state| state.name).collect();
+    Some(cause(
+        format!(
+            "In its spec {} changed; the edge for this leads out of {}.",
+            parts.join(", "),
+            states.join(" or ")
+        ),
+        [],
+    ))
 }
 
 fn paused(view: &View<'_>) -> Cause {

@@ -27,6 +27,7 @@ mod numbers;
 mod observation;
 mod one_deadline;
 mod ownership;
+mod parts;
 mod pass_and_life;
 mod passes;
 mod pausing;

@@ -78,8 +78,9 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
 
           Lamp default/cellar: it is in Checked, which the graph does not have: it would stay there
 
-        Objects that this release would move at once (1):
+        Objects that this release would move at once (2):
 
+          Lamp default/attic: Low → Start: its revision changed, and no edge was taken for it
           Lamp default/garden: Dark → Start: on the way to Lit
 
         Objects that would have a new revision (1):
@@ -151,6 +152,7 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
           removed state `Checked`: an object that is stored in it has no place in the graph
           removed child `Lit → Checked`
           changed name of the state `Low`, was `Dimmed`
+          added trigger `Low → Start`
           added child `Dark → Start`
 
         Changes of the custom resource definition:

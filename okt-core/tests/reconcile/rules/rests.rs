@@ -22,10 +22,12 @@ impl World {
         if !self.process.leads {
             return;
         }
-        let runs = self.process.task.is_some() || self.process.is_ending;
         let is_continued = at_hand.is_reopened || at_hand.effects >= MAX_EFFECTS;
         let is_left = is_continued || self.process.draining;
         let facts = self.facts();
+        let cannot_record = facts.work.to_record
+            && (facts.object.readable != Readable::Yes || facts.writes.refused);
+        let runs = self.process.task.is_some() && !cannot_record || self.process.is_ending;
         // An absence may have come to its end since the last observation.
         let is_observed = facts.is_observed && !facts.is_observation_spent;
         let is_observed_next = facts.observe_after.is_zero() && !is_observed;
@@ -43,7 +45,7 @@ impl World {
         );
         self.must(has_timer, "has no timer in case an event is lost");
         self.must(
-            !(self.process.is_recording && may_record),
+            !(self.process.is_recording && may_record && !(cannot_record && self.process.draining)),
             "rests while a handler waits until something is recorded",
         );
         if let Some(soonest) = soonest {
@@ -78,6 +80,7 @@ fn soonest(life: Option<&Graph<'_>>, facts: &Facts<'_>) -> Option<Duration> {
         | Cause::OnError { .. }
         | Cause::OnDelete
         | Cause::OnChange
+        | Cause::OnChangeOf(_)
         | Cause::OnGiveUp => None,
     });
     [retry, facts.pass.due, facts.resources.due]

@@ -439,7 +439,7 @@ function about({ details, conditions, why }) {
   };
   list("Conditions", conditions.map((it) => `${it.type}: ${it.status}, ${it.reason}${it.message ? `: ${it.message}` : ""}`));
   const history = [...(lifecycle.history ?? [])].reverse();
-  list("Last transitions", history.map((it) => `${it.at}: ${it.from ?? "·"} → ${it.to} (${it.cause})`));
+  list("Last transitions", history.map((it) => `${it.at}: ${it.from ?? "·"} → ${it.to} (${it.cause}${it.changed ? ` of ${it.changed}` : ""})`));
   list("Warnings", why.events);
   list("Not looked at", why.unread);
   return parts;
