@@ -160,7 +160,7 @@ pub(crate) async fn preview<A: Application>(
             .map_err(|error| format!("cannot list {}: {}", before.id(), api_message(&error)))?;
         let owned =
             Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
-        found.unseen.extend(owned.hidden());
+        found.unseen.extend(owned.unlisted());
         for object in objects {
             found.look_at(object, (&before, &after), &owned).await;
         }

@@ -92,7 +92,9 @@ pub enum Occurrence {
         /// The details.
         message: String,
     },
-    /// Your code published an [`Event`] with [`Context::event`](https://docs.rs/okt/latest/okt/struct.Context.html#method.event).
+    /// A Kubernetes [`Event`]: that of your code with [`Context::event`](https://docs.rs/okt/latest/okt/struct.Context.html#method.event),
+    /// or a repair of a resource that another client had changed or deleted (reason `ResourceChanged` or
+    /// `ResourceDeleted`).
     Published(Event),
     /// The object was released although its deletion had not ended, because a user abandoned it.
     Abandoned {

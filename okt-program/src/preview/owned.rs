@@ -84,7 +84,8 @@ impl<'a, A: Application> Owned<'a, A> {
             () = listed => {}
             () = cluster.watch(&connection, &Gate::Always, &|_| ()) => {}
             () = tokio::time::sleep(PATIENCE) => {
-                return Err("the kinds that it owns and refers to were not listed within a minute".to_owned());
+                let kinds = cluster.awaited_kinds().join(", ");
+                return Err(format!("{kinds} objects were not listed within a minute"));
             }
         }
         Ok(Self {
@@ -95,9 +96,9 @@ impl<'a, A: Application> Owned<'a, A> {
         })
     }
 
-    /// Returns why some owned objects cannot be seen.
-    pub(super) fn hidden(&self) -> Option<String> {
-        self.cluster.hidden()
+    /// Returns the kinds that cannot be listed, each with the reason.
+    pub(super) fn unlisted(&self) -> Vec<String> {
+        self.cluster.unlisted_kinds()
     }
 
     /// Returns the workloads that a deletion of their owner in the foreground would take away, by kind.

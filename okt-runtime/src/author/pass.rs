@@ -133,6 +133,7 @@ impl<K: LifecycleObject> Pass<K> {
         let report = hands
             .apply(Owner::of(self.object()), &resources, false)
             .await?;
+        self.publish(&report);
         let mut put = self.put.lock();
         put.report(&report);
         match report.status() {
@@ -143,6 +144,13 @@ impl<K: LifecycleObject> Pass<K> {
                 Err(awaited)
             }
             OwnedStatus::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// Publishes what an apply has repaired.
+    fn publish(&self, report: &ApplyReport) {
+        for event in &report.repairs {
+            self.context.event(event.clone());
         }
     }
 

@@ -4,6 +4,7 @@ use kube::Resource;
 use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult, ResourceStatus};
 use okt_core::{Lifecycle, StateId, reasons};
 use okt_reach::Failure;
+use okt_telemetry::event::Occurrence;
 use okt_wire::clock::moment;
 use tokio::time::Instant;
 
@@ -54,10 +55,12 @@ impl<A: Application> Reconciliation<'_, A> {
         let owned = &mut self.memory.owned;
         let report = owned.apply(site, pace, leave, &declared).await;
         owned.note(report.status());
-        ApplyResult::Applied {
-            status: owned.status.numbers(),
-            due: report.due,
+        let status = owned.status.numbers();
+        let due = report.due;
+        for event in report.repairs {
+            self.happened(Occurrence::Published(event));
         }
+        ApplyResult::Applied { status, due }
     }
 
     /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass

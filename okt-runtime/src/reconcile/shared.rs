@@ -90,7 +90,8 @@ impl<A: Application> Shared<A> {
                 pass: self.pass_graph(),
             },
             backoff: self.backoff,
-            owns_kinds: !self.cluster.watches.owned.is_empty(),
+            // Without owned kinds there is something to report all the same if a reference cannot be seen.
+            owns_kinds: !self.cluster.watches.owned.is_empty() || self.cluster.lacks_referred(),
         }
     }
 

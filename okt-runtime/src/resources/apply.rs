@@ -6,16 +6,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
+use okt_telemetry::event::Event;
 use okt_wire::digest;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::attempts::{Attempts, Pace};
 use super::declared::{Declared, Resources};
-use super::drift::{covers, owned_fields};
+use super::drift::{covers, owned_fields, takers};
 use super::going::{DeletionPlan, Owned};
 use super::inventory::{Finished, Inventory};
 use super::kept::Kept;
@@ -24,7 +26,7 @@ use super::names::Key;
 use super::plan::{Creation, Presence, ResourcePlan, plan};
 use super::ready::{End, Lack, behind_old_pods};
 use super::report::ApplyReport;
-use super::site::{NOT_LEADING, Precondition, Site, unreadable};
+use super::site::{NOT_LEADING, Precondition, Site, listed, unreadable};
 use super::stamp::{Applied, Stamper};
 
 /// How long a rollout may wait for Pods of an earlier revision: as long as a Deployment may make no progress.
@@ -88,6 +90,10 @@ impl Applying<'_> {
     ) -> ApplyReport {
         self.attempts.forget_old(&self.pace);
         self.lookups.forget_old(&self.pace);
+        if let Some(why) = self.cluster.unseen_reference(self.owner) {
+            let failure = Failure::retry(reasons::NOT_WATCHED, why);
+            self.report.failures.push((None, failure));
+        }
         let owned = self.owned();
         let mut wanted = Wanted::default();
         // If a declaration failed, OKT does not know which objects are no longer declared.
@@ -137,6 +143,7 @@ impl Applying<'_> {
         }
         if is_whole {
             self.prune(resources, &owned, &wanted).await;
+            self.cluster.keep_vanished(self.uid(), &wanted.all);
         }
         if self.owner.meta.deletion_timestamp.is_some() {
             self.report.keep_needed();
@@ -351,19 +358,24 @@ impl Applying<'_> {
                 }
                 (ResourcePlan::Wait(wait), _) => {
                     self.report.due_in(wait);
-                    break format!("{what} was changed again; it is applied again after a backoff");
+                    let by = self.attempts.changed_by(key);
+                    let by = by.map_or_else(String::new, |by| format!(", last by {by}"));
+                    break format!(
+                        "{what} was changed again{by}; it is applied again after a backoff"
+                    );
                 }
                 (ResourcePlan::Apply, existing) => {
-                    if presence == Presence::Changed {
-                        tracing::info!(
-                            resource = what,
-                            "another client has changed it: it is applied again"
-                        );
-                    }
                     let existing = existing.as_deref();
+                    let by = match presence {
+                        Presence::Changed => self.takers(applied).await,
+                        _ => None,
+                    };
                     let made = self
                         .apply_or_replace((index, declared), applied, existing, creates)
                         .await;
+                    if made.is_ok() {
+                        self.report_repair(key, presence, by);
+                    }
                     match made {
                         // A response was lost or a label was removed: the object may belong to the owner.
                         Err(failure)
@@ -378,6 +390,49 @@ impl Applying<'_> {
         };
         self.report.awaited.push((Some(index), awaited));
         Ok(())
+    }
+
+    /// Returns who has taken fields of a declared object, e.g. `kubectl-edit`; none if nobody owns them, or it cannot be
+    /// read.
+    async fn takers(&self, applied: &Applied) -> Option<String> {
+        // The cache keeps the fields of the operator alone.
+        let object = self.read_whole(&applied.key).await.ok()?;
+        let manager = &self.cluster.identity.manager;
+        let takers = takers(&object, manager, &applied.body);
+        (!takers.is_empty()).then(|| listed(&takers))
+    }
+
+    /// Reports that an object is again as declared, which others had changed or deleted.
+    fn report_repair(&mut self, key: &Key, presence: Presence, by: Option<String>) {
+        let what = self.describe(key);
+        // Kubernetes merges events that differ in their notes alone.
+        let (reason, note) = match presence {
+            Presence::Changed => {
+                let who = by.as_deref().unwrap_or("another client");
+                let note = format!("{what} was changed by {who}: it is applied again");
+                ("ResourceChanged", note)
+            }
+            Presence::Absent => match self.cluster.take_vanished(self.uid(), key) {
+                Some(Some(uid)) if !self.deleted.contains(&uid) => {
+                    let note = format!("{what} was deleted by another client: it is created again");
+                    ("ResourceDeleted", note)
+                }
+                Some(_) | None => return,
+            },
+            Presence::AsDeclared | Presence::Outdated | Presence::Deleting => return,
+        };
+        self.attempts.note_change(key, by);
+        tracing::info!("{note}");
+        let kind = self.kind(key);
+        let related = ObjectReference {
+            api_version: Some(kind.api.api_version.clone()),
+            kind: Some(kind.api.kind.clone()),
+            namespace: key.1.clone(),
+            name: Some(key.2.clone()),
+            ..ObjectReference::default()
+        };
+        let event = Event::normal(reason, "Apply", note).related(related);
+        self.report.repairs.push(event);
     }
 
     /// Applies or marks an object; one whose fields cannot change is deleted instead, where OKT may create it again.
@@ -450,6 +505,7 @@ impl Applying<'_> {
         let place = self.place(key);
         self.delete(place, there, policy, "it is created again")
             .await?;
+        self.deleted.extend(there.meta().uid.clone());
         self.report.operations.deleted += 1;
         let why = format!("{why}; it is deleted and created again");
         Err(Failure::retry(reason, why))

@@ -38,6 +38,8 @@ pub(super) struct LastAttempt {
     failure: Option<Failure>,
     /// The uid of the object that existed at the last failure.
     uid: Option<String>,
+    /// Who changed the object before the attempt, if that is known.
+    changed_by: Option<String>,
 }
 
 impl LastAttempt {
@@ -52,6 +54,7 @@ impl LastAttempt {
             last: now,
             failure,
             uid: None,
+            changed_by: None,
         }
     }
 
@@ -146,6 +149,18 @@ impl<K: Ord + Clone> Attempts<K> {
         let attempt = LastAttempt::after(self.0.get(key), pace, Some(failure));
         let uid = uid.map(str::to_owned);
         self.note(key, pace, LastAttempt { uid, ..attempt })
+    }
+
+    /// Notes who had changed the object before the last attempt.
+    pub(super) fn note_change(&mut self, key: &K, by: Option<String>) {
+        if let Some(attempt) = self.0.get_mut(key) {
+            attempt.changed_by = by;
+        }
+    }
+
+    /// Returns who had changed the object before the last attempt, if that is known.
+    pub(super) fn changed_by(&self, key: &K) -> Option<&str> {
+        self.0.get(key)?.changed_by.as_deref()
     }
 
     fn note(&mut self, key: &K, pace: &Pace, attempt: LastAttempt) -> Duration {

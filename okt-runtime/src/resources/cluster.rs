@@ -22,6 +22,7 @@ use okt_wire::watch::{Connection, PAGE};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::cascade::Exposed;
 use super::index::{Index, Side, Unlisted, key_of};
@@ -37,6 +38,10 @@ use super::watches::{Mapped, Referred, WatchedKinds, Watches};
 
 /// How long fewer ranges must be wanted before the others are not watched any more.
 const REST: Duration = Duration::from_mins(1);
+
+/// How long a kind may fail to be listed at first before the objects go on without it. A refusal counts at once: it does
+/// not pass by itself.
+const LIST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A function that enqueues an object.
 type Wake<'a> = dyn Fn(Name) + Send + Sync + 'a;
@@ -145,6 +150,16 @@ impl Cluster {
         self.index().ended(uid, key)
     }
 
+    /// Forgets that an object is gone, and returns its uid; none if none is gone.
+    pub(super) fn take_vanished(&self, uid: &str, key: &Key) -> Option<Option<String>> {
+        self.index().take_vanished(uid, key)
+    }
+
+    /// Forgets which objects of an owner are gone, but for those that are still declared.
+    pub(super) fn keep_vanished(&self, uid: &str, declared: &BTreeSet<Key>) {
+        self.index().keep_vanished(uid, declared);
+    }
+
     /// Notes the owned objects that the status of an object records.
     pub fn note_recorded(&self, owner: Owner<'_>) {
         self.index().note_recorded(owner.uid(), owner.recorded);
@@ -163,6 +178,52 @@ impl Cluster {
         let (number, unlisted) = index.unlisted.iter().find(hidden)?;
         let kind = &self.watches.owned[*number].api.kind;
         Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
+    }
+
+    /// Returns the kinds that cannot be listed, each with the reason.
+    pub fn unlisted_kinds(&self) -> Vec<String> {
+        let index = self.index();
+        let owned = index.unlisted.iter().map(|(number, unlisted)| {
+            let kind = &self.watches.owned[*number];
+            format!("{kind} objects cannot be listed: {}", unlisted.why)
+        });
+        let unseen = index.unseen_referred.iter();
+        let referred = unseen.map(|(number, why)| self.unseen_text(*number, why));
+        owned.chain(referred).collect()
+    }
+
+    /// Returns the kinds that were not listed so far, although nothing says that they cannot be.
+    pub fn awaited_kinds(&self) -> Vec<String> {
+        let owned = self.watches.owned.iter();
+        let referred = self.watches.referred.iter().map(|it| &it.kind);
+        let listed = self.listed.borrow();
+        let kinds = owned.chain(referred).zip(listed.iter());
+        kinds
+            .filter(|(_, ranges)| **ranges != Ranges::ALL)
+            .map(|(kind, _)| kind.to_string())
+            .collect()
+    }
+
+    /// Returns whether a kind that objects refer to cannot be listed.
+    pub(crate) fn lacks_referred(&self) -> bool {
+        !self.watches.referred.is_empty() && !self.index().unseen_referred.is_empty()
+    }
+
+    /// Returns why an object that an owner refers to cannot be seen; none if all can.
+    pub(super) fn unseen_reference(&self, owner: Owner<'_>) -> Option<String> {
+        if !self.lacks_referred() {
+            return None;
+        }
+        let keys = self.references_of(owner, |_| true);
+        let index = self.index();
+        let mut unseen = index.unseen_referred.iter();
+        let (number, why) = unseen.find(|(number, _)| keys.iter().any(|key| key.0 == **number))?;
+        Some(self.unseen_text(*number, why))
+    }
+
+    fn unseen_text(&self, number: usize, why: &str) -> String {
+        let kind = &self.watches.referred[number].kind;
+        format!("{kind} objects, to which it refers, cannot be listed: {why}")
     }
 
     /// Returns why an object of an owned kind is not ready; none if it is.
@@ -282,7 +343,7 @@ impl Cluster {
         // What cannot be seen has not changed.
         if keys
             .iter()
-            .any(|key| index.unseen_referred.contains(&key.0))
+            .any(|key| index.unseen_referred.contains_key(&key.0))
         {
             return revision::Referred::Unknown;
         }
@@ -447,6 +508,7 @@ impl Cluster {
         let mut narrows = None;
         let mut fresh = Vec::new();
         let mut last_error = LastError::default();
+        let mut failing_since = None;
         loop {
             let event = tokio::select! {
                 Some(event) = events.next() => event,
@@ -481,6 +543,7 @@ impl Cluster {
                 }
                 Ok(watcher::Event::InitDone) => {
                     last_error.end();
+                    failing_since = None;
                     if let Side::Owned(number) = side {
                         self.learn_status(connection, number, kind).await;
                     }
@@ -492,7 +555,10 @@ impl Cluster {
                 Ok(watcher::Event::Delete(kept)) => self.index().remove(side, &kept),
                 Err(error) => {
                     last_error.warn("cannot watch", kind, &error);
-                    self.note_refusal(side, ranges, &error);
+                    let since = *failing_since.get_or_insert_with(Instant::now);
+                    if is_refusal(&error) || since.elapsed() >= LIST_PATIENCE {
+                        self.note_unlisted(side, ranges, &error);
+                    }
                     continue;
                 }
             };
@@ -503,26 +569,27 @@ impl Cluster {
         }
     }
 
-    /// Notes that a kind cannot be listed: one that does not exist or may not be read does not block the others.
-    fn note_refusal(&self, side: Side, ranges: Ranges, error: &watcher::Error) {
+    /// Notes that a kind cannot be listed, so that it does not block the others: what it affects says so.
+    fn note_unlisted(&self, side: Side, ranges: Ranges, error: &watcher::Error) {
         let was_listed = ranges.is_in(self.listed.borrow()[self.place(side)]);
         let is_known = match side {
             Side::Owned(number) => self.index().unlisted.contains_key(&number),
-            Side::Referred(_) => false,
+            Side::Referred(number) => self.index().unseen_referred.contains_key(&number),
         };
-        if !is_refusal(error) || (was_listed && !is_known) {
+        if was_listed && !is_known {
             return;
         }
+        let why = watch_message(error);
         match side {
             Side::Owned(number) => {
                 let unlisted = Unlisted {
-                    why: watch_message(error),
-                    may_have_objects: is_forbidden(error),
+                    why,
+                    may_have_objects: may_have_objects(error),
                 };
                 self.index().unlisted.insert(number, unlisted);
             }
             Side::Referred(number) => {
-                self.index().unseen_referred.insert(number);
+                self.index().unseen_referred.insert(number, why);
             }
         }
         self.note_listed(side, ranges);
@@ -551,9 +618,9 @@ fn is_refusal(error: &watcher::Error) -> bool {
     matches!(refusal(error), Some(403 | 404))
 }
 
-/// Returns whether objects may exist although the list was refused: a kind that is not served has none.
-fn is_forbidden(error: &watcher::Error) -> bool {
-    refusal(error) == Some(403)
+/// Returns whether objects may exist although they cannot be listed: a kind that is not served has none.
+fn may_have_objects(error: &watcher::Error) -> bool {
+    refusal(error) != Some(404)
 }
 
 fn refusal(error: &watcher::Error) -> Option<u16> {

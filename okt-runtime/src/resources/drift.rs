@@ -1,4 +1,4 @@
-//! Detects drift: whether OKT still owns every field that it declares.
+//! Detects drift: whether OKT still owns every field that it declares, and who took the fields that it does not.
 //!
 //! The API server takes a field away from its manager when another manager changes it, so OKT need not compare values
 //! that the server may have normalized:
@@ -64,28 +64,74 @@ fn has_value(owned: &Map<String, Value>, value: &Value) -> bool {
     }
 }
 
-/// Returns whether an item of a list is owned.
+/// Returns whether an item of a list is owned, as a whole or with each of its fields.
+fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
+    match item_in(owned, item) {
+        Some(Value::Object(owned)) => has_value(owned, item),
+        Some(_) | None => false,
+    }
+}
+
+/// Returns the owned fields of an item of a list; none if it is not owned.
 ///
 /// Its value identifies it (`v:`), or its key fields do (`k:`); the API server fills in a key field that it lacks.
-fn has_item(owned: &Map<String, Value>, item: &Value) -> bool {
+fn item_in<'a>(owned: &'a Map<String, Value>, item: &Value) -> Option<&'a Value> {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-    owned.iter().any(|(key, fields)| {
+    let is_it = |key: &str| {
         if let Some(value) = key.strip_prefix("v:").and_then(parsed) {
             return value == *item;
         }
         let Some(Value::Object(keys)) = key.strip_prefix("k:").and_then(parsed) else {
             return false;
         };
-        let is_it = keys.iter().all(|(name, value)| match item.get(name) {
+        keys.iter().all(|(name, value)| match item.get(name) {
             Some(own) => own == value,
             // The only key field that the API server fills in, in lists of ports.
             None => name != "protocol" || value == "TCP",
-        });
-        is_it
-            && fields
-                .as_object()
-                .is_some_and(|owned| has_value(owned, item))
-    })
+        })
+    };
+    owned.iter().find(|(key, _)| is_it(key)).map(|it| it.1)
+}
+
+/// Returns the other managers that own a declared field of an object which `manager` does not own, in the order of the
+/// object's managed fields.
+pub(super) fn takers(object: &Value, manager: &str, declared: &Value) -> Vec<String> {
+    let none = Value::Object(Map::new());
+    let ours = owned_fields(object, manager).unwrap_or(&none);
+    let entries = object["metadata"]["managedFields"].as_array();
+    let others = entries.into_iter().flatten();
+    let mut takers: Vec<String> = others
+        .filter(|entry| entry["manager"] != manager && takes(&entry["fieldsV1"], ours, declared))
+        .filter_map(|entry| Some(entry["manager"].as_str()?.to_owned()))
+        .collect();
+    takers.dedup();
+    takers
+}
+
+/// Returns whether a set of fields has a declared field that another set lacks.
+fn takes(theirs: &Value, ours: &Value, declared: &Value) -> bool {
+    // A side without fields owns the value as a whole.
+    let (Some(theirs), Some(ours)) = (fields(theirs), fields(ours)) else {
+        return false;
+    };
+    let differs = |taken: Option<&Value>, own: Option<&Value>, value: &Value| match (taken, own) {
+        (Some(taken), Some(own)) => takes(taken, own, value),
+        (taken, own) => taken.is_some() && own.is_none(),
+    };
+    match declared {
+        Value::Object(all) => all.iter().any(|(name, value)| {
+            let name = format!("f:{name}");
+            differs(theirs.get(&name), ours.get(&name), value)
+        }),
+        Value::Array(items) => items
+            .iter()
+            .any(|item| differs(item_in(theirs, item), item_in(ours, item), item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn fields(set: &Value) -> Option<&Map<String, Value>> {
+    set.as_object().filter(|fields| !fields.is_empty())
 }
 
 #[cfg(test)]

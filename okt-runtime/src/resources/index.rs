@@ -29,14 +29,16 @@ pub(crate) struct Index {
     owners: HashMap<Key, IndexedOwner>,
     /// How objects ended that are done once and are gone, by the owner's uid, until the owner is.
     ended: HashMap<String, BTreeMap<Key, Finished>>,
+    /// The uids of objects that are gone and were not made again, by the owner's uid.
+    vanished: HashMap<String, BTreeMap<Key, Option<String>>>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
     /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
     pub(crate) refers: HashMap<Name, BTreeSet<Key>>,
     /// Objects taken from responses since a list began: the list may lack them.
     pub(crate) taken: BTreeSet<Key>,
-    /// The indexes of referred kinds that cannot be listed.
-    pub(crate) unseen_referred: BTreeSet<usize>,
+    /// The indexes of referred kinds that cannot be listed, and why.
+    pub(crate) unseen_referred: BTreeMap<usize, String>,
     /// Owned kinds that cannot be listed, and why.
     pub(crate) unlisted: BTreeMap<usize, Unlisted>,
 }
@@ -72,11 +74,12 @@ impl Index {
             recorded: HashMap::new(),
             owners: HashMap::new(),
             ended: HashMap::new(),
+            vanished: HashMap::new(),
             referred: HashMap::new(),
             referrers: HashMap::new(),
             refers: HashMap::new(),
             taken: BTreeSet::new(),
-            unseen_referred: BTreeSet::new(),
+            unseen_referred: BTreeMap::new(),
             unlisted: BTreeMap::new(),
         }
     }
@@ -165,6 +168,7 @@ impl Index {
                     return BTreeSet::new();
                 }
                 self.note_end(&key, kept);
+                self.note_vanished(&key);
                 self.remove_owned(&key)
             }
             Side::Referred(number) => {
@@ -193,6 +197,7 @@ impl Index {
                     if let Some(last) = self.last_seen(&key) {
                         self.note_end(&key, &last);
                     }
+                    self.note_vanished(&key);
                     woken.extend(self.remove_owned(&key));
                 }
             }
@@ -267,6 +272,30 @@ impl Index {
         }
     }
 
+    /// Notes that an owned object is gone: its owner may not have wanted that.
+    fn note_vanished(&mut self, key: &Key) {
+        if let Some(owner) = self.owners.get(key) {
+            let last = self.last_seen(key).and_then(|it| it.meta().uid.clone());
+            let of_owner = self.vanished.entry(owner.uid.clone()).or_default();
+            of_owner.insert(key.clone(), last);
+        }
+    }
+
+    /// Forgets that an object is gone, and returns its uid; none if none is gone.
+    pub(crate) fn take_vanished(&mut self, uid: &str, key: &Key) -> Option<Option<String>> {
+        self.vanished.get_mut(uid)?.remove(key)
+    }
+
+    /// Forgets which objects of an owner are gone, but for those that are still declared.
+    pub(crate) fn keep_vanished(&mut self, uid: &str, declared: &BTreeSet<Key>) {
+        if let Some(vanished) = self.vanished.get_mut(uid) {
+            vanished.retain(|key, _| declared.contains(key));
+            if vanished.is_empty() {
+                self.vanished.remove(uid);
+            }
+        }
+    }
+
     /// Forgets how objects of an owner ended, but for those that are still declared.
     pub(crate) fn keep_ended(&mut self, uid: &str, declared: &[&Key]) {
         if let Some(ended) = self.ended.get_mut(uid) {
@@ -286,6 +315,7 @@ impl Index {
     pub(crate) fn forget_owner(&mut self, uid: &str) {
         self.recorded.remove(uid);
         self.ended.remove(uid);
+        self.vanished.remove(uid);
     }
 
     /// Removes an object and returns its owner and its cached version.

@@ -7,6 +7,7 @@ use okt_core::conditions;
 use okt_core::machine::ResourceStatus;
 use okt_core::pass::Operations;
 use okt_reach::Failure;
+use okt_telemetry::event::Event;
 
 use super::site::listed;
 
@@ -61,6 +62,8 @@ pub struct ApplyReport {
     pub(crate) made: BTreeSet<usize>,
     /// The declarations that work on the way out of an object waits for.
     pub(super) needed: BTreeSet<usize>,
+    /// What others did to declared objects, and OKT has repaired.
+    pub(crate) repairs: Vec<Event>,
     /// Counts of the requests made.
     pub(crate) operations: Operations,
     /// What the object's status should record.

@@ -3,9 +3,9 @@
 use std::process::Output;
 
 use expect_test::expect;
-use okt_testing::{RequestRecord, Verb};
-use okt_tests::Rig;
+use okt_testing::{Fault, RequestRecord, Verb};
 use okt_tests::lamps::first::{LampState, Lamps};
+use okt_tests::{Rig, assert_contains};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -176,4 +176,16 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
     "#]].assert_eq(&text);
     assert_eq!(output.status.code(), Some(4), "a lamp has no place");
     has_changed_nothing(&rig);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_is_named() {
+    let rig = lamps().await;
+    let no_such = Fault::answer(404, "NotFound", "no such kind");
+    let _fault = rig
+        .server
+        .inject(no_such.on(Verb::List).resource("configmaps"));
+    let output = run(&rig, &["preview"]).await;
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_contains(&text, "ConfigMap objects cannot be listed: 404");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use okt_testing::{Fault, Verb};
 use okt_tests::{Kiosk, Kiosks, Objects, Rig, Served, ShelfState::Filled, Shelves};
 use serde_json::{Value, json};
 
@@ -50,6 +51,21 @@ async fn a_name_in_a_spec_reaches_no_other_namespace() {
     assert_eq!(rig.app.sees_kiosks(), ["near"]);
     rig.pass(Duration::from_hours(1)).await;
     assert_eq!(rig.shows("shelf", "Ready").await, "True Filled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_is_a_condition_of_the_objects_that_refer_to_it() {
+    let rig = rig().await;
+    rig.kill().await;
+    let fault = rig.inject(Fault::forbidden().on(Verb::List).resource("kiosks"));
+    rig.start();
+    rig.create_with("shelf", json!({ "kiosks": ["near"] }))
+        .await;
+    let why = "Kiosk objects, to which it refers, cannot be listed";
+    rig.until_message("shelf", "Ready", "ResourceNotWatched", why)
+        .await;
+    fault.end();
+    rig.until_reason("shelf", "Ready", "Filled").await;
 }
 
 #[tokio::test(start_paused = true)]

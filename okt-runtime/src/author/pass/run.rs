@@ -178,6 +178,7 @@ impl<K: LifecycleObject> Pass<K> {
             Ok(report) => report,
             Err(failure) => return run.blame(StateId::UNKNOWN, &failure.into()),
         };
+        self.publish(&report);
         let mut put = self.put.lock();
         put.report(&report);
         run.count(std::mem::take(&mut put.operations));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -97,6 +98,26 @@ async fn a_kind_that_may_not_be_listed_does_not_block_the_others() {
     fault.end();
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.shows("shop", "Ready").await, "True Open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_the_server_never_lists_is_a_condition_of_what_it_affects() {
+    for fault in [
+        Fault::answer(501, "NotImplemented", "this server does not serve it"),
+        Fault::answer(500, "InternalError", "etcd is broken"),
+        Fault::answer(404, "NotFound", "no such kind"),
+    ] {
+        let rig = Shop::without_operator_of().await;
+        rig.app.declare(Resources::new().apply(deployment("web")));
+        let fault = rig.inject(fault.on(Verb::List).resource("deployments"));
+        rig.start();
+        rig.create("shop", json!({ "state": "Open" })).await;
+        rig.until_reason("shop", "Ready", "ResourceNotWatched")
+            .await;
+        fault.end();
+        rig.pass(Duration::from_mins(10)).await;
+        assert!(rig.of::<Deployment>().has("web").await);
+    }
 }
 
 #[tokio::test(start_paused = true)]

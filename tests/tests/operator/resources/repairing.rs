@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use okt::{OWNER_LABEL, Resources};
 use okt_testing::Verb;
 use okt_tests::{OPERATOR, Objects, ShopState::Open};
@@ -52,9 +52,12 @@ async fn spoil(rig: &Shop, once: impl AsyncFn()) {
 async fn an_object_that_another_client_keeps_changing_is_applied_with_a_backoff() {
     let rig = open(Resources::new().apply(map("a", "x"))).await;
     spoil(&rig, async || {
-        edit(&rig, "a", json!({ "data": { "text": "spoilt" } })).await;
+        change(&rig, "gitops", "spoilt").await;
     })
     .await;
+    let who = "ConfigMap a was changed again, last by gitops; it is applied again after a backoff";
+    rig.until_message("shop", "Ready", "WaitingForResources", who)
+        .await;
     assert_eq!(
         rig.shows("shop", "Ready").await,
         "False WaitingForResources"
@@ -72,6 +75,49 @@ async fn a_deleted_resource_is_created_again() {
     rig.pass(Duration::from_secs(5)).await;
     let after = rig.of::<ConfigMap>().read("a").await.uid();
     assert_ne!(before, after);
+}
+
+/// Changes the text of a `ConfigMap` as a manager.
+async fn change(rig: &Shop, manager: &str, text: &str) {
+    let params = PatchParams {
+        field_manager: Some(manager.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(json!({ "data": { "text": text } }));
+    let changed = rig.of::<ConfigMap>().patch("a", &params, &patch).await;
+    changed.expect("it is changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_is_an_event_that_names_who_changed_the_object() {
+    let resources = Resources::new().apply(map("a", "x")).apply(map("b", "x"));
+    let rig = open(resources).await;
+    let repairs = async || {
+        rig.pass(Duration::from_mins(10)).await;
+        let notes = rig.notes().await.into_iter();
+        let of_map = notes.filter(|note| note.starts_with("ConfigMap"));
+        of_map.collect::<Vec<_>>()
+    };
+    change(&rig, "sidekick", "x").await;
+    assert_eq!(
+        repairs().await,
+        [""; 0],
+        "the same value is shared, not taken"
+    );
+    change(&rig, "kubectl-edit", "spoilt").await;
+    let changed = "ConfigMap a was changed by kubectl-edit: it is applied again";
+    assert_eq!(repairs().await, [changed]);
+    rig.of::<ConfigMap>().remove("a").await;
+    let deleted = "ConfigMap a was deleted by another client: it is created again";
+    assert_eq!(repairs().await, [changed, deleted]);
+    // What the operator itself deletes and makes again is no repair.
+    redeclare(&rig, Resources::new().apply(map("a", "x")));
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.text("b").await, None);
+    let again = Resources::new().apply(map("a", "x")).apply(map("b", "x"));
+    redeclare(&rig, again);
+    assert_eq!(repairs().await, [changed, deleted]);
+    assert_eq!(rig.text("b").await.as_deref(), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]
