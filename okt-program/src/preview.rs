@@ -3,7 +3,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `definition` | the custom resource definition |
+//! | `definition`, `pruned` | the custom resource definition, and the data that it drops |
 //! | `places` | objects that have no place in the graph of the release, and those that it would move |
 //! | `owned`, `dry_run` | owned resources, by the code that applies them |
 //! | `rights` | the rights that the operator lacks |
@@ -14,6 +14,7 @@ mod difference;
 mod dry_run;
 mod owned;
 mod places;
+mod pruned;
 mod report;
 mod rights;
 
@@ -54,6 +55,10 @@ pub(crate) struct Preview {
     objects: usize,
     /// What differs in the spec of the definition, in lines.
     definition: Option<String>,
+    /// Why the API server refuses the definition.
+    refused: Vec<String>,
+    /// Objects of which the definition drops data.
+    dropped: Vec<Finding>,
     /// What differs in the graph.
     graph: Vec<String>,
     /// Objects that have no place in the graph, or that the release cannot read.
@@ -95,7 +100,11 @@ impl Preview {
 
     /// Returns whether a person has to do something before the release runs.
     pub(crate) fn has_problems(&self) -> bool {
-        !self.lost.is_empty() || !self.failed.is_empty() || !self.lacking.is_empty()
+        !self.refused.is_empty()
+            || !self.lost.is_empty()
+            || !self.dropped.is_empty()
+            || !self.failed.is_empty()
+            || !self.lacking.is_empty()
     }
 }
 
@@ -144,14 +153,17 @@ pub(crate) async fn preview<A: Application>(
         return Ok(found);
     };
     found.definition = definition::difference(&before, &after);
+    found.refused = definition::lacking_versions(&before, &after);
     if A::pass().is_some() {
         let why = "the resources that the pass puts: its steps would act".to_owned();
         found.unseen.push(why);
     }
-    let (before, after) = (Kind::of_crd(&before), Kind::of_crd(&after));
+    let definition = after;
+    let (before, after) = (Kind::of_crd(&before), Kind::of_crd(&definition));
     let (Some(before), Some(after)) = (before, after) else {
         return Ok(found);
     };
+    let schema = pruned::schema_of(&definition, &after.resource.version);
     found.graph = definition::graph_changes(&before, &after);
     for namespace in watched(namespaces) {
         let listing = before.list(&client, namespace.as_deref(), selected.clone());
@@ -162,6 +174,7 @@ pub(crate) async fn preview<A: Application>(
             Owned::listed(&application, (&client, record), is_namespaced, namespace).await?;
         found.unseen.extend(owned.unlisted());
         for object in objects {
+            let object = found.prune(object, &before, &schema);
             found.look_at(object, (&before, &after), &owned).await;
         }
         found.exposed = owned.exposed();
@@ -190,6 +203,17 @@ fn in_use<'a>(
 }
 
 impl Preview {
+    /// Returns an object as the API server would read it with the schema of the release.
+    fn prune(&mut self, mut object: DynamicObject, before: &Kind, schema: &Value) -> DynamicObject {
+        let dropped = pruned::prune(&mut object.data, schema);
+        if !dropped.is_empty() {
+            let object = View::of(before, object.clone()).title();
+            let what = format!("its definition drops {}", dropped.join(", "));
+            self.dropped.push(Finding { object, what });
+        }
+        object
+    }
+
     async fn look_at<A: Application>(
         &mut self,
         object: DynamicObject,

@@ -40,6 +40,7 @@
 //! application must keep its state in memory, in the value that `fresh` returns. The operators of one run use clones
 //! of this value, and the clones must share the state.
 
+mod difference;
 mod judge;
 mod log;
 mod plan;
@@ -76,6 +77,8 @@ pub struct Rehearsal<A: Application> {
     claims: Vec<(String, Box<Claim>)>,
     operator: Box<Adjust<A>>,
     effects: Option<Box<Effects<A>>>,
+    /// Values of owned resources that differ by nature: the plural and the name of the resource, and the pointer.
+    random: Vec<(String, String)>,
     patience: Duration,
     through: Box<dyn Fn(Client) -> Client + Send + Sync>,
 }
@@ -97,6 +100,7 @@ impl<A: Application + Clone> Rehearsal<A> {
             claims: Vec::new(),
             operator: Box::new(|operator| operator),
             effects: None,
+            random: Vec::new(),
             patience: PATIENCE,
             through: Box::new(|client| client),
         }
@@ -191,6 +195,17 @@ impl<A: Application + Clone> Rehearsal<A> {
     #[must_use]
     pub fn effects(mut self, effects: impl Fn(&A) -> Vec<String> + Send + Sync + 'static) -> Self {
         self.effects = Some(Box::new(effects));
+        self
+    }
+
+    /// Names a value of an owned resource that differs from run to run by nature, such as a random password. Runs are
+    /// compared without it.
+    ///
+    /// `resource` is its plural and name, `pointer` a JSON pointer: `.random("secrets/orders-admin", "/data/password")`.
+    /// A rehearsal fails if no undisturbed run has such a value.
+    #[must_use]
+    pub fn random(mut self, resource: &str, pointer: &str) -> Self {
+        self.random.push((resource.to_owned(), pointer.to_owned()));
         self
     }
 

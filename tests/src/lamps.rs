@@ -1,9 +1,9 @@
-//! An operator of lamps in two releases: the second one renames a state, removes another one, opens a
-//! way, and changes a resource.
+//! An operator of lamps in two releases: the second one renames a state and a field of the spec, removes another state,
+//! opens a way, and changes a resource.
 
 /// Defines a release: a graph, and the light of its lamps.
 macro_rules! release {
-    ($(#[$doc:meta])* $release:ident, $bulb:literal, { $graph:item }) => {
+    ($(#[$doc:meta])* $release:ident, $bulb:literal, $power:ident, { $graph:item }) => {
         $(#[$doc])*
         pub mod $release {
             use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -35,6 +35,9 @@ macro_rules! release {
                 /// The desired state of the lamp.
                 #[serde(default)]
                 pub lifecycle: Desired<LampState>,
+                /// The power in watts.
+                #[serde(default)]
+                pub $power: u32,
             }
 
             /// The operator of this release.
@@ -66,7 +69,8 @@ macro_rules! release {
                     let lamp = cx.object().name_any();
                     let map = json!({
                         "apiVersion": "v1", "kind": "ConfigMap",
-                        "metadata": { "name": lamp }, "data": { "bulb": $bulb, "socket": "E27" },
+                        "metadata": { "name": lamp },
+                        "data": { "bulb": $bulb, "socket": "E27", "watts": cx.object().spec.$power.to_string() },
                     });
                     let secret = json!({
                         "apiVersion": "v1", "kind": "Secret",
@@ -93,7 +97,7 @@ macro_rules! release {
 
 release! {
     /// The release in use.
-    first, "incandescent", {
+    first, "incandescent", watts, {
         /// The life of a lamp.
         pub enum LampState {
             /// It is screwed in.
@@ -136,7 +140,7 @@ release! {
 
 release! {
     /// The release that comes after it.
-    second, "led", {
+    second, "led", power, {
         /// The life of a lamp.
         pub enum LampState {
             /// It is screwed in.

@@ -1,6 +1,7 @@
 //! These tests rehearse the lives of applications with every possible fault.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -225,6 +226,36 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
         });
         assert!(is_found, "{mistake:?}: {report}");
     }
+}
+
+/// A shop whose map has another text in each run.
+fn shop_with_a_random_text() -> Rehearsal<Shops> {
+    let runs = AtomicUsize::new(0);
+    let fresh = move || {
+        let run = runs.fetch_add(1, Ordering::Relaxed);
+        let shops = Shops::default();
+        shops.declare(Resources::new().apply(map("password", &format!("random {run}"))));
+        shops
+    };
+    let object = Shops::object("shop", json!({ "state": "Open" }));
+    Rehearsal::of(fresh).object(object).ends_in(ShopState::Open)
+}
+
+#[test]
+fn a_rehearsal_says_where_two_runs_differ_and_leaves_out_what_is_random() {
+    let report = shop_with_a_random_text().run();
+    assert_contains(
+        &report.to_string(),
+        r#"after the creation: owned.configmaps/password.data.text is "random"#,
+    );
+    let named = shop_with_a_random_text().random("configmaps/password", "/data/text");
+    let report = named.run();
+    assert!(report.is_good(), "{report}");
+    let misspelt = shop_with_a_random_text().random("configmaps/password", "/data/test");
+    assert_contains(
+        &misspelt.run().to_string(),
+        "no owned resource configmaps/password has a value at /data/test",
+    );
 }
 
 #[test]

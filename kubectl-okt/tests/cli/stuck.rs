@@ -9,6 +9,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use okt::{Answer, Lifecycle, Resources};
@@ -186,6 +187,31 @@ async fn unknown_state() {
           → run a release of the operator whose graph has the state, by that name or by `#[was(..)]`
           → kubectl okt graph databases.demo.okt.dev shows the states of the CRD
     "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_that_the_definition_lacks() {
+    let rig = Rig::new().await;
+    rig.create("a", json!({})).await;
+    rig.until_ready("a", Running).await;
+    rig.kill().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(rig.client.clone());
+    let name = "databases.demo.okt.dev";
+    let definition = definitions.get(name).await.expect("a definition");
+    let graph = &definition.metadata.annotations.expect("annotations")["okt.dev/graph"];
+    let renamed = graph.replace("\"Running\"", "\"Serving\"");
+    let patch = json!({ "metadata": { "annotations": { "okt.dev/graph": renamed } } });
+    let patched = definitions
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    patched.expect("it is accepted");
+    why(&rig, "database/a", expect![[r#"
+        Database default/a is in Running, and is to be in Serving.
+
+        The graph of databases.demo.okt.dev in the cluster does not have Running: the operator that recorded it is of another release than the definition.
+          → apply the CRD of the operator that is to run: the output of its subcommand `crd`
+          → kubectl okt graph databases.demo.okt.dev shows the states of the CRD
+    "#]]).await;
 }
 
 #[tokio::test(start_paused = true)]

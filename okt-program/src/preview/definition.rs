@@ -15,6 +15,22 @@ pub(super) fn difference(
     between(&spec_of(before), &spec_of(after))
 }
 
+/// Returns the versions in which objects are stored and that a release does not have: the API server refuses its
+/// definition then.
+pub(super) fn lacking_versions(
+    before: &CustomResourceDefinition,
+    after: &CustomResourceDefinition,
+) -> Vec<String> {
+    let status = before.status.as_ref();
+    let stored = status.and_then(|it| it.stored_versions.as_ref());
+    let has = |version: &&String| after.spec.versions.iter().any(|it| it.name == **version);
+    let lacking = stored.into_iter().flatten().filter(|it| !has(it));
+    let words = lacking.map(|version| {
+        format!("objects were stored as {version} (status.storedVersions), which it does not have")
+    });
+    words.collect()
+}
+
 /// Returns what a release would change of the graph, in words.
 pub(super) fn graph_changes(before: &Kind, after: &Kind) -> Vec<String> {
     let (Ok(before), Ok(after)) = (&before.graph, &after.graph) else {
@@ -66,5 +82,34 @@ fn without_empty(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(without_empty),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_in_which_objects_are_stored_may_not_go() {
+        let definition = |versions: &[&str], stored: &[&str]| -> CustomResourceDefinition {
+            let version = |name: &&str| json!({ "name": name, "served": true, "storage": true });
+            let versions: Vec<Value> = versions.iter().map(version).collect();
+            let names = json!({ "kind": "Lamp", "plural": "lamps" });
+            let spec = json!({
+                "group": "demo.okt.dev", "names": names, "scope": "Namespaced", "versions": versions,
+            });
+            let names = json!({ "kind": "Lamp", "plural": "lamps" });
+            let status =
+                json!({ "acceptedNames": names, "storedVersions": stored, "conditions": [] });
+            serde_json::from_value(json!({ "metadata": {}, "spec": spec, "status": status }))
+                .expect("a definition")
+        };
+        let before = definition(&["v1alpha1", "v1"], &["v1alpha1", "v1"]);
+        assert_eq!(lacking_versions(&before, &before), [""; 0]);
+        let lacking = lacking_versions(&before, &definition(&["v1"], &[]));
+        assert_eq!(
+            lacking,
+            ["objects were stored as v1alpha1 (status.storedVersions), which it does not have"]
+        );
     }
 }

@@ -36,10 +36,21 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
     if preview.is_new {
         text.push_str("The cluster does not have this custom resource definition: apply the output of `crd`.\n\n");
     }
+    lines(
+        text,
+        "The API server would refuse the custom resource definition",
+        &preview.refused,
+    );
     findings(
         text,
         "Objects without a place in this release",
         &preview.lost,
+        shown,
+    );
+    findings(
+        text,
+        "Objects that would lose data that the schema of this release does not have",
+        &preview.dropped,
         shown,
     );
     findings(

@@ -8,10 +8,10 @@ use okt_runtime::{Application, Lifecycle, StateOf};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Rehearsal;
 use super::plan::RehearsalPlan;
 use super::rules::Rules;
-use super::stage::{EndedRun, OPERATOR, shown};
+use super::stage::{DIFFERS, EndedRun, OPERATOR};
+use super::{Rehearsal, difference};
 use crate::api::object;
 use crate::{EventKind, Verb};
 
@@ -24,6 +24,11 @@ pub(super) fn judge<A: Application + Clone>(
     mut ended: EndedRun,
     undisturbed: Option<&EndedRun>,
 ) -> EndedRun {
+    if let Some(undisturbed) = undisturbed
+        && let Some(at) = ended.broken.iter().position(|it| it == DIFFERS)
+    {
+        ended.broken[at] = difference::of_courses(&ended, undisturbed);
+    }
     let mut broken = Vec::new();
     if ended.broken.is_empty()
         && let Some(undisturbed) = undisturbed
@@ -54,27 +59,14 @@ fn same_end<A: Application + Clone>(
         return broken;
     }
     for (rest, before) in ended.rests.iter().zip(&undisturbed.rests) {
-        if rest != before {
-            broken.push(format!(
-                "after {} it is at {}, undisturbed at {}",
-                rest.after,
-                shown(rest),
-                shown(before)
-            ));
+        if let Some(differs) = difference::of_places(rest.place.as_ref(), before.place.as_ref()) {
+            broken.push(format!("after {}: {differs}", rest.after));
             // Later differences are consequences of this one.
             break;
         }
     }
     if rehearsal.effects.is_some() {
-        let sorted = |effects: &[String]| {
-            let mut effects = effects.to_vec();
-            effects.sort();
-            effects
-        };
-        let (now, then) = (sorted(&ended.effects), sorted(&undisturbed.effects));
-        if now != then {
-            broken.push(format!("its effects are {now:?}, undisturbed {then:?}"));
-        }
+        broken.extend(difference::of_effects(&ended.effects, &undisturbed.effects));
     }
     broken
 }

@@ -1,6 +1,6 @@
 //! [`RehearsalStage`]: executes one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource};
 use okt_runtime::__testing::{Attempt, AttemptFault, TestHooks};
 use okt_runtime::{Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,6 +59,8 @@ pub(super) struct RehearsalStage<'r, A: Application> {
     starts: AtomicUsize,
     /// Whether the planned fault has happened.
     happened: AtomicBool,
+    /// The indexes of the random values that owned resources had.
+    found_random: Mutex<BTreeSet<usize>>,
 }
 
 /// An attempt that began.
@@ -139,6 +141,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             count: Arc::default(),
             starts: AtomicUsize::new(0),
             happened: AtomicBool::new(false),
+            found_random: Mutex::default(),
         }
     }
 
@@ -190,6 +193,9 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             broken.extend(self.noises(before));
         }
         broken.extend(self.ended_operators().await);
+        if self.plan == RehearsalPlan::Undisturbed {
+            broken.extend(self.missing_random());
+        }
         let effects = self.rehearsal.effects.as_ref();
         let attempts = self.attempts.lock();
         EndedRun {
@@ -470,7 +476,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                 if object.as_ref().is_none_or(is_settled) {
                     return Rest {
                         after: after.to_owned(),
-                        place: object.map(|object| place(&object, &self.owned(&object))),
+                        place: object.map(|object| place(&object, self.owned(&object))),
                     };
                 }
             }
@@ -479,8 +485,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         }
     }
 
-    /// Returns the owned resources of an object, without metadata and status.
-    fn owned(&self, owner: &Value) -> Vec<Value> {
+    /// Returns the owned resources of an object by plural and name, without metadata, status and what is random.
+    fn owned(&self, owner: &Value) -> Map<String, Value> {
         let versions = self.server.versions();
         let newest: BTreeMap<_, _> = versions
             .iter()
@@ -498,7 +504,28 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                 if let Some(fields) = object.as_object_mut() {
                     fields.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
                 }
-                json!({ "resource": it.resource, "name": it.name, "is": object })
+                let name = format!("{}/{}", it.resource, it.name);
+                for (index, (resource, pointer)) in self.rehearsal.random.iter().enumerate() {
+                    if *resource == name
+                        && let Some(value) = object.pointer_mut(pointer)
+                    {
+                        *value = "random".into();
+                        self.found_random.lock().insert(index);
+                    }
+                }
+                (name, object)
+            })
+            .collect()
+    }
+
+    /// Returns which random values no owned resource had.
+    fn missing_random(&self) -> Vec<String> {
+        let found = self.found_random.lock();
+        let all = self.rehearsal.random.iter().enumerate();
+        let missing = all.filter(|(index, _)| !found.contains(index));
+        missing
+            .map(|(_, (resource, pointer))| {
+                format!("no owned resource {resource} has a value at {pointer}: correct `random`")
             })
             .collect()
     }
@@ -575,7 +602,7 @@ fn is_settled(object: &Value) -> bool {
 }
 
 /// Returns the part of an object that must be the same in every run.
-fn place(object: &Value, owned: &[Value]) -> Value {
+fn place(object: &Value, owned: Map<String, Value>) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
     let conditions: Vec<_> = items(object, &["status", "conditions"])
         .iter()
@@ -596,7 +623,7 @@ fn place(object: &Value, owned: &[Value]) -> Value {
 }
 
 /// Formats a place for a report.
-pub(super) fn shown(rest: &Rest) -> String {
+fn shown(rest: &Rest) -> String {
     rest.place
         .as_ref()
         .map_or_else(|| "gone".to_owned(), Value::to_string)

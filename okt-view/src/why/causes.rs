@@ -46,6 +46,13 @@ pub(super) fn causes(view: &View<'_>, around: &ObjectSurroundings, now: Timestam
         causes.push(idle);
         return causes;
     }
+    if let Some(release) = of_another_release(view) {
+        causes.push(release);
+        // That it is fine is true of the other graph.
+        if view.ready().0 == "True" {
+            return causes;
+        }
+    }
     causes.extend(reported(view, around, now));
     causes.extend(part_waits(view));
     causes
@@ -159,6 +166,27 @@ fn reported(view: &View<'_>, around: &ObjectSurroundings, now: Timestamp) -> Vec
         .unwrap_or_else(|| of_work(view, now));
     let pods = around.pods.iter().map(|pod| cause(pod, []));
     std::iter::once(found).chain(pods).collect()
+}
+
+/// Returns the cause if the graph in the cluster does not have the state that an operator recorded: the operator says so
+/// itself only of its own graph.
+fn of_another_release(view: &View<'_>) -> Option<Cause> {
+    let (graph, state) = (view.kind.graph()?, view.state()?);
+    let (_, reason, _) = view.ready();
+    let is_known = graph.named(state).is_some();
+    if is_known || reason == reasons::UNKNOWN_STATE || reason == reasons::UNFORESEEN_STATE {
+        return None;
+    }
+    let crd = view.kind.id();
+    Some(cause(
+        format!(
+            "The graph of {crd} in the cluster does not have {state}: the operator that recorded it is of another release than the definition."
+        ),
+        [
+            "apply the CRD of the operator that is to run: the output of its subcommand `crd`",
+            &format!("kubectl okt graph {crd} shows the states of the CRD"),
+        ],
+    ))
 }
 
 /// Returns what waits for a state whose trigger names a changed part of the spec.

@@ -30,7 +30,8 @@ async fn lamps() -> Rig<Lamps> {
         ("cellar", LampState::Checked),
         ("garden", LampState::Dark),
     ] {
-        rig.create(name, json!({})).await;
+        let watts = if name == "hall" { 60 } else { 0 };
+        rig.create_with(name, json!({ "watts": watts })).await;
         rig.ask_for(name, json!({ "state": format!("{state:?}") }))
             .await;
         rig.until_in(name, state).await;
@@ -78,6 +79,13 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
 
           Lamp default/cellar: it is in Checked, which the graph does not have: it would stay there
 
+        Objects that would lose data that the schema of this release does not have (4):
+
+          Lamp default/attic: its definition drops spec.watts (0)
+          Lamp default/cellar: its definition drops spec.watts (0)
+          Lamp default/garden: its definition drops spec.watts (0)
+          Lamp default/hall: its definition drops spec.watts (60)
+
         Objects that this release would move at once (2):
 
           Lamp default/attic: Low → Start: its revision changed, and no edge was taken for it
@@ -96,8 +104,8 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
             -  bulb: incandescent
             +  bulb: led
                socket: E27
+               watts: "0"
              kind: ConfigMap
-             metadata:
           Secret default/attic of Lamp default/attic would be changed
             @@ -1,6 +1,6 @@
              apiVersion: v1
@@ -115,8 +123,8 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
             -  bulb: incandescent
             +  bulb: led
                socket: E27
+               watts: "0"
              kind: ConfigMap
-             metadata:
           Secret default/garden of Lamp default/garden would be changed
             @@ -1,6 +1,6 @@
              apiVersion: v1
@@ -128,14 +136,17 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
                annotations:
           ConfigMap default/garden-warranty of Lamp default/garden would be deleted
           ConfigMap default/hall of Lamp default/hall would be changed
-            @@ -1,6 +1,6 @@
+            @@ -1,8 +1,8 @@
              apiVersion: v1
              data:
             -  bulb: incandescent
             +  bulb: led
                socket: E27
+            -  watts: "60"
+            +  watts: "0"
              kind: ConfigMap
              metadata:
+               annotations:
           Secret default/hall of Lamp default/hall would be changed
             @@ -1,6 +1,6 @@
              apiVersion: v1
@@ -157,7 +168,7 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
 
         Changes of the custom resource definition:
 
-            @@ -52,8 +52,8 @@
+            @@ -52,13 +52,13 @@
                                description: The state to keep; Lit by default.
                                enum:
                                - Lit
@@ -167,6 +178,12 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
                                - Dark
                                - Gone
                                type: string
+                           type: object
+            -            watts:
+            +            power:
+                           default: 0
+                           description: The power in watts.
+                           format: uint32
 
         Not looked at:
 
