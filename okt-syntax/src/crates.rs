@@ -1,9 +1,9 @@
 //! `#[crates]`: the derives of serde, schemars and kube find their crates in `okt`.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::Parser;
-use syn::{DeriveInput, LitStr, Path, parse_quote};
+use syn::{Attribute, DeriveInput, Expr, LitStr, Path, Token, parse_quote, token};
 
 use crate::resource::{self, derives};
 
@@ -29,7 +29,8 @@ const OF_KUBE_SCHEMA: [(&str, &str); 4] = [
 pub(crate) fn expand(args: TokenStream, item: &TokenStream) -> TokenStream {
     match (krate(args), syn::parse2::<DeriveInput>(item.clone())) {
         (Ok(krate), Ok(mut input)) => {
-            let mistakes = resource::complete(&krate, &mut input);
+            let mut mistakes = resource::complete(&krate, &mut input);
+            mistakes.extend(default_of_container(&mut input));
             let errors = mistakes.iter().map(syn::Error::to_compile_error);
             match add(&krate, &mut input) {
                 Ok(()) => quote!(#(#errors)* #input),
@@ -98,6 +99,39 @@ fn add(krate: &Path, input: &mut DeriveInput) -> syn::Result<()> {
     ))
 }
 
+/// Takes `#[serde(default)]` from above a struct that derives `KubeSchema`, and returns the error: kube copies the
+/// attributes of the struct to private structs, for which there is no default.
+fn default_of_container(input: &mut DeriveInput) -> Option<syn::Error> {
+    let derives = derives(&input.attrs).unwrap_or_default();
+    if !derives.iter().any(|it| it == "KubeSchema") {
+        return None;
+    }
+    let at = input.attrs.iter().position(|it| default_in(it).is_some())?;
+    let default = default_in(&input.attrs.remove(at));
+    let why = "`KubeSchema` does not work with `#[serde(default)]` above the struct: write `#[serde(default)]` above each field that has a default";
+    Some(syn::Error::new_spanned(default, why))
+}
+
+/// Returns the word `default` of an attribute of serde.
+fn default_in(attr: &Attribute) -> Option<Path> {
+    let mut default = None;
+    if attr.path().is_ident("serde") {
+        // What serde does not know is reported by serde.
+        let _ = attr.parse_nested_meta(|meta| {
+            if meta.input.peek(Token![=]) {
+                meta.value()?.parse::<Expr>()?;
+            } else if meta.input.peek(token::Paren) {
+                meta.input.parse::<Group>()?;
+            }
+            if meta.path.is_ident("default") {
+                default = Some(meta.path);
+            }
+            Ok(())
+        });
+    }
+    default
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +194,30 @@ mod tests {
         let code = expanded(TokenStream::new(), &spec);
         assert!(!code.contains("compile_error!"), "{code}");
         assert!(!code.contains("LifecycleSpec"), "{code}");
+    }
+
+    #[test]
+    fn a_default_that_kube_schema_cannot_have_is_an_error_that_says_where_to_write_it() {
+        for (default, is_refused) in [
+            (quote!(rename_all(serialize = "camelCase"), default), true),
+            (quote!(default = "of_part", rename = "part"), true),
+            (quote!(rename_all = "camelCase"), false),
+        ] {
+            let code = |derive: TokenStream| {
+                let part = quote!(
+                    #[derive(Serialize, #derive)]
+                    #[serde(#default)]
+                    struct Part {
+                        size: u32,
+                    }
+                );
+                expanded(TokenStream::new(), &part)
+            };
+            let refused = code(quote!(KubeSchema));
+            assert_eq!(refused.contains("aboveeachfield"), is_refused, "{refused}");
+            assert!(refused.contains(r#"#[serde(crate="::okt::serde")]"#));
+            assert!(!code(quote!(JsonSchema)).contains("compile_error"));
+        }
     }
 
     #[test]
