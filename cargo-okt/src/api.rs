@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::output::print;
 
-/// The field manager of the objects that the files declare.
-const MANAGER: &str = "cargo-okt";
+/// The field manager of the objects that the files declare: that of `kubectl apply --server-side`, so that a later apply of
+/// a changed file is no conflict.
+const MANAGER: &str = "kubectl";
 
 /// Serve a Kubernetes API on this machine, without a cluster: for kubectl and for operators in any language.
 ///

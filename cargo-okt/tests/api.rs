@@ -80,10 +80,19 @@ impl Running {
     }
 }
 
-/// Returns the body of the answer to a GET.
+/// Returns the answer to a GET.
 fn get(address: &str, path: &str) -> String {
+    send(address, &format!("GET {path}"), "")
+}
+
+/// Returns the answer to a request; `body` is YAML to apply.
+fn send(address: &str, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let length = body.len();
+    let apply = "application/apply-patch+yaml";
+    let request = format!(
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: {apply}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
@@ -110,7 +119,19 @@ fn it_serves_the_objects_of_the_files_and_writes_a_kubeconfig() {
         widget.contains(r#""size":1"#) && widget.contains(r#""seen":true"#),
         "{widget}"
     );
-    assert!(get(&address, "/apis/example.com/v1/namespaces/team/widgets/b").contains("200 OK"));
+    let path = "/apis/example.com/v1/namespaces/team/widgets/b";
+    assert!(get(&address, path).contains("200 OK"));
+    // `kubectl apply --server-side` of a changed file is no conflict.
+    let changed = r#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"size":3}}"#;
+    let request = format!("PATCH {path}?fieldManager=kubectl");
+    let applied = send(&address, &request, changed);
+    assert!(applied.contains(r#""size":3"#), "{applied}");
+    let other = send(
+        &address,
+        &request.replace("kubectl", "other"),
+        &changed.replace('3', "4"),
+    );
+    assert!(other.contains("409"), "{other}");
     let kubeconfig = place.path().join("okt-api.kubeconfig");
     let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
     assert!(

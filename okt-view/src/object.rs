@@ -111,7 +111,8 @@ impl<'k> View<'k> {
 
     /// Returns the name for people (e.g. `Database demo/orders`).
     pub fn title(&self) -> String {
-        title(&self.kind.resource.kind, self.namespace(), self.name())
+        let name = qualified(self.namespace(), self.name());
+        format!("{} {name}", self.kind.resource.kind)
     }
 
     /// Returns the name for machines, as `kubectl -o name` (e.g. `databases.demo.okt.dev/orders`).
@@ -321,11 +322,6 @@ pub fn route(graph: &Graph<'_>, from: StateId, goal: Goal) -> Vec<StateId> {
         // A graph of another source may lead in a circle.
         .take(graph.states.len())
         .collect()
-}
-
-/// Returns the kind, namespace and name of an object, for people.
-pub(crate) fn title(kind: &str, namespace: Option<&str>, name: &str) -> String {
-    format!("{kind} {}", qualified(namespace, name))
 }
 
 #[cfg(test)]

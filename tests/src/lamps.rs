@@ -36,8 +36,7 @@ macro_rules! release {
                 #[serde(default)]
                 pub lifecycle: Desired<LampState>,
                 /// The power in watts.
-                #[serde(default)]
-                pub $power: u32,
+                pub $power: Option<u32>,
             }
 
             /// The operator of this release.
@@ -70,7 +69,7 @@ macro_rules! release {
                     let map = json!({
                         "apiVersion": "v1", "kind": "ConfigMap",
                         "metadata": { "name": lamp },
-                        "data": { "bulb": $bulb, "socket": "E27", "watts": cx.object().spec.$power.to_string() },
+                        "data": { "bulb": $bulb, "socket": "E27", "watts": cx.object().spec.$power.map(|it| it.to_string()) },
                     });
                     let secret = json!({
                         "apiVersion": "v1", "kind": "Secret",

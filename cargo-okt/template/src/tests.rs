@@ -34,8 +34,13 @@ fn is_ready(object: Option<&Widget>) -> bool {
 /// Waits until the object meets a condition, for at most an hour of virtual time.
 async fn until(objects: &Api<Widget>, so: impl Condition<Widget>) {
     let so = await_condition(objects.clone(), "first", so);
-    let waited = tokio::time::timeout(Duration::from_hours(1), so).await;
-    waited.expect("within an hour").expect("a watch");
+    if let Ok(watched) = tokio::time::timeout(Duration::from_hours(1), so).await {
+        watched.expect("a watch");
+        return;
+    }
+    let object = objects.get_opt("first").await.expect("an answer");
+    let status = object.map(|object| object.status);
+    panic!("not within an hour; its status: {status:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use okt_core::{Graph, Mark, StateId};
 use okt_view::{Goal, Kind, RequestError, View, route, way};
 use serde_json::{Map, Value, json};
 
-use super::plan::{no_route, place, state};
+use super::plan::{goal, no_route, place, state};
 use crate::error::Error;
 use crate::output::print;
 use crate::select::One;
@@ -55,12 +55,8 @@ impl Go {
         if !graph.may_be_desired(to) {
             return Err(no_route(graph, at, to));
         }
-        let is_visit = graph.get(to).is_some_and(|state| state.is(Mark::Visit));
-        let goal = if is_visit {
-            Goal::Visit(to)
-        } else {
-            Goal::Desired(to)
-        };
+        let goal = goal(graph, to);
+        let is_visit = matches!(goal, Goal::Visit(_));
         let states = route(graph, at, goal);
         if states.is_empty() && to != at {
             return Err(no_route(graph, at, to));

@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use okt_core::draw::EdgeKind;
-use okt_core::{Graph, State, StateId};
+use okt_core::{Graph, Mark, State, StateId};
 use okt_view::{Goal, Kind, View, age, route};
 use serde::Serialize;
 
@@ -17,15 +17,16 @@ use crate::select::{One, known_graph, list};
 /// Show the route of an object: each state on it, what it does, and how long it took before.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  kubectl okt plan orders                 to where it is to go
-  kubectl okt plan orders --to Stopped    to another state, without asking for it
-  kubectl okt plan orders --deletion      if it was deleted")]
+  kubectl okt plan orders                     to where it is to go
+  kubectl okt plan database/orders Stopped    to another state, or to a visit, without asking for it
+  kubectl okt plan orders --deletion          if it was deleted")]
 pub(crate) struct PlanCommand {
-    #[command(flatten)]
-    object: One,
-    /// To this state instead of the desired one.
-    #[arg(long, value_name = "STATE", conflicts_with = "deletion")]
-    to: Option<String>,
+    /// The object: TYPE/NAME, or NAME alone if only one object has it.
+    #[arg(value_name = "TYPE/NAME")]
+    object: String,
+    /// A state or a visit [default: the desired state]
+    #[arg(value_name = "STATE", conflicts_with = "deletion")]
+    state: Option<String>,
     /// To the end, as if the object was deleted.
     #[arg(long)]
     deletion: bool,
@@ -56,10 +57,10 @@ struct Hop<'g> {
 impl PlanCommand {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
-        let view = self.object.read(client, &kinds).await?;
+        let view = One::named(&self.object).read(client, &kinds).await?;
         let (graph, at) = place(&view)?;
-        let goal = match &self.to {
-            Some(to) => Goal::Desired(state(graph, to)?),
+        let goal = match &self.state {
+            Some(name) => goal(graph, state(graph, name)?),
             None if self.deletion => Goal::Deletion,
             None => view.goal().ok_or_else(|| unknown_desired(&view))?,
         };
@@ -85,6 +86,14 @@ impl PlanCommand {
                 table(&hops).text()
             )
         })
+    }
+}
+
+/// Returns what an object is asked for with a state: a visit, if the state is one to visit.
+pub(super) fn goal(graph: &Graph<'_>, to: StateId) -> Goal {
+    match graph.get(to) {
+        Some(state) if state.is(Mark::Visit) => Goal::Visit(to),
+        Some(_) | None => Goal::Desired(to),
     }
 }
 

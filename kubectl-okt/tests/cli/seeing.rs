@@ -70,10 +70,7 @@ async fn kubectl_gets_what_may_come_next() {
         (&["go", "databases/orders", "Re"], "ReadOnly\n:4\n"),
         (&["go", "databases/orders", "St"], ":4\n"),
         (&["wait", "databases/orders", "Re"], "ReadOnly\n:4\n"),
-        (
-            &["plan", "databases/orders", "--to", "Re"],
-            "ReadOnly\n:4\n",
-        ),
+        (&["plan", "databases/orders", "Re"], "ReadOnly\n:4\n"),
         (&["list", "--state", "St"], "Start\nStopping\n:4\n"),
         (&["list", "-n", "default", "data"], "databases\n:4\n"),
         (&["list", "--name"], "--namespace\n:4\n"),
@@ -187,10 +184,18 @@ async fn a_plan_is_the_route_with_the_times_that_it_took_before() {
         ▶   Running    ?         ?         0    Clients may connect.   Failed (on 3 errors)
         1   ReadOnly                            Clients may read.
     "]]
-    .assert_eq(&world.prints(&["plan", "good", "--to", "ReadOnly"]).await);
+    .assert_eq(&world.prints(&["plan", "good", "ReadOnly"]).await);
+    expect![[r"
+        Database default/good is in Running, for 9d.
+
+            STATE       USUALLY   LONGEST   OF   WHAT IT DOES             OR ELSE
+        ▶   Running     ?         ?         0    Clients may connect.     Failed (on 3 errors)
+        1   Servicing                            A backup is under way.   Failed (after 30m)
+    "]]
+    .assert_eq(&world.prints(&["plan", "good", "Servicing"]).await);
     expect![[r"
         error: no route leads from Running to Start: nobody may ask for Start; you may ask for Running, Servicing, ReadOnly, End
-    "]].assert_eq(&world.refuses(3, &["plan", "good", "--to", "Start"]).await);
+    "]].assert_eq(&world.refuses(3, &["plan", "good", "Start"]).await);
 }
 
 #[tokio::test]

@@ -205,13 +205,13 @@ async fn state_that_the_definition_lacks() {
         .patch(name, &PatchParams::default(), &Patch::Merge(patch))
         .await;
     patched.expect("it is accepted");
-    why(&rig, "database/a", expect![[r#"
+    why(&rig, "database/a", expect![[r"
         Database default/a is in Running, and is to be in Serving.
 
         The graph of databases.demo.okt.dev in the cluster does not have Running: the operator that recorded it is of another release than the definition.
           → apply the CRD of the operator that is to run: the output of its subcommand `crd`
           → kubectl okt graph databases.demo.okt.dev shows the states of the CRD
-    "#]]).await;
+    "]]).await;
 }
 
 #[tokio::test(start_paused = true)]

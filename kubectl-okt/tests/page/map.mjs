@@ -65,6 +65,7 @@ async function picture(name) {
   writeFileSync(`${OKT_PICTURES}/${name}.svg`, await page.evaluate(() => {
     const svg = document.querySelector(".graph svg").cloneNode(true);
     svg.setAttribute("class", "graph");
+    for (const name of ["width", "height"]) svg.setAttribute(name, svg.viewBox.baseVal[name]);
     for (const group of svg.querySelectorAll("g")) for (const name of ["role", "tabindex", "aria-pressed"]) group.removeAttribute(name);
     const shape = (name, attributes) => {
       const element = document.createElementNS(svg.namespaceURI, name);
@@ -125,6 +126,22 @@ const claims = {
     await page.select("#namespace", "default");
     await untilRows(6);
     await page.click("button[type=reset]");
+  },
+  async "all of a map is in the window, also in a phone's, and a state is chosen where it is shown"() {
+    for (const [width, height] of [[1280, 700], [390, 844]]) {
+      await page.setViewport({ width, height });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `the page is ${wide} px wide, the window ${width}`);
+      const graph = await page.$eval(".graph", (it) => it.getBoundingClientRect().toJSON());
+      assert.ok(graph.left >= 0 && graph.right <= width && graph.height < height, JSON.stringify(graph));
+      await picture(`map-${width}`);
+      const at = await page.$eval("[data-state=Failed]", (it) => { const { right, bottom } = it.getBoundingClientRect(); return [right - 3, bottom - 3]; });
+      await page.mouse.click(...at);
+      await untilRows(1);
+      await page.mouse.click(...at);
+      await untilRows(6);
+    }
+    await page.setViewport({ width: 1280, height: 1000 });
   },
   async "a state is chosen by keyboard, and chosen no longer"() {
     await page.$eval('[data-state=Failed]', (it) => it.focus());

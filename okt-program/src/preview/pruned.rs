@@ -47,7 +47,9 @@ fn prune_at(value: &mut Value, schema: &Value, path: &str, dropped: &mut Vec<Str
                     Some(schema) => prune_at(value, schema, &path, dropped),
                     None if keeps_all => {}
                     None => {
-                        dropped.push(shown(&path, value));
+                        if !value.is_null() {
+                            dropped.push(shown(&path, value));
+                        }
                         return false;
                     }
                 }
@@ -95,6 +97,7 @@ mod tests {
         let mut whole = kept.clone();
         whole["replicas"] = json!(5);
         whole["password"] = json!("hunter2");
+        whole["nothing"] = json!(null);
         whole["disks"][0]["size"] = json!(10);
         whole["limits"]["web"]["memory"] = json!({ "max": 1 });
         let mut object = json!({ "metadata": { "name": "a" }, "spec": whole });

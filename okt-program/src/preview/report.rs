@@ -41,30 +41,20 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
         "The API server would refuse the custom resource definition",
         &preview.refused,
     );
-    findings(
-        text,
-        "Objects without a place in this release",
-        &preview.lost,
-        shown,
-    );
-    findings(
-        text,
-        "Objects that would lose data that the schema of this release does not have",
-        &preview.dropped,
-        shown,
-    );
-    findings(
-        text,
-        "Objects that this release would move at once",
-        &preview.moved,
-        shown,
-    );
-    findings(
-        text,
-        "Objects that would have a new revision",
-        &preview.revised,
-        shown,
-    );
+    for (title, found) in [
+        ("Objects without a place in this release", &preview.lost),
+        (
+            "Objects that would lose data that the schema of this release does not have",
+            &preview.dropped,
+        ),
+        (
+            "Objects that this release would move at once",
+            &preview.moved,
+        ),
+        ("Objects that would have a new revision", &preview.revised),
+    ] {
+        findings(text, title, found, shown);
+    }
     changes(text, &preview.resources, shown);
     findings(
         text,

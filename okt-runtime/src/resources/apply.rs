@@ -413,7 +413,7 @@ impl Applying<'_> {
                 ("ResourceChanged", note)
             }
             Presence::Absent => match self.cluster.take_vanished(self.uid(), key) {
-                Some(Some(uid)) if !self.deleted.contains(&uid) => {
+                Some(uid) if !self.deleted.contains(&uid) => {
                     let note = format!("{what} was deleted by another client: it is created again");
                     ("ResourceDeleted", note)
                 }

@@ -151,7 +151,7 @@ impl Cluster {
     }
 
     /// Forgets that an object is gone, and returns its uid; none if none is gone.
-    pub(super) fn take_vanished(&self, uid: &str, key: &Key) -> Option<Option<String>> {
+    pub(super) fn take_vanished(&self, uid: &str, key: &Key) -> Option<String> {
         self.index().take_vanished(uid, key)
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Index {
     /// How objects ended that are done once and are gone, by the owner's uid, until the owner is.
     ended: HashMap<String, BTreeMap<Key, Finished>>,
     /// The uids of objects that are gone and were not made again, by the owner's uid.
-    vanished: HashMap<String, BTreeMap<Key, Option<String>>>,
+    vanished: HashMap<String, BTreeMap<Key, String>>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
     /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
@@ -274,15 +274,16 @@ impl Index {
 
     /// Notes that an owned object is gone: its owner may not have wanted that.
     fn note_vanished(&mut self, key: &Key) {
-        if let Some(owner) = self.owners.get(key) {
-            let last = self.last_seen(key).and_then(|it| it.meta().uid.clone());
+        if let Some(owner) = self.owners.get(key)
+            && let Some(uid) = self.last_seen(key).and_then(|it| it.meta().uid.clone())
+        {
             let of_owner = self.vanished.entry(owner.uid.clone()).or_default();
-            of_owner.insert(key.clone(), last);
+            of_owner.insert(key.clone(), uid);
         }
     }
 
     /// Forgets that an object is gone, and returns its uid; none if none is gone.
-    pub(crate) fn take_vanished(&mut self, uid: &str, key: &Key) -> Option<Option<String>> {
+    pub(crate) fn take_vanished(&mut self, uid: &str, key: &Key) -> Option<String> {
         self.vanished.get_mut(uid)?.remove(key)
     }
 

@@ -1,6 +1,6 @@
 //! Where two runs differ, in words.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::stage::{DIFFERS, EndedRun};
 
@@ -31,33 +31,22 @@ fn first<'a>(
     now: &'a Value,
     before: &'a Value,
 ) -> Option<(String, &'a Value, &'a Value)> {
-    let (keys, at): (Vec<String>, fn(&'a Value, &str) -> &'a Value) = match (now, before) {
-        (Value::Object(now), Value::Object(before)) => (keys(now, before), by_key),
-        (Value::Array(now), Value::Array(before)) => {
-            let longer = now.len().max(before.len());
-            ((0..longer).map(|it| it.to_string()).collect(), by_index)
-        }
-        (now, before) => return (now != before).then(|| (path.to_owned(), now, before)),
+    let differs = |key: String, now: &'a Value, before: &'a Value| {
+        first(&format!("{path}.{key}"), now, before)
     };
-    keys.iter().find_map(|key| {
-        let path = format!("{path}.{key}");
-        first(&path, at(now, key), at(before, key))
-    })
-}
-
-fn keys(now: &Map<String, Value>, before: &Map<String, Value>) -> Vec<String> {
-    let only_before = before.keys().filter(|key| !now.contains_key(*key));
-    now.keys().chain(only_before).cloned().collect()
-}
-
-fn by_key<'a>(value: &'a Value, key: &str) -> &'a Value {
-    &value[key]
-}
-
-fn by_index<'a>(value: &'a Value, index: &str) -> &'a Value {
-    index
-        .parse()
-        .map_or(&Value::Null, |index: usize| &value[index])
+    match (now, before) {
+        (Value::Object(all), Value::Object(earlier)) => {
+            let gone = earlier.keys().filter(|key| !all.contains_key(*key));
+            let mut keys = all.keys().chain(gone);
+            keys.find_map(|key| differs(key.clone(), &now[key], &before[key]))
+        }
+        (Value::Array(all), Value::Array(earlier)) => {
+            let item = |items: &'a [Value], at: usize| items.get(at).unwrap_or(&Value::Null);
+            let longer = all.len().max(earlier.len());
+            (0..longer).find_map(|at| differs(at.to_string(), item(all, at), item(earlier, at)))
+        }
+        (now, before) => (now != before).then(|| (path.to_owned(), now, before)),
+    }
 }
 
 fn shown(value: &Value) -> String {

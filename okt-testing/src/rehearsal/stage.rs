@@ -476,7 +476,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                 if object.as_ref().is_none_or(is_settled) {
                     return Rest {
                         after: after.to_owned(),
-                        place: object.map(|object| place(&object, self.owned(&object))),
+                        place: object.map(|object| place(&object, &self.owned(&object))),
                     };
                 }
             }
@@ -602,7 +602,7 @@ fn is_settled(object: &Value) -> bool {
 }
 
 /// Returns the part of an object that must be the same in every run.
-fn place(object: &Value, owned: Map<String, Value>) -> Value {
+fn place(object: &Value, owned: &Map<String, Value>) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
     let conditions: Vec<_> = items(object, &["status", "conditions"])
         .iter()

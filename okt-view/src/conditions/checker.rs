@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Context, Violation, check, lint};
-use crate::object::title;
 
 /// Checks a stream of objects, each against its previous version.
 ///
@@ -92,7 +91,10 @@ fn name(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     let (kind, name) = (text(&object["kind"]), text(&metadata["name"]));
-    title(&kind, metadata["namespace"].as_str(), &name)
+    match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
 }
 
 /// The violations found in a text.

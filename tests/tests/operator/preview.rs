@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use expect_test::expect;
+use expect_test::expect_file;
 use okt_testing::{Fault, RequestRecord, Verb};
 use okt_tests::lamps::first::{LampState, Lamps};
 use okt_tests::{Rig, assert_contains};
@@ -30,7 +30,7 @@ async fn lamps() -> Rig<Lamps> {
         ("cellar", LampState::Checked),
         ("garden", LampState::Dark),
     ] {
-        let watts = if name == "hall" { 60 } else { 0 };
+        let watts = (name == "hall").then_some(60);
         rig.create_with(name, json!({ "watts": watts })).await;
         rig.ask_for(name, json!({ "state": format!("{state:?}") }))
             .await;
@@ -72,125 +72,7 @@ async fn a_state_that_is_renamed_one_that_is_gone_and_a_template_are_all_said_an
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(errors, "");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    expect![[r#"
-        # lamps.demo.okt.dev: 4 objects
-
-        Objects without a place in this release (1):
-
-          Lamp default/cellar: it is in Checked, which the graph does not have: it would stay there
-
-        Objects that would lose data that the schema of this release does not have (4):
-
-          Lamp default/attic: its definition drops spec.watts (0)
-          Lamp default/cellar: its definition drops spec.watts (0)
-          Lamp default/garden: its definition drops spec.watts (0)
-          Lamp default/hall: its definition drops spec.watts (60)
-
-        Objects that this release would move at once (2):
-
-          Lamp default/attic: Low → Start: its revision changed, and no edge was taken for it
-          Lamp default/garden: Dark → Start: on the way to Lit
-
-        Objects that would have a new revision (1):
-
-          Lamp default/attic: `revision` says f96993efc558fdbd and said 975d934de11a9850: work of its state begins anew, and an `on_change` edge is taken
-
-        Resources that would change (9):
-
-          ConfigMap default/attic of Lamp default/attic would be changed
-            @@ -1,6 +1,6 @@
-             apiVersion: v1
-             data:
-            -  bulb: incandescent
-            +  bulb: led
-               socket: E27
-               watts: "0"
-             kind: ConfigMap
-          Secret default/attic of Lamp default/attic would be changed
-            @@ -1,6 +1,6 @@
-             apiVersion: v1
-             data:
-            -  remote: "*** (before)"
-            +  remote: "*** (after)"
-             kind: Secret
-             metadata:
-               annotations:
-          ConfigMap default/attic-warranty of Lamp default/attic would be deleted
-          ConfigMap default/garden of Lamp default/garden would be changed
-            @@ -1,6 +1,6 @@
-             apiVersion: v1
-             data:
-            -  bulb: incandescent
-            +  bulb: led
-               socket: E27
-               watts: "0"
-             kind: ConfigMap
-          Secret default/garden of Lamp default/garden would be changed
-            @@ -1,6 +1,6 @@
-             apiVersion: v1
-             data:
-            -  remote: "*** (before)"
-            +  remote: "*** (after)"
-             kind: Secret
-             metadata:
-               annotations:
-          ConfigMap default/garden-warranty of Lamp default/garden would be deleted
-          ConfigMap default/hall of Lamp default/hall would be changed
-            @@ -1,8 +1,8 @@
-             apiVersion: v1
-             data:
-            -  bulb: incandescent
-            +  bulb: led
-               socket: E27
-            -  watts: "60"
-            +  watts: "0"
-             kind: ConfigMap
-             metadata:
-               annotations:
-          Secret default/hall of Lamp default/hall would be changed
-            @@ -1,6 +1,6 @@
-             apiVersion: v1
-             data:
-            -  remote: "*** (before)"
-            +  remote: "*** (after)"
-             kind: Secret
-             metadata:
-               annotations:
-          ConfigMap default/hall-warranty of Lamp default/hall would be deleted
-
-        Changes of the graph:
-
-          removed state `Checked`: an object that is stored in it has no place in the graph
-          removed child `Lit → Checked`
-          changed name of the state `Low`, was `Dimmed`
-          added trigger `Low → Start`
-          added child `Dark → Start`
-
-        Changes of the custom resource definition:
-
-            @@ -52,13 +52,13 @@
-                               description: The state to keep; Lit by default.
-                               enum:
-                               - Lit
-            +                  - Low
-                               - Dimmed
-            -                  - Checked
-                               - Dark
-                               - Gone
-                               type: string
-                           type: object
-            -            watts:
-            +            power:
-                           default: 0
-                           description: The power in watts.
-                           format: uint32
-
-        Not looked at:
-
-          the rights of the service account: 501 okt-testing does not serve this: the resource subjectaccessreviews of authorization.k8s.io/v1
-
-        Nothing was changed: this was a preview.
-    "#]].assert_eq(&text);
+    expect_file!["lamps.preview.txt"].assert_eq(&text);
     assert_eq!(output.status.code(), Some(4), "a lamp has no place");
     has_changed_nothing(&rig);
 }

@@ -115,7 +115,10 @@ class MapView {
     this.graph = graph;
     const pad = 8;
     const [width, height] = [graph.width + 2 * pad, graph.height + 2 * pad];
-    this.svg = make("svg", { width, height, viewBox: `${-pad} ${-pad} ${width} ${height}`, role: "group", "aria-label": `States of ${this.kind.kind}` });
+    // The style sheet makes it as large as fits.
+    this.box.style.setProperty("--wide", width);
+    this.box.style.setProperty("--high", height);
+    this.svg = make("svg", { viewBox: `${-pad} ${-pad} ${width} ${height}`, role: "group", "aria-label": `States of ${this.kind.kind}` });
     const head = `head-${this.number}`;
     this.svg.append(make("defs", {}, make("marker", { id: head, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" }, make("path", { d: "M0 0 8 4 0 8z" }))));
     for (const line of graph.lines) {
@@ -129,8 +132,6 @@ class MapView {
     this.canvas = make("canvas", { "aria-hidden": "true" });
     const scale = devicePixelRatio || 1;
     [this.canvas.width, this.canvas.height] = [width * scale, height * scale];
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
     this.pen = this.canvas.getContext("2d");
     this.pen.scale(scale, scale);
     this.pen.translate(pad, pad);
@@ -241,7 +242,9 @@ class MapView {
 
   clicked(event) {
     const bounds = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - bounds.left - this.size[2], event.clientY - bounds.top - this.size[2]];
+    const [width, , pad] = this.size;
+    const shrunk = width / bounds.width;
+    const [x, y] = [(event.clientX - bounds.left) * shrunk - pad, (event.clientY - bounds.top) * shrunk - pad];
     const near = this.slots.find(({ at }) => Math.hypot(at[0] - x, at[1] - y) <= CELL / 2 + 1);
     if (near) return open(near.point.uid);
     for (const [name, area] of this.areas) {
