@@ -10,6 +10,7 @@ pub mod notes;
 pub mod notes_operator;
 pub mod postgres;
 pub mod processes;
+pub mod queue;
 pub mod screen;
 
 /// Logs to standard error with the filter in `RUST_LOG`; by default from level `info`.

@@ -1,10 +1,12 @@
-//! A rehearsal of the operator of notebooks with injected faults; only the servers are a model.
+//! Rehearsals of the operators of notebooks and of queues with injected faults; only the servers are models.
 //!
-//! The tour and `kills` run the same operator with real servers, by the clock.
+//! The tour and `kills` run the operator of notebooks with real servers, by the clock.
 
+use okt::Failure;
 use okt_examples::notes_operator::{Keeper, Model, NotesState};
+use okt_examples::queue::{self, QueueState, Queues, Servers, no_node_went_early};
 use okt_testing::Rehearsal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 #[ignore = "takes a minute; run with --include-ignored"]
@@ -26,4 +28,78 @@ fn a_notebook_reaches_the_same_end_despite_every_fault() {
         .ends_in(NotesState::End)
         .effects(|keeper| keeper.servers().effects())
         .check();
+}
+
+fn orders() -> Value {
+    json!({
+        "apiVersion": "demo.okt.dev/v1",
+        "kind": "Queue",
+        "metadata": { "name": "orders" },
+        "spec": { "nodes": 3, "version": "3.13" },
+    })
+}
+
+#[test]
+#[ignore = "takes minutes; run with --include-ignored"]
+fn a_queue_reaches_the_same_end_with_the_same_effects_despite_every_fault() {
+    Rehearsal::of(Queues::<queue::Model>::default)
+        .object(orders())
+        .patch(json!({ "spec": { "nodes": 1, "version": "4.0" } }))
+        .ask_for(json!({ "visit": { "state": "BackingUp", "request": "nightly-1" } }))
+        .delete()
+        .holds("no node goes before it is drained", no_node_went_early)
+        .ends_in(QueueState::Gone)
+        .effects(|queues| queues.servers.effects())
+        .check();
+}
+
+/// Servers that do not know what they have done: a call that is repeated has its effect again.
+#[derive(Clone, Debug, Default)]
+struct Forgetful(queue::Model);
+
+impl Forgetful {
+    fn other_id(&self, id: &str) -> String {
+        format!("{id} {}", self.0.calls().len())
+    }
+}
+
+impl Servers for Forgetful {
+    async fn create_user(&self, queue: &str, id: &str) -> Result<String, Failure> {
+        self.0.create_user(queue, &self.other_id(id)).await
+    }
+
+    async fn drain(&self, queue: &str, node: &str, id: &str) -> Result<u64, Failure> {
+        self.0.drain(queue, node, &self.other_id(id)).await
+    }
+
+    async fn upgrade(
+        &self,
+        queue: &str,
+        node: &str,
+        version: &str,
+        id: &str,
+    ) -> Result<(), Failure> {
+        self.0
+            .upgrade(queue, node, version, &self.other_id(id))
+            .await
+    }
+
+    async fn back_up(&self, queue: &str, id: &str) -> Result<String, Failure> {
+        self.0.back_up(queue, &self.other_id(id)).await
+    }
+}
+
+#[test]
+#[ignore = "takes half a minute; run with --include-ignored"]
+fn the_rehearsal_finds_a_node_that_is_drained_twice() {
+    let life = Rehearsal::of(Queues::<Forgetful>::default)
+        .object(orders())
+        .patch(json!({ "spec": { "nodes": 1 } }))
+        .ends_in(QueueState::Running);
+    let report = life.effects(|queues| queues.servers.0.effects()).run();
+    let text = report.to_string();
+    assert!(
+        text.contains("its effects differ") && text.contains("2 times, undisturbed 1"),
+        "{text}"
+    );
 }

@@ -1,5 +1,6 @@
-//! Patterns of operators, in a cluster inside the test process: claims, and objects that always exist.
+//! Operators in a cluster inside the test process: claims, objects that always exist, and a queue.
 
 mod always;
 mod claims;
 mod land;
+mod queue;

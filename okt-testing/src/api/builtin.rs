@@ -11,7 +11,7 @@ mod shape;
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::shape::known_shape;
 pub(crate) use self::{kept::check_kept_fields, known::drop_unknown, numbers::check_integers};
@@ -73,6 +73,7 @@ const LINES: &[KindLine] = &[
     ("batch", "v1", "Job", "jobs", "", &[Status, Generation, All]),
     ("batch", "v1", "CronJob", "cronjobs", "cj", &[Status, Generation, All]),
     ("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", &[Status, Generation]),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", &[Status, Generation, Versioned]),
     (RBAC, "v1", "Role", "roles", "", &[Upsert]),
     (RBAC, "v1", "RoleBinding", "rolebindings", "", &[Upsert]),
     (RBAC, "v1", "ClusterRole", "clusterroles", "", &[Cluster, Upsert]),
@@ -210,7 +211,7 @@ pub(crate) fn fill(kind: &str, object: &mut Value) {
         _ => {}
     }
     let always = match kind {
-        "Lease" | "Role" | "ClusterRole" => blank(kind),
+        "Lease" | "Role" | "ClusterRole" | "PodDisruptionBudget" => blank(kind),
         "Deployment" | "ResourceQuota" => json!({ "status": {} }),
         "Ingress" => json!({ "status": { "loadBalancer": {} } }),
         _ => json!({}),
@@ -302,6 +303,19 @@ pub(crate) fn blank(kind: &str) -> Value {
         "Role" | "ClusterRole" => json!({ "rules": null }),
         "Service" | "Ingress" => json!({ "spec": {}, "status": { "loadBalancer": {} } }),
         "ResourceQuota" => json!({ "spec": {}, "status": {} }),
+        "PodDisruptionBudget" => {
+            let numbers = [
+                "currentHealthy",
+                "desiredHealthy",
+                "disruptionsAllowed",
+                "expectedPods",
+            ];
+            let status: Map<String, Value> = numbers
+                .map(|name| (name.to_owned(), 0.into()))
+                .into_iter()
+                .collect();
+            json!({ "spec": {}, "status": status })
+        }
         "Deployment" => json!({
             "spec": {
                 "selector": null,

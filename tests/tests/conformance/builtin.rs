@@ -230,14 +230,17 @@ HERE/endpoints {"subsets":[{"addresses":[{"ip":"10.1.1.1"}],"ports":[{"port":80}
 HERE/limitranges {"spec":{"limits":[{"type":"Container","max":{"cpu":"1"}}]}} → {"status":null,"generation":null,"put":201,"cells":[]}
 HERE/replicationcontrollers {"spec":{"replicas":1,"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"x"}]}}}} → {"generation":1,"put":404,"cells":[1,0,0,"a","x","a=b"]}
 /api/v1/persistentvolumes {"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/x"}}} → {"generation":null,"put":404,"cells":["1Gi","RWO","Retain","Pending","","","<unset>","","Filesystem"]}
+BUDGETS {"spec":{"maxUnavailable":1,"selector":{"matchLabels":{"a":"b"}}}} → {"status":{"currentHealthy":0,"desiredHealthy":0,"disruptionsAllowed":0,"expectedPods":0},"generation":1,"put":404,"cells":["N/A","1",0]}
 INGRESSES {"spec":{"rules":[{"host":"a.b","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"s","port":{"number":80}}}}]}}]}} → {"status":{"loadBalancer":{}},"generation":1,"put":404,"cells":["<none>","a.b","","80"]}
 "#;
 
 async fn kinds_differ_in_status_generation_and_columns_and_few_are_created_by_a_put(world: &World) {
     let here = format!("/api/v1/namespaces/{}", world.namespace);
     let ingresses = world.path_of("networking.k8s.io/v1", "ingresses");
+    let budgets = world.path_of("policy/v1", "poddisruptionbudgets");
     let table = KINDS
         .replace("HERE", &here)
+        .replace("BUDGETS", &budgets)
         .replace("INGRESSES", &ingresses);
     for (case, expected) in cases(&table) {
         let (path, object) = case.split_once(' ').expect("both");

@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::{
     apps::v1 as apps, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
-    events::v1 as events, networking::v1 as networking, rbac::v1 as rbac,
+    events::v1 as events, networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,6 +42,7 @@ fn type_of(group: &str, kind: &str) -> Option<Through> {
         ("batch", "Job") => through::<batch::Job>,
         ("batch", "CronJob") => through::<batch::CronJob>,
         ("networking.k8s.io", "Ingress") => through::<networking::Ingress>,
+        ("policy", "PodDisruptionBudget") => through::<policy::PodDisruptionBudget>,
         ("rbac.authorization.k8s.io", "Role") => through::<rbac::Role>,
         ("rbac.authorization.k8s.io", "RoleBinding") => through::<rbac::RoleBinding>,
         ("rbac.authorization.k8s.io", "ClusterRole") => through::<rbac::ClusterRole>,

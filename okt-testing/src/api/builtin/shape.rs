@@ -39,6 +39,9 @@ pub(super) fn known_shape(kind: &str) -> Value {
             "spec": open(json!({ "rules": list(), "tls": list(), "defaultBackend": open(json!({})) })),
             "status": structs(&["loadBalancer"]),
         }),
+        "PodDisruptionBudget" => json!({
+            "spec": open(json!({ "selector": atomic_map() })), "status": conditions(),
+        }),
         "ConfigMap" => json!({
             "data": texts(), "binaryData": bytes(), "immutable": { "type": "boolean" },
         }),

@@ -28,6 +28,7 @@ pub(crate) fn columns(kind: &str) -> Vec<Column> {
         "ResourceQuota" => quota(),
         "Endpoints" => network::endpoints(),
         "Ingress" => network::ingress(),
+        "PodDisruptionBudget" => budget(),
         "Pod" => pod::columns(),
         "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" | "ReplicationController" => {
             workload::columns(kind)
@@ -52,6 +53,22 @@ pub(crate) fn scale() -> Vec<Column> {
     vec![
         Column::integer("Desired", &["spec", "replicas"]),
         Column::integer("Available", &["status", "replicas"]),
+        Column::age(),
+    ]
+}
+
+fn budget() -> Vec<Column> {
+    let limit = |name: &'static str, key: &'static str| {
+        Column::cell_of(name, move |object, _| match at(object, &["spec", key]) {
+            Some(Value::Number(number)) => number.to_string().into(),
+            Some(Value::String(text)) => text.as_str().into(),
+            _ => "N/A".into(),
+        })
+    };
+    vec![
+        limit("Min Available", "minAvailable"),
+        limit("Max Unavailable", "maxUnavailable"),
+        Column::integer("Allowed Disruptions", &["status", "disruptionsAllowed"]),
         Column::age(),
     ]
 }
