@@ -158,6 +158,22 @@ pub struct Queues<S> {
 }
 
 impl<S: Servers> Queues<S> {
+    /// Makes the user, and remembers the first nodes, unless that is done.
+    async fn begin(&self, cx: &Action<Queue>) -> Result<(), Failure> {
+        if !cx.memory().user.is_empty() {
+            return Ok(());
+        }
+        let queue = cx.object().name_any();
+        let create = |id: String| async move { self.servers.create_user(&queue, &id).await };
+        let user: String = cx.step("create-user", create).await?;
+        let spec = &cx.object().spec;
+        cx.remember(|memory| {
+            memory.user.clone_from(&user);
+            memory.nodes = spec.nodes;
+            memory.version.clone_from(&spec.version);
+        })
+    }
+
     /// Drains nodes, the last one first: a `StatefulSet` removes the last one first.
     async fn drain(&self, cx: &Action<Queue>, nodes: std::ops::Range<u32>) -> Result<(), Failure> {
         let queue = cx.object().name_any();
@@ -182,19 +198,13 @@ impl<S: Servers> QueueStateHandler for Queues<S> {
     type Error = Failure;
 
     async fn starting(&self, cx: &Action<Queue>) -> Result<queue_state::AfterStarting, Failure> {
-        let queue = cx.object().name_any();
-        let spec = &cx.object().spec;
-        let create = |id: String| async move { self.servers.create_user(&queue, &id).await };
-        let user: String = cx.step("create-user", create).await?;
-        cx.remember(|memory| {
-            memory.user.clone_from(&user);
-            memory.nodes = spec.nodes;
-            memory.version.clone_from(&spec.version);
-        })?;
+        self.begin(cx).await?;
         Ok(queue_state::AfterStarting::Next)
     }
 
     async fn upgrading(&self, cx: &Action<Queue>) -> Result<queue_state::AfterUpgrading, Failure> {
+        // A queue that failed in its first state comes here, too.
+        self.begin(cx).await?;
         let queue = cx.object().name_any();
         let (memory, version) = (cx.memory(), &cx.object().spec.version);
         if memory.version != *version {

@@ -203,7 +203,7 @@ fn in_use<'a>(
 }
 
 impl Preview {
-    /// Returns an object as the API server would read it with the schema of the release.
+    /// Returns an object without what the schema of the release does not have: the API server drops it.
     fn prune(&mut self, mut object: DynamicObject, before: &Kind, schema: &Value) -> DynamicObject {
         let dropped = pruned::prune(&mut object.data, schema);
         if !dropped.is_empty() {

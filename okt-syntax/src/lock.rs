@@ -271,14 +271,26 @@ fn cause_of(cause: Cause, parts: &[&str]) -> Option<String> {
         Cause::OnDelete => ", on_delete".to_owned(),
         Cause::OnChange => ", on_change".to_owned(),
         Cause::OnChangeOf(these) => {
-            let names: Vec<&str> = these.names(parts).collect();
+            let names: Vec<String> = these.names(parts).map(path).collect();
             format!(", on_change({})", names.join(", "))
         }
         Cause::OnGiveUp => ", on_give_up".to_owned(),
     })
 }
 
+/// Returns a part of a spec as source code: a field may have the name of a keyword.
+fn path(part: &str) -> String {
+    let fields = part.split('.').map(|field| match field.strip_suffix("()") {
+        Some(method) => written(method) + "()",
+        None => written(field),
+    });
+    fields.collect::<Vec<_>>().join(".")
+}
+
 fn variant(graph: &Graph<'_>, id: StateId) -> String {
-    let name = graph.get(id).map_or("Unknown", |state| state.variant);
+    written(graph.get(id).map_or("Unknown", |state| state.variant))
+}
+
+fn written(name: &str) -> String {
     identifier(name).map_or_else(|| name.to_owned(), |ident| ident.to_string())
 }

@@ -254,3 +254,24 @@ fn the_error_of_an_unreadable_file_has_its_place() {
         "no variant named `Edn` found for enum `Life`"
     );
 }
+
+#[test]
+fn parts_of_a_spec_are_written_as_code_and_compared() {
+    let code = LIFE
+        .replace("#[lifecycle_graph]", "#[lifecycle_graph(spec(Spec))]")
+        .replace(
+            "#[trigger(Failed, after",
+            "#[trigger(Stopping, on_change(r#type, disk.r#move, major()))]\n#[trigger(Failed, after",
+        );
+    let lock = with(&code, |graph| write("", &[graph]));
+    let parts = "on_change(r#type, disk.r#move, major())";
+    assert!(lock.contains(parts), "{lock}");
+    assert_eq!(changes(&lock, &code), "");
+    let fewer = code.replace(
+        "on_change(r#type, disk.r#move, major())",
+        "on_change(r#type)",
+    );
+    expect![[r"
+        changed trigger `Running → Stopping`: on change of type, was on change of type, disk.move, major()
+    "]].assert_eq(&changes(&lock, &fewer));
+}

@@ -16,8 +16,8 @@ pub type OtherHashes = Vec<(usize, u64)>;
 /// Returns the parts of a spec that have changed since an edge for their change was taken.
 ///
 /// As with the revision, only somebody's change of the spec counts (`metadata.generation`): a release in which a part has
-/// one more field changes nothing. `other` is what is known of that, from one call to the next.
-pub fn changed<K: LifecycleObject>(object: &K, other: &mut OtherHashes) -> Parts {
+/// one more field changes nothing. `of_this_release` keeps the hashes of such a release from one call to the next.
+pub fn changed<K: LifecycleObject>(object: &K, of_this_release: &mut OtherHashes) -> Parts {
     let graph = K::State::GRAPH;
     let Some(position) = position_of(object).filter(|_| !graph.parts.is_empty()) else {
         return Parts::NONE;
@@ -25,7 +25,7 @@ pub fn changed<K: LifecycleObject>(object: &K, other: &mut OtherHashes) -> Parts
     let is_seen = read::recorded_revision(position)
         .is_some_and(|(generation, _)| object.meta().generation == Some(generation));
     if is_seen {
-        other.clear();
+        of_this_release.clear();
     }
     let hashes = hashes(object);
     let mut changed = Parts::NONE;
@@ -34,10 +34,10 @@ pub fn changed<K: LifecycleObject>(object: &K, other: &mut OtherHashes) -> Parts
             Some("") => true,
             Some(text) if digest::number(text) == Some(hash) => false,
             Some(_) if is_seen => {
-                other.push((index, hash));
+                of_this_release.push((index, hash));
                 false
             }
-            Some(_) => !other.contains(&(index, hash)),
+            Some(_) => !of_this_release.contains(&(index, hash)),
             // A release that begins to name a part takes it as it finds it.
             None => false,
         };

@@ -246,7 +246,7 @@ fn a_rehearsal_says_where_two_runs_differ_and_leaves_out_what_is_random() {
     let report = shop_with_a_random_text().run();
     assert_contains(
         &report.to_string(),
-        r#"after the creation: owned.configmaps/password.data.text is "random"#,
+        r#"after the creation: owned.configmaps/default/password.data.text is "random"#,
     );
     let named = shop_with_a_random_text().random("configmaps/password", "/data/text");
     let report = named.run();

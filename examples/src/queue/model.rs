@@ -46,7 +46,7 @@ impl Model {
         self.0.lock().effects.clone()
     }
 
-    /// Lets the next calls about a node fail.
+    /// Lets the next calls about a node, or about the `user`, fail.
     pub fn fail(&self, node: &str, times: u32) {
         self.0.lock().failing.insert(node.to_owned(), times);
     }
@@ -82,7 +82,7 @@ impl Model {
 impl Servers for Model {
     async fn create_user(&self, queue: &str, id: &str) -> Result<String, Failure> {
         let what = format!("create user of {queue}");
-        self.call((&what, ""), id, |number| format!("user-{number}"))
+        self.call((&what, "user"), id, |number| format!("user-{number}"))
             .await
     }
 

@@ -200,6 +200,19 @@ async fn a_node_that_cannot_be_drained_keeps_all_nodes_and_is_named() {
     assert!(no_node_went_early(&land.server));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_failed_before_it_had_a_user_gets_one_when_somebody_lets_it_go_on() {
+    let mut land = Land::with_nodes(2).await;
+    land.servers.fail("user", 5);
+    let failed = async |land: &mut Land| land.remembered().await.0 == Some(QueueState::Failed);
+    land.until("it has failed", failed).await;
+    land.edit(json!({ "lifecycle": { "state": "Running", "request": "mended" } }))
+        .await;
+    land.until_settled().await;
+    assert_eq!(land.remembered().await.1.user, "user-0");
+    assert_eq!(land.servers.effects(), ["create user of orders"]);
+}
+
 /// Kills the operator at random moments. `OKT_QUEUE_KILLS` sets how often, `OKT_SEED` the moments.
 #[tokio::test(start_paused = true)]
 async fn killed_at_random_every_step_has_its_effect_once() {

@@ -26,7 +26,9 @@ pub(super) fn lacking_versions(
     let has = |version: &&String| after.spec.versions.iter().any(|it| it.name == **version);
     let lacking = stored.into_iter().flatten().filter(|it| !has(it));
     let words = lacking.map(|version| {
-        format!("objects were stored as {version} (status.storedVersions), which it does not have")
+        format!(
+            "objects were stored as {version}, which it does not have: keep that version with `served: false` until status.storedVersions lacks it"
+        )
     });
     words.collect()
 }
@@ -109,7 +111,9 @@ mod tests {
         let lacking = lacking_versions(&before, &definition(&["v1"], &[]));
         assert_eq!(
             lacking,
-            ["objects were stored as v1alpha1 (status.storedVersions), which it does not have"]
+            [
+                "objects were stored as v1alpha1, which it does not have: keep that version with `served: false` until status.storedVersions lacks it"
+            ]
         );
     }
 }

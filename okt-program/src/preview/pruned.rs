@@ -6,6 +6,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
+/// What the API server keeps of an embedded object, whatever the schema says.
+const OF_AN_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// Returns the schema of a version of a definition; null if it has none.
 pub(super) fn schema_of(crd: &CustomResourceDefinition, version: &str) -> Value {
     let versions = crd.spec.versions.iter();
@@ -31,37 +34,45 @@ pub(super) fn prune(object: &mut Value, schema: &Value) -> Vec<String> {
 }
 
 fn prune_at(value: &mut Value, schema: &Value, path: &str, dropped: &mut Vec<String>) {
+    let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == true;
     match value {
         Value::Object(fields) => {
             let properties = &schema["properties"];
             let others = &schema["additionalProperties"];
-            let keeps_all = schema["x-kubernetes-preserve-unknown-fields"] == true
-                || schema["x-kubernetes-embedded-resource"] == true
-                || *others == true;
+            let is_object = schema["x-kubernetes-embedded-resource"] == true;
             fields.retain(|name, value| {
                 let path = format!("{path}.{name}");
-                match properties
+                let is_kept = match properties
                     .get(name)
                     .or(others.is_object().then_some(others))
                 {
-                    Some(schema) => prune_at(value, schema, &path, dropped),
-                    None if keeps_all => {}
-                    None => {
-                        if !value.is_null() {
-                            dropped.push(shown(&path, value));
-                        }
-                        return false;
+                    Some(schema) => {
+                        prune_at(value, schema, &path, dropped);
+                        true
                     }
+                    None if is_object && OF_AN_OBJECT.contains(&name.as_str()) => true,
+                    None => keeps_unknown || *others == true,
+                };
+                if !is_kept && !value.is_null() {
+                    note(dropped, shown(&path, value));
                 }
-                true
+                is_kept
             });
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                prune_at(item, &schema["items"], &format!("{path}[{index}]"), dropped);
+        Value::Array(items) if schema["items"].is_object() || !keeps_unknown => {
+            let path = format!("{path}[]");
+            for item in items {
+                prune_at(item, &schema["items"], &path, dropped);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Notes a place once: a list may have many items.
+fn note(dropped: &mut Vec<String>, place: String) {
+    if !dropped.contains(&place) {
+        dropped.push(place);
     }
 }
 
@@ -86,28 +97,34 @@ mod tests {
             "labels": { "additionalProperties": { "type": "string" } },
             "limits": { "additionalProperties": { "properties": { "cpu": {} } } },
             "raw": { "x-kubernetes-preserve-unknown-fields": true },
+            "template": { "x-kubernetes-embedded-resource": true, "properties": { "spec": {
+                "x-kubernetes-preserve-unknown-fields": true,
+            } } },
         } } } });
         let kept = json!({
             "size": 3,
             "disks": [{ "class": "ssd" }],
             "labels": { "a": "b" },
             "limits": { "web": { "cpu": 1 } },
-            "raw": { "anything": { "at": "all" } },
+            "raw": { "anything": { "at": [{ "all": 1 }] } },
+            "template": { "kind": "Pod", "metadata": { "name": "a" }, "spec": { "hostNetwork": true } },
         });
         let mut whole = kept.clone();
         whole["replicas"] = json!(5);
         whole["password"] = json!("hunter2");
         whole["nothing"] = json!(null);
         whole["disks"][0]["size"] = json!(10);
+        whole["template"]["status"] = json!({ "phase": "Running" });
         whole["limits"]["web"]["memory"] = json!({ "max": 1 });
         let mut object = json!({ "metadata": { "name": "a" }, "spec": whole });
         let mut dropped = prune(&mut object, &schema);
         dropped.sort();
         let expected = [
-            "spec.disks[0].size (10)",
+            "spec.disks[].size (10)",
             "spec.limits.web.memory",
             "spec.password",
             "spec.replicas (5)",
+            "spec.template.status",
         ];
         assert_eq!(dropped, expected);
         assert_eq!(object["spec"], kept);

@@ -137,6 +137,9 @@ impl<K: LifecycleObject> Context<K> {
                 "declares only the metadata of that kind: use `owns` instead of `owns_meta`",
             ));
         }
+        if let Some(why) = self.cluster.failing_kind(number) {
+            return Err(Failure::retry(reasons::resources::NOT_WATCHED, why));
+        }
         let owned = self.cluster.owned(self.object().meta());
         let of_kind = owned.iter().filter(|(key, _)| key.0 == number);
         let decoded = of_kind.filter_map(|(_, kept)| decoded(api, &kept.text()));
@@ -213,6 +216,9 @@ impl<K: LifecycleObject> Context<K> {
                 kind,
                 &format!("does not declare that kind: add `.{how}::<{kind}>(..)`"),
             ));
+        }
+        if let Some(why) = self.cluster.failing_reference(api) {
+            return Err(Failure::retry(reasons::resources::NOT_WATCHED, why));
         }
         let kept = self
             .cluster

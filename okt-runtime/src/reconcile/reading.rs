@@ -27,12 +27,13 @@ pub(crate) fn read_meta(meta: &ObjectMeta) -> Object {
     }
 }
 
-/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, `other` is
-/// what is known of its parts, and `begun` is when this process began to act on it, if deadlines count that.
+/// Reads an object, but for what it does not contain. `revision` is a hash of the data that handlers act upon, `of_parts`
+/// has the hashes that this release computes for parts of the spec that another release recorded, and `begun` is when this
+/// process began to act on it, if deadlines count that.
 pub(crate) fn read<K: LifecycleObject>(
     object: &K,
     revision: u64,
-    other: &mut OtherHashes,
+    of_parts: &mut OtherHashes,
     begun: Option<Timestamp>,
     clock: &Clock,
 ) -> Object {
@@ -65,7 +66,7 @@ pub(crate) fn read<K: LifecycleObject>(
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         revision,
-        parts: parts::changed(object, other),
+        parts: parts::changed(object, of_parts),
         is_pause_news: reports("Paused").is_some_and(|reported| reported != plain.paused),
         inherits: inherited(object, &recorded).is_some(),
         in_state: elapsed.in_state,

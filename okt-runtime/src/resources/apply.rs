@@ -91,8 +91,10 @@ impl Applying<'_> {
         self.attempts.forget_old(&self.pace);
         self.lookups.forget_old(&self.pace);
         if let Some(why) = self.cluster.unseen_reference(self.owner) {
+            // What is declared may be wrong without it.
             let failure = Failure::retry(reasons::NOT_WATCHED, why);
             self.report.failures.push((None, failure));
+            return self.report;
         }
         let owned = self.owned();
         let mut wanted = Wanted::default();
@@ -370,11 +372,15 @@ impl Applying<'_> {
                         Presence::Changed => self.takers(applied).await,
                         _ => None,
                     };
+                    let gone = self.cluster.vanished(self.uid(), key);
                     let made = self
                         .apply_or_replace((index, declared), applied, existing, creates)
                         .await;
-                    if made.is_ok() {
-                        self.report_repair(key, presence, by);
+                    // What OKT had not applied, or cannot own, was not changed by anybody.
+                    let is_repair = existing.is_none_or(|there| there.is_applied)
+                        && !self.accepted.contains_key(key);
+                    if made.is_ok() && is_repair {
+                        self.report_repair(key, presence, by, gone);
                     }
                     match made {
                         // A response was lost or a label was removed: the object may belong to the owner.
@@ -392,8 +398,8 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Returns who has taken fields of a declared object, e.g. `kubectl-edit`; none if nobody owns them, or it cannot be
-    /// read.
+    /// Returns who has taken fields of a declared object, e.g. `kubectl-edit`; none if no manager owns them, or the object
+    /// cannot be read.
     async fn takers(&self, applied: &Applied) -> Option<String> {
         // The cache keeps the fields of the operator alone.
         let object = self.read_whole(&applied.key).await.ok()?;
@@ -403,7 +409,15 @@ impl Applying<'_> {
     }
 
     /// Reports that an object is again as declared, which others had changed or deleted.
-    fn report_repair(&mut self, key: &Key, presence: Presence, by: Option<String>) {
+    ///
+    /// `by` has changed it; `gone` is the uid of the one that vanished.
+    fn report_repair(
+        &mut self,
+        key: &Key,
+        presence: Presence,
+        by: Option<String>,
+        gone: Option<String>,
+    ) {
         let what = self.describe(key);
         // Kubernetes merges events that differ in their notes alone.
         let (reason, note) = match presence {
@@ -412,9 +426,9 @@ impl Applying<'_> {
                 let note = format!("{what} was changed by {who}: it is applied again");
                 ("ResourceChanged", note)
             }
-            Presence::Absent => match self.cluster.take_vanished(self.uid(), key) {
+            Presence::Absent => match gone {
                 Some(uid) if !self.deleted.contains(&uid) => {
-                    let note = format!("{what} was deleted by another client: it is created again");
+                    let note = format!("{what} was deleted: it is created again");
                     ("ResourceDeleted", note)
                 }
                 Some(_) | None => return,

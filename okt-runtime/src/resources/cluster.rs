@@ -150,14 +150,14 @@ impl Cluster {
         self.index().ended(uid, key)
     }
 
-    /// Forgets that an object is gone, and returns its uid; none if none is gone.
-    pub(super) fn take_vanished(&self, uid: &str, key: &Key) -> Option<String> {
-        self.index().take_vanished(uid, key)
+    /// Returns the uid of an object of an owner that is gone and was not made again.
+    pub(super) fn vanished(&self, owner: &str, key: &Key) -> Option<String> {
+        self.index().vanished(owner, key)
     }
 
     /// Forgets which objects of an owner are gone, but for those that are still declared.
-    pub(super) fn keep_vanished(&self, uid: &str, declared: &BTreeSet<Key>) {
-        self.index().keep_vanished(uid, declared);
+    pub(super) fn keep_vanished(&self, owner: &str, declared: &BTreeSet<Key>) {
+        self.index().keep_vanished(owner, declared);
     }
 
     /// Notes the owned objects that the status of an object records.
@@ -188,7 +188,7 @@ impl Cluster {
             format!("{kind} objects cannot be listed: {}", unlisted.why)
         });
         let unseen = index.unseen_referred.iter();
-        let referred = unseen.map(|(number, why)| self.unseen_text(*number, why));
+        let referred = unseen.map(|(number, unlisted)| self.unseen_text(*number, unlisted));
         owned.chain(referred).collect()
     }
 
@@ -204,26 +204,54 @@ impl Cluster {
             .collect()
     }
 
-    /// Returns whether a kind that objects refer to cannot be listed.
+    /// Returns whether objects may exist of a kind that objects refer to, and that cannot be listed.
     pub(crate) fn lacks_referred(&self) -> bool {
-        !self.watches.referred.is_empty() && !self.index().unseen_referred.is_empty()
+        let may_hide = || {
+            self.index()
+                .unseen_referred
+                .values()
+                .any(|it| it.may_have_objects)
+        };
+        !self.watches.referred.is_empty() && may_hide()
     }
 
-    /// Returns why an object that an owner refers to cannot be seen; none if all can.
+    /// Returns why an object that an owner refers to may not be seen although it exists; none if all are seen.
     pub(super) fn unseen_reference(&self, owner: Owner<'_>) -> Option<String> {
         if !self.lacks_referred() {
             return None;
         }
         let keys = self.references_of(owner, |_| true);
-        let index = self.index();
-        let mut unseen = index.unseen_referred.iter();
-        let (number, why) = unseen.find(|(number, _)| keys.iter().any(|key| key.0 == **number))?;
-        Some(self.unseen_text(*number, why))
+        self.unseen_among(|number, _| keys.iter().any(|key| key.0 == number))
     }
 
-    fn unseen_text(&self, number: usize, why: &str) -> String {
+    /// Returns why a kind that objects refer to fails to be listed; none if it does not, or is refused.
+    pub(crate) fn failing_reference(&self, api: &ApiResource) -> Option<String> {
+        let is_it = |number: usize| self.watches.referred[number].kind.api == *api;
+        self.unseen_among(|number, unlisted| !unlisted.is_refused && is_it(number))
+    }
+
+    fn unseen_among(&self, is_it: impl Fn(usize, &Unlisted) -> bool) -> Option<String> {
+        let index = self.index();
+        let mut unseen = index.unseen_referred.iter();
+        let (number, unlisted) =
+            unseen.find(|(number, it)| it.may_have_objects && is_it(**number, it))?;
+        Some(self.unseen_text(*number, unlisted))
+    }
+
+    fn unseen_text(&self, number: usize, unlisted: &Unlisted) -> String {
         let kind = &self.watches.referred[number].kind;
-        format!("{kind} objects, to which it refers, cannot be listed: {why}")
+        format!(
+            "{kind} objects, to which it refers, cannot be listed: {}",
+            unlisted.why
+        )
+    }
+
+    /// Returns why an owned kind fails to be listed; none if it does not, or is refused.
+    pub(crate) fn failing_kind(&self, number: usize) -> Option<String> {
+        let index = self.index();
+        let unlisted = index.unlisted.get(&number).filter(|it| !it.is_refused)?;
+        let kind = &self.watches.owned[number];
+        Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
     }
 
     /// Returns why an object of an owned kind is not ready; none if it is.
@@ -508,6 +536,7 @@ impl Cluster {
         let mut narrows = None;
         let mut fresh = Vec::new();
         let mut last_error = LastError::default();
+        let mut was_ever_listed = false;
         let mut failing_since = None;
         loop {
             let event = tokio::select! {
@@ -543,7 +572,7 @@ impl Cluster {
                 }
                 Ok(watcher::Event::InitDone) => {
                     last_error.end();
-                    failing_since = None;
+                    was_ever_listed = true;
                     if let Side::Owned(number) = side {
                         self.learn_status(connection, number, kind).await;
                     }
@@ -556,7 +585,8 @@ impl Cluster {
                 Err(error) => {
                     last_error.warn("cannot watch", kind, &error);
                     let since = *failing_since.get_or_insert_with(Instant::now);
-                    if is_refusal(&error) || since.elapsed() >= LIST_PATIENCE {
+                    let is_lasting = !was_ever_listed && since.elapsed() >= LIST_PATIENCE;
+                    if is_refusal(&error) || is_lasting {
                         self.note_unlisted(side, ranges, &error);
                     }
                     continue;
@@ -569,7 +599,8 @@ impl Cluster {
         }
     }
 
-    /// Notes that a kind cannot be listed, so that it does not block the others: what it affects says so.
+    /// Notes that a kind cannot be listed, so that it does not block the others: the conditions of the objects that need
+    /// it say so.
     fn note_unlisted(&self, side: Side, ranges: Ranges, error: &watcher::Error) {
         let was_listed = ranges.is_in(self.listed.borrow()[self.place(side)]);
         let is_known = match side {
@@ -579,19 +610,17 @@ impl Cluster {
         if was_listed && !is_known {
             return;
         }
-        let why = watch_message(error);
+        let unlisted = Unlisted {
+            why: watch_message(error),
+            may_have_objects: may_have_objects(error),
+            is_refused: is_refusal(error),
+        };
+        let mut index = self.index();
         match side {
-            Side::Owned(number) => {
-                let unlisted = Unlisted {
-                    why,
-                    may_have_objects: may_have_objects(error),
-                };
-                self.index().unlisted.insert(number, unlisted);
-            }
-            Side::Referred(number) => {
-                self.index().unseen_referred.insert(number, why);
-            }
-        }
+            Side::Owned(number) => index.unlisted.insert(number, unlisted),
+            Side::Referred(number) => index.unseen_referred.insert(number, unlisted),
+        };
+        drop(index);
         self.note_listed(side, ranges);
     }
 

@@ -100,12 +100,16 @@ pub(super) fn takers(object: &Value, manager: &str, declared: &Value) -> Vec<Str
     let ours = owned_fields(object, manager).unwrap_or(&none);
     let entries = object["metadata"]["managedFields"].as_array();
     let others = entries.into_iter().flatten();
-    let mut takers: Vec<String> = others
+    let takers = others
         .filter(|entry| entry["manager"] != manager && takes(&entry["fieldsV1"], ours, declared))
-        .filter_map(|entry| Some(entry["manager"].as_str()?.to_owned()))
-        .collect();
-    takers.dedup();
-    takers
+        .filter_map(|entry| entry["manager"].as_str());
+    let mut names: Vec<String> = Vec::new();
+    for name in takers {
+        if !names.iter().any(|it| it == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }
 
 /// Returns whether a set of fields has a declared field that another set lacks.

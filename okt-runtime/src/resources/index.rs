@@ -29,8 +29,8 @@ pub(crate) struct Index {
     owners: HashMap<Key, IndexedOwner>,
     /// How objects ended that are done once and are gone, by the owner's uid, until the owner is.
     ended: HashMap<String, BTreeMap<Key, Finished>>,
-    /// The uids of objects that are gone and were not made again, by the owner's uid.
-    vanished: HashMap<String, BTreeMap<Key, String>>,
+    /// Owned objects that are gone and were not made again, each with the uid of its owner and its own.
+    vanished: BTreeMap<Key, (String, String)>,
     pub(crate) referred: HashMap<Key, Arc<Kept>>,
     /// The objects that refer to a key, whether an object of that key exists or not.
     pub(crate) referrers: HashMap<Key, BTreeSet<Name>>,
@@ -38,17 +38,22 @@ pub(crate) struct Index {
     /// Objects taken from responses since a list began: the list may lack them.
     pub(crate) taken: BTreeSet<Key>,
     /// The indexes of referred kinds that cannot be listed, and why.
-    pub(crate) unseen_referred: BTreeMap<usize, String>,
+    pub(crate) unseen_referred: BTreeMap<usize, Unlisted>,
     /// Owned kinds that cannot be listed, and why.
     pub(crate) unlisted: BTreeMap<usize, Unlisted>,
 }
 
-/// Why an owned kind cannot be listed.
+/// How many objects that are gone are remembered until they are made again.
+const VANISHED: usize = 1000;
+
+/// Why a kind cannot be listed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unlisted {
     pub(crate) why: String,
     /// Whether objects of the kind may exist although they cannot be listed.
     pub(crate) may_have_objects: bool,
+    /// Whether the list was refused, and did not fail: nobody can tell how long that lasts.
+    pub(crate) is_refused: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +79,7 @@ impl Index {
             recorded: HashMap::new(),
             owners: HashMap::new(),
             ended: HashMap::new(),
-            vanished: HashMap::new(),
+            vanished: BTreeMap::new(),
             referred: HashMap::new(),
             referrers: HashMap::new(),
             refers: HashMap::new(),
@@ -245,6 +250,7 @@ impl Index {
         if let Some(ended) = self.ended.get_mut(&owner.uid) {
             ended.remove(&key);
         }
+        self.vanished.remove(&key);
         let of_it = self.owned.entry(owner.uid.clone()).or_default();
         of_it.insert(key.clone(), newest);
         self.owners.insert(key, owner);
@@ -277,24 +283,25 @@ impl Index {
         if let Some(owner) = self.owners.get(key)
             && let Some(uid) = self.last_seen(key).and_then(|it| it.meta().uid.clone())
         {
-            let of_owner = self.vanished.entry(owner.uid.clone()).or_default();
-            of_owner.insert(key.clone(), uid);
+            let gone = (owner.uid.clone(), uid);
+            if self.vanished.len() >= VANISHED {
+                // Most went with their owners, which nobody asks about.
+                self.vanished.clear();
+            }
+            self.vanished.insert(key.clone(), gone);
         }
     }
 
-    /// Forgets that an object is gone, and returns its uid; none if none is gone.
-    pub(crate) fn take_vanished(&mut self, uid: &str, key: &Key) -> Option<String> {
-        self.vanished.get_mut(uid)?.remove(key)
+    /// Returns the uid of an object of an owner that is gone and was not made again.
+    pub(crate) fn vanished(&self, owner: &str, key: &Key) -> Option<String> {
+        let (of, uid) = self.vanished.get(key)?;
+        (of == owner).then(|| uid.clone())
     }
 
     /// Forgets which objects of an owner are gone, but for those that are still declared.
-    pub(crate) fn keep_vanished(&mut self, uid: &str, declared: &BTreeSet<Key>) {
-        if let Some(vanished) = self.vanished.get_mut(uid) {
-            vanished.retain(|key, _| declared.contains(key));
-            if vanished.is_empty() {
-                self.vanished.remove(uid);
-            }
-        }
+    pub(crate) fn keep_vanished(&mut self, owner: &str, declared: &BTreeSet<Key>) {
+        self.vanished
+            .retain(|key, (of, _)| of != owner || declared.contains(key));
     }
 
     /// Forgets how objects of an owner ended, but for those that are still declared.
@@ -316,7 +323,6 @@ impl Index {
     pub(crate) fn forget_owner(&mut self, uid: &str) {
         self.recorded.remove(uid);
         self.ended.remove(uid);
-        self.vanished.remove(uid);
     }
 
     /// Removes an object and returns its owner and its cached version.

@@ -59,7 +59,9 @@ fn same_end<A: Application + Clone>(
         return broken;
     }
     for (rest, before) in ended.rests.iter().zip(&undisturbed.rests) {
-        if let Some(differs) = difference::of_places(rest.place.as_ref(), before.place.as_ref()) {
+        if rest != before {
+            let differs = difference::of_places(rest.place.as_ref(), before.place.as_ref());
+            let differs = differs.unwrap_or_else(|| "a field is null in one run alone".to_owned());
             broken.push(format!("after {}: {differs}", rest.after));
             // Later differences are consequences of this one.
             break;

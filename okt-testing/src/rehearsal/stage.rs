@@ -485,7 +485,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         }
     }
 
-    /// Returns the owned resources of an object by plural and name, without metadata, status and what is random.
+    /// Returns the owned resources of an object by plural, namespace and name, without metadata, status and what is random.
     fn owned(&self, owner: &Value) -> Map<String, Value> {
         let versions = self.server.versions();
         let newest: BTreeMap<_, _> = versions
@@ -505,6 +505,13 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                     fields.retain(|name, _| !matches!(name.as_str(), "metadata" | "status"));
                 }
                 let name = format!("{}/{}", it.resource, it.name);
+                let kind = match it.group.split('.').next() {
+                    None | Some("") => it.resource.clone(),
+                    Some(group) => format!("{}.{group}", it.resource),
+                };
+                let parts = [&*kind, &*it.namespace, &*it.name];
+                let place = parts.into_iter().filter(|part| !part.is_empty());
+                let place = place.collect::<Vec<_>>().join("/");
                 for (index, (resource, pointer)) in self.rehearsal.random.iter().enumerate() {
                     if *resource == name
                         && let Some(value) = object.pointer_mut(pointer)
@@ -513,7 +520,7 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                         self.found_random.lock().insert(index);
                     }
                 }
-                (name, object)
+                (place, object)
             })
             .collect()
     }

@@ -209,7 +209,7 @@ fn part_waits(view: &View<'_>) -> Option<Cause> {
     let states: Vec<&str> = states.map(|state| state.name).collect();
     Some(cause(
         format!(
-            "In its spec {} changed; the edge for this leads out of {}.",
+            "A change of {} has taken no edge yet: the operator takes it when the object is in {}.",
             parts.join(", "),
             states.join(" or ")
         ),

@@ -269,7 +269,7 @@ async fn a_change_during_the_work_that_an_edge_led_to_takes_the_edge_again() {
     rig.patch(NAME, json!({ "spec": { "version": "3", "note": "n" } }))
         .await;
     rig.pass(Duration::from_secs(30)).await;
-    let waits = "In its spec note changed; the edge for this leads out of Running.";
+    let waits = "A change of note has taken no edge yet: the operator takes it when the object is in Running.";
     assert_contains(&why(&rig).await, waits);
     rig.pass(Duration::from_mins(5)).await;
     let in_turn = [

@@ -78,6 +78,12 @@ async fn an_object_that_took_the_name_of_a_deleted_one_is_not_overwritten() {
     rig.pass(Duration::from_mins(10)).await;
     assert_eq!(rig.text("a").await.as_deref(), Some("ours"));
     assert_eq!(rig.shows("shop", "Ready").await, "True Open");
+    // Nobody had changed what OKT had not applied.
+    let events = rig.events().await;
+    assert!(
+        !events.contains(&"Normal ResourceChanged".to_owned()),
+        "{events:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -108,7 +108,7 @@ async fn a_repair_is_an_event_that_names_who_changed_the_object() {
     let changed = "ConfigMap a was changed by kubectl-edit: it is applied again";
     assert_eq!(repairs().await, [changed]);
     rig.of::<ConfigMap>().remove("a").await;
-    let deleted = "ConfigMap a was deleted by another client: it is created again";
+    let deleted = "ConfigMap a was deleted: it is created again";
     assert_eq!(repairs().await, [changed, deleted]);
     // What the operator itself deletes and makes again is no repair.
     redeclare(&rig, Resources::new().apply(map("a", "x")));
