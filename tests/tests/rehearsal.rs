@@ -212,7 +212,11 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
             "undisturbed",
             "the Deployment came after the schema",
         ),
-        (Mistake::CreatesOnce, "crash", "undisturbed at"),
+        (
+            Mistake::CreatesOnce,
+            "crash",
+            "undisturbed \"Ready=True Serving\"",
+        ),
         (
             Mistake::CreatesForEachAttempt,
             "attempt",

@@ -138,6 +138,7 @@ impl<K: LifecycleObject> Context<K> {
             ));
         }
         if let Some(why) = self.cluster.failing_kind(number) {
+            self.cluster.wait_for_list(number, Owner::of(self.object()));
             return Err(Failure::retry(reasons::resources::NOT_WATCHED, why));
         }
         let owned = self.cluster.owned(self.object().meta());

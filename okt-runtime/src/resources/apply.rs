@@ -314,6 +314,7 @@ impl Applying<'_> {
         let is_going = self.owner.meta.deletion_timestamp.is_some();
         let creates = creates || (is_going && declared.in_deletion);
         if let Some(why) = self.cluster.unlisted(key.0) {
+            self.cluster.wait_for_list(key.0, self.owner);
             let why = format!("{what}: its kind cannot be listed: {why}");
             return Err(Failure::retry(reasons::NOT_WATCHED, why));
         }

@@ -171,6 +171,11 @@ impl Cluster {
         Some(index.unlisted.get(&number)?.why.clone())
     }
 
+    /// Lets an object wait until an owned kind is listed: it is reconciled then.
+    pub(crate) fn wait_for_list(&self, number: usize, owner: Owner<'_>) {
+        self.index().note_waiting(number, owner.name());
+    }
+
     /// Returns why owned objects may exist that the operator cannot see; none if it sees all.
     pub fn hidden(&self) -> Option<String> {
         let index = self.index();

@@ -41,6 +41,8 @@ pub(crate) struct Index {
     pub(crate) unseen_referred: BTreeMap<usize, Unlisted>,
     /// Owned kinds that cannot be listed, and why.
     pub(crate) unlisted: BTreeMap<usize, Unlisted>,
+    /// The objects that wait until an owned kind is listed.
+    waiting: HashMap<usize, BTreeSet<Name>>,
 }
 
 /// How many objects that are gone are remembered until they are made again.
@@ -86,6 +88,7 @@ impl Index {
             taken: BTreeSet::new(),
             unseen_referred: BTreeMap::new(),
             unlisted: BTreeMap::new(),
+            waiting: HashMap::new(),
         }
     }
 
@@ -197,6 +200,7 @@ impl Index {
         match side {
             Side::Owned(number) => {
                 self.unlisted.remove(&number);
+                woken.extend(self.waiting.remove(&number).into_iter().flatten());
                 let known = self.owners.keys().filter(|key| !self.taken.contains(*key));
                 for key in lacking(number, known, &fresh) {
                     if let Some(last) = self.last_seen(&key) {
@@ -207,7 +211,10 @@ impl Index {
                 }
             }
             Side::Referred(number) => {
-                self.unseen_referred.remove(&number);
+                if self.unseen_referred.remove(&number).is_some() {
+                    // Objects may wait for what was not seen.
+                    woken.extend(self.refers.keys().cloned());
+                }
                 for key in lacking(number, self.referred.keys(), &fresh) {
                     self.referred.remove(&key);
                     woken.extend(self.referrers.get(&key).cloned().unwrap_or_default());
@@ -276,6 +283,11 @@ impl Index {
             let of_owner = self.ended.entry(uid.clone()).or_default();
             of_owner.insert(key.clone(), Finished { end, content });
         }
+    }
+
+    /// Notes that an object waits until an owned kind is listed.
+    pub(crate) fn note_waiting(&mut self, number: usize, who: Name) {
+        self.waiting.entry(number).or_default().insert(who);
     }
 
     /// Notes that an owned object is gone: its owner may not have wanted that.

@@ -11,7 +11,9 @@ const SHOWN: usize = 200;
 pub(super) fn of_places(now: Option<&Value>, before: Option<&Value>) -> Option<String> {
     match (now, before) {
         (Some(now), Some(before)) => {
-            let (path, now, before) = first("", now, before)?;
+            // The state says most.
+            let state = first(".state", &now["state"], &before["state"]);
+            let (path, now, before) = state.or_else(|| first("", now, before))?;
             let path = path.trim_start_matches('.');
             Some(format!(
                 "{path} is {}, undisturbed {}",
