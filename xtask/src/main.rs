@@ -24,7 +24,7 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 78_700;
+    pub(crate) const PRODUCT: usize = 78_750;
     /// Lines of code of all tests and benches.
     pub(crate) const TESTS: usize = 73_700;
     /// Types whose name another type has, in percent.
