@@ -215,7 +215,7 @@ fn the_rehearsal_finds_mistakes_in_an_operator_of_a_job_and_a_deployment() {
         (
             Mistake::CreatesOnce,
             "crash",
-            "undisturbed \"Ready=True Serving\"",
+            r#"state is "Failed", undisturbed "Serving""#,
         ),
         (
             Mistake::CreatesForEachAttempt,
