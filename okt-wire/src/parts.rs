@@ -91,3 +91,19 @@ fn hashes<K: LifecycleObject>(object: &K) -> Vec<u64> {
     <K::State as SpecParts<K::Spec>>::parts(object.spec_of(), &mut see);
     hashes
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn a_map_without_an_order_is_the_same_part_whatever_was_inserted_first() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let one: HashMap<&str, u32> = names.into_iter().zip(0..8).collect();
+        let mut other: HashMap<&str, u32> = HashMap::with_capacity(1000);
+        other.extend(names.into_iter().zip(0..8).rev());
+        assert_eq!(one.json(), other.json());
+    }
+}
