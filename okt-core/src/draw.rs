@@ -34,10 +34,7 @@ pub(crate) fn cause(cause: Cause, parts: &[&str]) -> Option<String> {
         Cause::OnError { attempts } => Some(format!("on {attempts} errors")),
         Cause::OnDelete => Some("on delete".to_string()),
         Cause::OnChange => Some("on change".to_string()),
-        Cause::OnChangeOf(these) => {
-            let names: Vec<&str> = these.names(parts).collect();
-            Some(format!("{ON_CHANGE_OF}{}", names.join(", ")))
-        }
+        Cause::OnChangeOf(these) => Some(format!("{ON_CHANGE_OF}{}", these.text(parts))),
         Cause::OnGiveUp => Some("on give-up".to_string()),
     }
 }

@@ -1,5 +1,7 @@
 //! The states of a graph: names, marks and edges, as one literal of generated code.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -159,6 +161,11 @@ impl Parts {
     pub fn names<'a>(self, parts: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
         let named = parts.iter().enumerate();
         named.filter_map(move |(index, name)| self.has(index).then_some(*name))
+    }
+
+    /// Returns the names of the parts as text (e.g. `version, disk.size`), of those that a graph names.
+    pub fn text(self, parts: &[&str]) -> String {
+        self.names(parts).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The servers of queues in memory, for tests: they refuse what loses a message, and count every call.
+//! The servers of queues in memory, for tests: they count every call, and have each effect once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

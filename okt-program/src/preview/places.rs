@@ -96,10 +96,7 @@ pub(super) fn moved_by_change<A: Application>(
         return None;
     }
     let what = match trigger.cause {
-        Cause::OnChangeOf(these) => {
-            let names: Vec<&str> = these.and(parts).names(graph.parts).collect();
-            names.join(", ")
-        }
+        Cause::OnChangeOf(these) => these.and(parts).text(graph.parts),
         _ => "its revision".to_owned(),
     };
     Some(format!(

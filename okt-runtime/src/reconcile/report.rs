@@ -178,8 +178,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
     /// Returns the names of the parts whose change raised an edge.
     fn changed(&self, taken: Taken) -> String {
         let parts = self.facts.parts.and(taken.parts);
-        let names: Vec<&str> = parts.names(K::State::GRAPH.parts).collect();
-        cut(&names.join(", "), CHANGED_LIMIT)
+        cut(&parts.text(K::State::GRAPH.parts), CHANGED_LIMIT)
     }
 
     /// Returns what is remembered of the object; what somebody has accepted without a checksum gets one.

@@ -71,6 +71,15 @@ impl<'a> Deref for Applying<'a> {
     }
 }
 
+/// What others have undone of what OKT had applied.
+enum Undone {
+    Changed {
+        /// The managers that own what OKT had owned, if there are any.
+        by: Option<String>,
+    },
+    Deleted,
+}
+
 /// The declared objects.
 #[derive(Default)]
 pub(super) struct Wanted {
@@ -369,19 +378,12 @@ impl Applying<'_> {
                 }
                 (ResourcePlan::Apply, existing) => {
                     let existing = existing.as_deref();
-                    let by = match presence {
-                        Presence::Changed => self.takers(applied).await,
-                        _ => None,
-                    };
-                    let gone = self.cluster.vanished(self.uid(), key);
+                    let undone = self.undone(presence, applied, existing).await;
                     let made = self
                         .apply_or_replace((index, declared), applied, existing, creates)
                         .await;
-                    // What OKT had not applied, or cannot own, was not changed by anybody.
-                    let is_repair = existing.is_none_or(|there| there.is_applied)
-                        && !self.accepted.contains_key(key);
-                    if made.is_ok() && is_repair {
-                        self.report_repair(key, presence, by, gone);
+                    if let (Ok(()), Some(undone)) = (&made, undone) {
+                        self.report_repair(key, undone);
                     }
                     match made {
                         // A response was lost or a label was removed: the object may belong to the owner.
@@ -409,32 +411,47 @@ impl Applying<'_> {
         (!takers.is_empty()).then(|| listed(&takers))
     }
 
-    /// Reports that an object is again as declared, which others had changed or deleted.
-    ///
-    /// `by` has changed it; `gone` is the uid of the one that vanished.
-    fn report_repair(
-        &mut self,
-        key: &Key,
+    /// Returns what others have undone of what OKT had applied; none if they have not.
+    async fn undone(
+        &self,
         presence: Presence,
-        by: Option<String>,
-        gone: Option<String>,
-    ) {
+        applied: &Applied,
+        existing: Option<&Kept>,
+    ) -> Option<Undone> {
+        let key = &applied.key;
+        match presence {
+            // Nobody has changed what OKT had not applied before.
+            Presence::Changed if existing.is_some_and(|there| there.is_applied) => {
+                let by = self.takers(applied).await;
+                Some(Undone::Changed { by })
+            }
+            Presence::Absent => {
+                let uid = self.cluster.vanished(self.uid(), key)?;
+                (!self.deleted.contains(&uid)).then_some(Undone::Deleted)
+            }
+            Presence::Changed | Presence::AsDeclared | Presence::Outdated | Presence::Deleting => {
+                None
+            }
+        }
+    }
+
+    /// Reports that an object is again as declared, unless OKT cannot own all of it: then nobody has changed it.
+    fn report_repair(&mut self, key: &Key, undone: Undone) {
+        if self.accepted.contains_key(key) {
+            return;
+        }
         let what = self.describe(key);
         // Kubernetes merges events that differ in their notes alone.
-        let (reason, note) = match presence {
-            Presence::Changed => {
+        let (reason, note, by) = match undone {
+            Undone::Changed { by } => {
                 let who = by.as_deref().unwrap_or("another client");
                 let note = format!("{what} was changed by {who}: it is applied again");
-                ("ResourceChanged", note)
+                ("ResourceChanged", note, by)
             }
-            Presence::Absent => match gone {
-                Some(uid) if !self.deleted.contains(&uid) => {
-                    let note = format!("{what} was deleted: it is created again");
-                    ("ResourceDeleted", note)
-                }
-                Some(_) | None => return,
-            },
-            Presence::AsDeclared | Presence::Outdated | Presence::Deleting => return,
+            Undone::Deleted => {
+                let note = format!("{what} was deleted: it is created again");
+                ("ResourceDeleted", note, None)
+            }
         };
         self.attempts.note_change(key, by);
         tracing::info!("{note}");

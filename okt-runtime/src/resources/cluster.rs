@@ -181,17 +181,19 @@ impl Cluster {
         let index = self.index();
         let hidden = |(_, kind): &(&usize, &Unlisted)| kind.may_have_objects;
         let (number, unlisted) = index.unlisted.iter().find(hidden)?;
-        let kind = &self.watches.owned[*number].api.kind;
-        Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
+        Some(self.unlisted_text(*number, unlisted))
+    }
+
+    fn unlisted_text(&self, number: usize, unlisted: &Unlisted) -> String {
+        let kind = &self.watches.owned[number];
+        format!("{kind} objects cannot be listed: {}", unlisted.why)
     }
 
     /// Returns the kinds that cannot be listed, each with the reason.
     pub fn unlisted_kinds(&self) -> Vec<String> {
         let index = self.index();
-        let owned = index.unlisted.iter().map(|(number, unlisted)| {
-            let kind = &self.watches.owned[*number];
-            format!("{kind} objects cannot be listed: {}", unlisted.why)
-        });
+        let unlisted = index.unlisted.iter();
+        let owned = unlisted.map(|(number, unlisted)| self.unlisted_text(*number, unlisted));
         let unseen = index.unseen_referred.iter();
         let referred = unseen.map(|(number, unlisted)| self.unseen_text(*number, unlisted));
         owned.chain(referred).collect()
@@ -211,13 +213,11 @@ impl Cluster {
 
     /// Returns whether objects may exist of a kind that objects refer to, and that cannot be listed.
     pub(crate) fn lacks_referred(&self) -> bool {
-        let may_hide = || {
-            self.index()
-                .unseen_referred
-                .values()
-                .any(|it| it.may_have_objects)
-        };
-        !self.watches.referred.is_empty() && may_hide()
+        if self.watches.referred.is_empty() {
+            return false;
+        }
+        let index = self.index();
+        index.unseen_referred.values().any(|it| it.may_have_objects)
     }
 
     /// Returns why an object that an owner refers to may not be seen although it exists; none if all are seen.
@@ -255,8 +255,7 @@ impl Cluster {
     pub(crate) fn failing_kind(&self, number: usize) -> Option<String> {
         let index = self.index();
         let unlisted = index.unlisted.get(&number).filter(|it| !it.is_refused)?;
-        let kind = &self.watches.owned[number];
-        Some(format!("{kind} objects cannot be listed: {}", unlisted.why))
+        Some(self.unlisted_text(number, unlisted))
     }
 
     /// Returns why an object of an owned kind is not ready; none if it is.

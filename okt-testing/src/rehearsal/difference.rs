@@ -121,6 +121,10 @@ mod tests {
 
     use super::*;
 
+    fn lists(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|it| (*it).to_owned()).collect()
+    }
+
     #[test]
     fn the_first_value_that_differs_is_named_with_its_path() {
         let of = |now: Value, before: Value| of_places(Some(&now), Some(&before));
@@ -140,8 +144,6 @@ mod tests {
 
     #[test]
     fn only_the_effects_that_differ_are_named() {
-        let lists =
-            |texts: &[&str]| -> Vec<String> { texts.iter().map(|it| (*it).to_owned()).collect() };
         let (now, before) = (lists(&["a", "b", "b"]), lists(&["a", "b", "c"]));
         let expected =
             r#"its effects differ: "b" 2 times, undisturbed 1; "c" 0 times, undisturbed 1"#;
@@ -151,8 +153,6 @@ mod tests {
 
     #[test]
     fn the_first_write_that_differs_is_named() {
-        let lists =
-            |texts: &[&str]| -> Vec<String> { texts.iter().map(|it| (*it).to_owned()).collect() };
         let before = lists(&["finalizers", "status: → Start", "apply configmaps b"]);
         let of = |now: &[&str]| of_lists("write", &lists(now), &before);
         assert_eq!(
