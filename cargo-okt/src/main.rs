@@ -132,7 +132,8 @@ fn explain(code: &str) -> Result<(), String> {
     let Some(rule) = rules.find(|rule| Some(*rule as u8) == number) else {
         let [first, .., last] = Rule::ALL;
         return Err(format!(
-            "there is no rule {code}; the rules are {first} to {last}"
+            "there is no rule {code}; there are {}, {first} to {last}",
+            Rule::ALL.len()
         ));
     };
     print(okt_syntax::rules::page(rule));

@@ -31,6 +31,15 @@ pub trait Successor {
     fn answer(&self) -> Answer;
 }
 
+/// The answer of the handler of a visit with a result: answers that end the work carry it.
+pub trait VisitSuccessor: Successor {
+    /// The result.
+    type Result;
+
+    /// Returns the result, if the answer ends the work.
+    fn result(&self) -> Option<&Self::Result>;
+}
+
 /// The handler of a leaf names no successor.
 impl Successor for () {
     fn answer(&self) -> Answer {

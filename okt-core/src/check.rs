@@ -56,11 +56,13 @@ pub enum Rule {
     Pass = 19,
     /// OKT020: a name that cannot be generated or written.
     Name = 20,
+    /// OKT028: arguments or `on_abort` where they mean nothing.
+    Arguments = 28,
 }
 
 impl Rule {
     /// Every rule, by code.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::UnknownTarget,
         Self::OneEntry,
         Self::NoLeaf,
@@ -81,6 +83,7 @@ impl Rule {
         Self::Exclude,
         Self::Pass,
         Self::Name,
+        Self::Arguments,
     ];
 
     /// Returns the text of an error, in three lines: the mistake, how to mend it, and where to read more.
@@ -177,6 +180,7 @@ pub fn check(graph: &Graph<'_>) -> Vec<Fault> {
     faults.options();
     faults.marks_agree();
     faults.no_routes_are_of_resting_states();
+    faults.arguments();
     if graph.kind == Kind::Pass {
         faults.a_pass();
     }

@@ -35,8 +35,9 @@ pub fn decide(graph: &Graph<'_>, recorded: &Recorded, facts: &LifecycleFacts<'_>
             }
         },
     };
-    if let Verdict::Go(_) = decision
+    if let Verdict::Go(go) = decision
         && let Recorded::At(record) = recorded
+        && !record.begins(go)
         && let Some(left) = loop_guard(graph, record, facts)
     {
         decision = Verdict::Stay(StayReason::LoopGuard(left));
@@ -262,6 +263,11 @@ impl Situation<'_, '_> {
             Cause::OnChange => {
                 (self.facts.revision != self.record.changed).then_some(Why::OnChange)
             }
+            Cause::OnAbort => {
+                let state = self.record.served().and_then(|it| it.state.known());
+                let serves = state == Some(self.record.state);
+                (serves && self.facts.is_aborted).then_some(Why::OnAbort)
+            }
             Cause::OnChangeOf(parts) => {
                 (!self.facts.parts.and(parts).is_empty()).then_some(Why::OnChange)
             }
@@ -462,7 +468,8 @@ impl Situation<'_, '_> {
         (wanted.is_some() && record.desired_here(graph, facts)).then_some(Why::DesiredState)
     }
 
-    /// Returns the hop of the deletion, or of the open visit if it has one, otherwise of the desired state.
+    /// Returns the hop of the deletion, or of the first of these that has one: the request that the object serves, the open
+    /// visit, the first request that waits, the desired state.
     fn onwards(&self) -> Option<(StateId, Why)> {
         self.hop_where(|_| true)
     }
@@ -483,12 +490,23 @@ impl Situation<'_, '_> {
         if facts.deleting {
             return graph.out(record.state).map(|hop| (hop, Why::Deletion));
         }
-        let visit = record
-            .open_visit(graph, facts)
-            .filter(|(_, made)| counts(*made))
-            .and_then(|(to, _)| graph.hop(record.state, to));
-        if let Some(hop) = visit {
-            return Some((hop, Why::Visit));
+        let towards = |to: Option<(StateId, u64)>, why| {
+            let (to, _) = to.filter(|(_, made)| counts(*made))?;
+            Some((graph.hop(record.state, to)?, why))
+        };
+        let served = record.served();
+        let on_way = served.and_then(|it| Some((it.state.known()?, it.transition)));
+        let asked = || {
+            let next = facts.request.filter(|_| served.is_none())?;
+            self.state
+                .is(Mark::Rest)
+                .then_some((next.state, record.transition))
+        };
+        let visit = towards(on_way, Why::Request)
+            .or_else(|| towards(record.open_visit(graph, facts), Why::Visit))
+            .or_else(|| towards(asked(), Why::Request));
+        if visit.is_some() {
+            return visit;
         }
         let hop = graph.hop(record.state, facts.known_target(graph)?)?;
         counts(record.desired_since(graph, facts)).then_some((hop, Why::DesiredState))

@@ -80,6 +80,8 @@ pub enum Why {
     DesiredState,
     /// The visit.
     Visit,
+    /// A request for a visit.
+    Request,
     /// The object is being deleted.
     Deletion,
     /// The time in the state is over.
@@ -90,6 +92,8 @@ pub enum Why {
     OnDelete,
     /// The revision changed.
     OnChange,
+    /// The request was deleted.
+    OnAbort,
 }
 
 impl Why {
@@ -103,11 +107,13 @@ impl Why {
             Self::Next => "Next",
             Self::DesiredState => "DesiredState",
             Self::Visit => "Visit",
+            Self::Request => "Request",
             Self::Deletion => "Deletion",
             Self::After => "After",
             Self::OnError => "OnError",
             Self::OnDelete => "OnDelete",
             Self::OnChange => "OnChange",
+            Self::OnAbort => "OnAbort",
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn cause(cause: Cause, parts: &[&str]) -> Option<String> {
         Cause::OnChange => Some("on change".to_string()),
         Cause::OnChangeOf(these) => Some(format!("{ON_CHANGE_OF}{}", these.text(parts))),
         Cause::OnGiveUp => Some("on give-up".to_string()),
+        Cause::OnAbort => Some("on abort".to_string()),
     }
 }
 
@@ -112,12 +113,13 @@ impl Graph<'_> {
 }
 
 /// Each mark with its word.
-pub(crate) const ROLES: [(Mark, &str); 7] = [
+pub(crate) const ROLES: [(Mark, &str); 8] = [
     (Mark::Entry, "entry"),
     (Mark::Rest, "rest"),
     (Mark::Hold, "hold"),
     (Mark::Leaf, "leaf"),
     (Mark::Visit, "visit"),
+    (Mark::Args, "args"),
     (Mark::NoTransit, "no_transit"),
     (Mark::Idle, "idle"),
 ];

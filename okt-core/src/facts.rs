@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::graph::{Graph, Parts, StateId};
+use crate::request::NextRequest;
 
 /// A state name, resolved against the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -124,6 +125,10 @@ pub struct LifecycleFacts<'a> {
     pub desired: DesiredState,
     /// The visit.
     pub visit: Option<DesiredVisit>,
+    /// The first request that waits and can begin where the object rests.
+    pub request: Option<NextRequest>,
+    /// The request on record was deleted.
+    pub is_aborted: bool,
     /// `metadata.generation`.
     pub generation: i64,
     /// A hash of the data that handlers act upon.

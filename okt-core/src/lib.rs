@@ -11,7 +11,7 @@ extern crate alloc;
 // |---|---|
 // | `names`, `duration`, `backoff`, `reasons`, `trail` | rules for names, durations as text, backoff, reasons of conditions, the trail |
 // | `state`, `hops`, `graph`, `routes` | states, edges and marks; the next hop to every desired state, the route to a leaf |
-// | `facts`, `decision`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
+// | `request`, `facts`, `decision`, `record`, `decide` | requests; the decision of a lifecycle: its input, its result, and the record after it |
 // | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
 // | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
 // | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads, and what is reported to it, as numbers; the facts of one moment |
@@ -39,6 +39,7 @@ pub mod names;
 pub mod pass;
 pub mod reasons;
 pub mod record;
+pub mod request;
 pub mod routes;
 mod state;
 #[cfg(feature = "stored")]
@@ -49,13 +50,15 @@ pub mod trail;
 #[path = "private.rs"]
 pub mod __private;
 
-pub use answer::{Answer, Successor};
+pub use answer::{Answer, Successor, VisitSuccessor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, Parts, State,
     StateId, Taken, Trigger,
 };
-pub use lifecycle::{Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, SpecPart, SpecParts};
+pub use lifecycle::{
+    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, SpecPart, SpecParts, Visited,
+};
 pub use pass::Step;
 pub use record::{Record, Recorded};

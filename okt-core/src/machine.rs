@@ -38,6 +38,7 @@ mod pass;
 #[path = "../tests/reconcile/plant.rs"]
 pub(crate) mod plant;
 mod reports;
+mod requests;
 mod requeue;
 mod resources;
 mod results;
@@ -49,23 +50,24 @@ use core::time::Duration;
 
 pub use self::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 pub use self::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Effect,
-    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
-    TakeOver, Write,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, Decision, DropFinalizer,
+    Effect, Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
+    TakeOver, Tell, Write,
 };
 pub use self::facts::{
-    Facts, Graphs, OperatorFacts, PassFacts, PassResult, ResourceFacts, Setup, StatusDiff, Waits,
-    WorkFacts, WriteFacts,
+    Facts, Graphs, OperatorFacts, PassFacts, PassResult, RequestFacts, ResourceFacts, Setup,
+    StatusDiff, Waits, WorkFacts, WriteFacts,
 };
 use self::findings::Findings;
-pub use self::object::{Object, Readable, TaskId, Version, WorkId};
+pub use self::object::{Object, Readable, Requests, TaskId, Version, WorkId};
 use self::observation::ObservationMemory;
 use self::pass::PassMemory;
+use self::requests::RequestMemory;
 pub use self::requeue::Requeue;
 use self::resources::ResourceMemory;
 pub use self::results::{
-    ApplyResult, ClearResult, ExtraResult, ObservationResult, PassReport, Retry, ShowResult,
-    StartResult, Stored, WriteError,
+    ApplyResult, ClearResult, ConfirmResult, ExtraResult, ObservationResult, PassReport, Retry,
+    ShowResult, StartResult, Stored, TellResult, WriteError,
 };
 pub use self::time::Time;
 use self::work::{StateWork, WorkStage};
@@ -110,6 +112,8 @@ pub struct Machine {
     pass: PassMemory,
     /// The owned resources.
     resources: ResourceMemory,
+    /// The requests.
+    requests: RequestMemory,
     /// Whether a reconcile request has named the object since its last reconciliation began.
     is_named: bool,
     /// The reconciliation that is under way.
@@ -133,6 +137,7 @@ impl Machine {
             observation,
             pass,
             resources,
+            requests,
             is_named,
             findings: _,
         } = self;
@@ -140,6 +145,7 @@ impl Machine {
             && observation.is_empty()
             && pass.is_empty()
             && resources.is_empty()
+            && requests.is_empty()
             && writes.is_empty(now)
             && !is_named)
             .then_some(writes.last)
@@ -162,6 +168,7 @@ impl Machine {
         }
         self.observation.recall(object, now);
         self.resources.enter(object.transition());
+        self.requests.keep(object);
     }
 
     /// Returns the next effect, or when the object is reconciled next.
@@ -289,6 +296,8 @@ impl Machine {
             life: LifecycleFacts {
                 desired: object.desired,
                 visit: object.visit,
+                request: self.requests.next(object, now),
+                is_aborted: self.requests.is_gone(object),
                 generation: object.generation,
                 revision: object.revision,
                 parts: object.parts,
@@ -320,6 +329,7 @@ impl Machine {
                 .pass
                 .facts(setup.graphs, &self.writes.last, findings, now),
             resources: self.resources.facts(setup.owns_kinds, findings, now),
+            requests: self.requests.facts(findings, now),
             operator,
             writes: self.writes.facts(findings, now),
         }

@@ -6,13 +6,13 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::pin::Pin;
 
-pub use crate::answer::{Answer, Successor};
+pub use crate::answer::{Answer, Successor, VisitSuccessor};
 use crate::graph::Mark;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, Parts, State, StateId, Trigger,
 };
 pub use crate::lifecycle::{
-    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, SpecPart, SpecParts,
+    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, SpecPart, SpecParts, Visited,
 };
 pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};
@@ -41,6 +41,24 @@ pub fn work<'w, S: Successor, E>(
     work: impl Future<Output = Result<S, E>> + Send + 'w,
 ) -> Work<'w, Answer, E> {
     Box::pin(async move { work.await.map(|successor| successor.answer()) })
+}
+
+/// Boxes the work of a visit with a result.
+pub fn visited<'w, Args, S, C, E>(
+    cx: &'w C,
+    work: impl Future<Output = Result<S, E>> + Send + 'w,
+) -> Work<'w, Answer, E>
+where
+    S: VisitSuccessor,
+    C: Visited<Args, S::Result> + Sync,
+{
+    Box::pin(async move {
+        let successor = work.await?;
+        if let Some(result) = successor.result() {
+            cx.finish(result);
+        }
+        Ok(successor.answer())
+    })
 }
 
 /// Boxes the step of a state of a pass.

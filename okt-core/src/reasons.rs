@@ -47,6 +47,14 @@ reasons! {
     BAD_MEMORY = "BadMemory";
     /// A handler uses a step in a way that cannot work: a name twice, a step within a step, a result that is too large.
     BAD_STEP = "BadStep";
+    /// The recorded arguments of a request do not fit what the handler takes.
+    BAD_ARGS = "BadArgs";
+    /// The result of a request is larger than what is recorded, or cannot be written as JSON.
+    BAD_RESULT = "BadResult";
+    /// The object is in a state that serves requests, and serves none.
+    NO_REQUEST = "NoRequest";
+    /// A trigger ended the work.
+    LEFT = "Left";
     /// The work was cancelled because it is no longer needed.
     CANCELLED = "Cancelled";
 

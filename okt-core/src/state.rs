@@ -67,6 +67,8 @@ pub enum Mark {
     Visit = 32,
     /// No route leads through this state.
     NoTransit = 64,
+    /// The visit has arguments: only a request leads here.
+    Args = 128,
 }
 
 /// The properties of a state.
@@ -94,10 +96,10 @@ impl Marks {
 
 impl fmt::Debug for Marks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use Mark::{Entry, Hold, Idle, Leaf, NoTransit, Rest, Visit};
+        use Mark::{Args, Entry, Hold, Idle, Leaf, NoTransit, Rest, Visit};
         f.debug_set()
             .entries(
-                [Entry, Rest, Hold, Idle, Leaf, Visit, NoTransit]
+                [Entry, Rest, Hold, Idle, Leaf, Visit, NoTransit, Args]
                     .into_iter()
                     .filter(|mark| self.has(*mark)),
             )
@@ -192,6 +194,8 @@ pub enum Cause {
     OnChangeOf(Parts),
     /// A step of the pass gave up, or failed permanently.
     OnGiveUp,
+    /// The request whose work the state does was deleted.
+    OnAbort,
 }
 
 /// A trigger edge: a debranching, checked before every child.
@@ -326,7 +330,8 @@ impl State<'_> {
                 | Cause::OnDelete
                 | Cause::OnChange
                 | Cause::OnChangeOf(_)
-                | Cause::OnGiveUp => None,
+                | Cause::OnGiveUp
+                | Cause::OnAbort => None,
             })
     }
 

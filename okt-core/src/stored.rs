@@ -499,7 +499,8 @@ impl StoredTrigger {
             | Cause::OnDelete
             | Cause::OnChange
             | Cause::OnChangeOf(_)
-            | Cause::OnGiveUp => {}
+            | Cause::OnGiveUp
+            | Cause::OnAbort => {}
         }
         stored
     }
@@ -528,7 +529,12 @@ impl StoredTrigger {
             let index = |name: &str| parts.iter().position(|part| *part == name);
             return Cause::OnChangeOf(own.filter_map(index).fold(Parts::NONE, Parts::with));
         }
-        let known = [Cause::OnDelete, Cause::OnChange, Cause::OnGiveUp];
+        let known = [
+            Cause::OnDelete,
+            Cause::OnChange,
+            Cause::OnGiveUp,
+            Cause::OnAbort,
+        ];
         let is_this = |cause: &Cause| draw::cause(*cause, parts) == self.cause;
         known.into_iter().find(is_this).unwrap_or(Cause::Named)
     }

@@ -123,6 +123,8 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         .id();
     let recorded = read::record(position, dice.below(2) == 0, revision);
     let facts = LifecycleFacts {
+        request: None,
+        is_aborted: false,
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         generation: meta.generation.unwrap_or(0),

@@ -167,6 +167,9 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::ShowFailure(effect) => self.show_failure(effect).await,
             Effect::Start(effect) => self.start(effect).await,
             Effect::Cancel(effect) => self.cancel(effect),
+            Effect::Confirm(_) | Effect::Tell(_) => {
+                self.memory.machine.not_done(effect);
+            }
             Effect::ShowUnreadable(effect) => {
                 // Only for an object that does not decode; `unreadable` reconciles those.
                 let version = self.read().version;

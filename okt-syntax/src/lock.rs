@@ -213,7 +213,7 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
             options(&[(Mark::Hold, "hold"), (Mark::Idle, "idle")]),
         ),
         (Mark::Leaf, "leaf", options(&[(Mark::Idle, "idle")])),
-        (Mark::Visit, "visit", String::new()),
+        (Mark::Visit, "visit", options(&[(Mark::Args, "args")])),
         (Mark::NoTransit, "no_transit", String::new()),
     ] {
         if state.is(mark) {
@@ -275,6 +275,7 @@ fn cause_of(cause: Cause, parts: &[&str]) -> Option<String> {
             format!(", on_change({})", names.join(", "))
         }
         Cause::OnGiveUp => ", on_give_up".to_owned(),
+        Cause::OnAbort => ", on_abort".to_owned(),
     })
 }
 

@@ -31,5 +31,6 @@ pub fn page(rule: Rule) -> &'static str {
         Rule::Exclude => include_str!("../rules/okt018.md"),
         Rule::Pass => include_str!("../rules/okt019.md"),
         Rule::Name => include_str!("../rules/okt020.md"),
+        Rule::Arguments => include_str!("../rules/okt028.md"),
     }
 }

@@ -245,7 +245,8 @@ impl<'k> View<'k> {
                     | Cause::OnDelete
                     | Cause::OnChange
                     | Cause::OnChangeOf(_)
-                    | Cause::OnGiveUp,
+                    | Cause::OnGiveUp
+                    | Cause::OnAbort,
                     _,
                 ) => return None,
             };

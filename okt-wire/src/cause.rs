@@ -9,7 +9,7 @@ const JUMP: &str = "Jump";
 const REENTRY: &str = "Reentry";
 
 /// Every cause that a history may have.
-const WORDS: [Why; 12] = [
+const WORDS: [Why; 14] = [
     Why::Created,
     Why::Adopted,
     Why::Observed,
@@ -17,11 +17,13 @@ const WORDS: [Why; 12] = [
     Why::Next,
     Why::DesiredState,
     Why::Visit,
+    Why::Request,
     Why::Deletion,
     Why::After,
     Why::OnError,
     Why::OnDelete,
     Why::OnChange,
+    Why::OnAbort,
 ];
 
 /// Returns the text for a transition, such as `DesiredState` or `Jump:Observed`.

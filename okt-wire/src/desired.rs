@@ -152,7 +152,8 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
                 },
             },
         });
-        let visits = names::<S>(|state| state.is(Mark::Visit));
+        // A visit with arguments is for requests.
+        let visits = names::<S>(|state| state.is(Mark::Visit) && !state.is(Mark::Args));
         if !visits.is_empty() {
             schema.pointer_mut("/properties").and_then(|p| p.as_object_mut()).map(|properties| {
                 properties.insert("visit".into(), json!({

@@ -29,6 +29,10 @@ pub const ENTRY_LIMIT: usize = 1024;
 pub const CONDITIONS_LIMIT: usize = 256;
 /// The most that handlers may remember of an object, in bytes of JSON.
 pub const MEMORY_LIMIT: usize = 16 * 1024;
+/// The longest arguments of a request, in bytes of JSON.
+pub const ARGS_LIMIT: usize = 2 * 1024;
+/// The longest result of a request, in bytes of JSON.
+pub const RESULT_LIMIT: usize = 1024;
 /// The longest result of a step, in bytes of JSON.
 pub const STEP_LIMIT: usize = 4 * 1024;
 /// The highest number of recorded steps of one action.

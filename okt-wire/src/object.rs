@@ -8,11 +8,12 @@ use okt_core::{Graph, Lifecycle, SpecParts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::desired::Desired;
 use crate::pruned::decode;
 use crate::sealed::Sealed;
-use crate::status::{Position, RecordedStep, Status};
+use crate::status::{Position, RecordedRequest, RecordedStep, Status};
 
 /// A spec with a lifecycle field; derive it with `#[derive(LifecycleSpec)]`.
 ///
@@ -180,6 +181,22 @@ pub fn steps_of<K: LifecycleObject>(object: &K) -> Result<Vec<RecordedStep>, Str
     }
 }
 
+/// Returns the request on record, with arguments and a result that nobody else has changed.
+///
+/// # Errors
+///
+/// That somebody else has changed them: nobody may act upon them.
+pub fn request_of<K: LifecycleObject>(object: &K) -> Result<Option<&RecordedRequest>, String> {
+    let request = position_of(object).and_then(|position| position.request.as_ref());
+    if let Some(request) = request {
+        unsealed::<Value>(&request.args, "status.lifecycle.request.args")?;
+        if let Some(result) = &request.result {
+            unsealed::<Value>(result, "status.lifecycle.request.result")?;
+        }
+    }
+    Ok(request)
+}
+
 /// Reads a sealed value of the field at this path.
 fn unsealed<T: DeserializeOwned>(sealed: &Sealed, path: &str) -> Result<T, String> {
     if sealed.is_intact() {
@@ -199,6 +216,7 @@ pub fn decode_object<K: LifecycleObject>(text: &str) -> Result<K, String> {
     let object = decode(text)?;
     memory_of(&object)?;
     steps_of(&object)?;
+    request_of(&object)?;
     Ok(object)
 }
 

@@ -9,13 +9,16 @@ use okt_core::decide::Why;
 use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::machine::Version;
 use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
+use okt_core::request::RequestRecord;
 use okt_core::{Graph, Lifecycle, StateId};
 use sha2::{Digest, Sha256};
 
 use crate::cause;
 use crate::desired::{Desired, REQUEST_LIMIT, StateName};
 use crate::digest;
-use crate::status::{Position, RecordedAction, RecordedDesired, RecordedVisit, Transition};
+use crate::status::{
+    Position, RecordedAction, RecordedDesired, RecordedRequest, RecordedVisit, Transition,
+};
 
 /// Converts a stored position into a record.
 ///
@@ -38,6 +41,7 @@ pub fn record<S: Lifecycle>(
         deleting,
         desired: desired_record::<S>(position.desired.as_ref()),
         visit: position.visit.as_ref().map(visit_record::<S>),
+        request: position.request.as_ref().map(request_record::<S>),
         revision: digest::number(&position.revision).unwrap_or(present),
         changed: digest::number(&position.changed).unwrap_or(present),
         // Another writer may have moved the object: then the recorded action belongs to another state, and the work of
@@ -89,6 +93,15 @@ fn desired_record<S: Lifecycle>(recorded: Option<&RecordedDesired>) -> DesiredRe
 fn visit_record<S: Lifecycle>(recorded: &RecordedVisit) -> VisitRecord {
     VisitRecord {
         state: StateName::<S>::of(&recorded.state).named(),
+        transition: recorded.transition,
+        outcome: recorded.outcome,
+    }
+}
+
+fn request_record<S: Lifecycle>(recorded: &RecordedRequest) -> RequestRecord {
+    RequestRecord {
+        state: StateName::<S>::of(&recorded.state).named(),
+        token: hash(&recorded.uid),
         transition: recorded.transition,
         outcome: recorded.outcome,
     }

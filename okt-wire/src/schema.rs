@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use okt_core::names::STATE_LIMIT;
 use okt_core::stored::StoredGraph;
-use okt_core::{Graph, Lifecycle, Parts, trail};
+use okt_core::{Graph, Lifecycle, Mark, Parts, trail};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
@@ -183,6 +183,22 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
             "graph": text(80),
         },
     });
+    if graph.states.iter().any(|state| state.is(Mark::Args)) {
+        let any = sealed(&json!({ "x-kubernetes-preserve-unknown-fields": true }));
+        let request = json!({
+            "kind": text(STATE_LIMIT),
+            "name": text(REQUEST_LIMIT),
+            "uid": text(64),
+            "state": text(REQUEST_LIMIT),
+            "transition": count,
+            "args": any,
+            "outcome": text(STATE_LIMIT),
+            "result": any,
+            "failure": failure,
+        });
+        lifecycle["properties"]["request"] =
+            object(&["kind", "name", "uid", "state", "args"], request);
+    }
     if !graph.parts.is_empty() {
         let properties = &mut lifecycle["properties"];
         properties["parts"] = json!({

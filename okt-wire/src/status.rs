@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use okt_core::Lifecycle;
 use okt_core::record::{Phase, VisitOutcome};
+use okt_core::request::RequestOutcome;
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -129,6 +130,9 @@ pub struct Position<S> {
     /// The last recorded visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<RecordedVisit>,
+    /// The request that the object serves, or served last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RecordedRequest>,
     /// A hash of the input of handlers: at the arrival in the state, or of the last run since.
     #[serde(default)]
     pub revision: String,
@@ -216,6 +220,34 @@ pub struct RecordedVisit {
     /// The outcome of the visit.
     #[serde(default)]
     pub outcome: VisitOutcome,
+}
+
+/// A recorded request: everything that its work needs, also after the request was deleted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedRequest {
+    /// Its kind (e.g. `Restore`).
+    pub kind: String,
+    /// Its name; it is in the namespace of the object.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The state that serves it.
+    pub state: String,
+    /// The object's transition number before the request began.
+    #[serde(default)]
+    pub transition: u64,
+    /// The arguments.
+    pub args: Sealed,
+    /// What became of it.
+    #[serde(default)]
+    pub outcome: RequestOutcome,
+    /// The result of its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Sealed>,
+    /// Why its work failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<RecordedFailure>,
 }
 
 /// The recorded work of a state.

@@ -423,7 +423,8 @@ impl<'g> Faults<'_, 'g> {
                     | Cause::OnDelete
                     | Cause::OnChange
                     | Cause::OnChangeOf(_)
-                    | Cause::OnGiveUp => continue,
+                    | Cause::OnGiveUp
+                    | Cause::OnAbort => continue,
                 };
                 self.report(Rule::Option, Place::Cause(id, index), message, help);
             }
@@ -447,6 +448,53 @@ impl<'g> Faults<'_, 'g> {
                         "keep one",
                     );
                 }
+            }
+        }
+    }
+
+    /// OKT028: only a request leads to a visit with arguments, and only its deletion raises `on_abort`.
+    pub(super) fn arguments(&mut self) {
+        let graph = self.graph;
+        let has_args = |id: StateId| graph.get(id).is_some_and(|to| to.is(Mark::Args));
+        for (id, state) in graph.iter() {
+            for (index, trigger) in state.triggers.iter().enumerate() {
+                if has_args(trigger.to) {
+                    self.report(
+                        Rule::Arguments,
+                        Place::Trigger(id, index),
+                        format!(
+                            "a trigger leads into {}, whose work has arguments: only a request gives them",
+                            self.spell(trigger.to)
+                        ),
+                        format!("write `#[child({})]`, or let the trigger lead elsewhere", self.variant(trigger.to)),
+                    );
+                }
+                if trigger.cause == Cause::OnAbort
+                    && !state.is(Mark::Args)
+                    && graph.kind == Kind::Lifecycle
+                {
+                    self.report(
+                        Rule::Arguments,
+                        Place::Cause(id, index),
+                        format!(
+                            "{} serves no request, so none can be aborted",
+                            self.spell(id)
+                        ),
+                        "write it on a state with `#[visit(args = ..)]`",
+                    );
+                }
+            }
+            let last = state.children.len().saturating_sub(1);
+            if state.next().is_some_and(has_args) {
+                self.report(
+                    Rule::Arguments,
+                    Place::Child(id, last),
+                    format!(
+                        "the last child of {} has arguments, and `Next` would lead there without a request",
+                        self.spell(id)
+                    ),
+                    "put another child last",
+                );
             }
         }
     }
@@ -497,8 +545,9 @@ impl<'g> Faults<'_, 'g> {
                     Cause::After(_)
                     | Cause::Deadline(_)
                     | Cause::OnChange
-                    | Cause::OnChangeOf(_) => (
-                        "a pass runs within one reconciliation, so it has no `after`, no `on_change` and no deadline",
+                    | Cause::OnChangeOf(_)
+                    | Cause::OnAbort => (
+                        "a pass runs within one reconciliation, so it has no `after`, no `on_change`, no `on_abort` and no deadline",
                         "use `on_delete`, `on_error` or `on_give_up`",
                     ),
                 };
@@ -568,6 +617,7 @@ fn word(mark: Mark) -> &'static str {
         Mark::Idle => "idle",
         Mark::Leaf => "leaf",
         Mark::Visit => "visit",
+        Mark::Args => "visit(args)",
         Mark::NoTransit => "no_transit",
     }
 }
@@ -587,6 +637,7 @@ fn raised_before(earlier: &[Trigger], parts: Parts) -> Option<&Trigger> {
         | Cause::Deadline(_)
         | Cause::OnError { .. }
         | Cause::OnDelete
-        | Cause::OnGiveUp => false,
+        | Cause::OnGiveUp
+        | Cause::OnAbort => false,
     })
 }

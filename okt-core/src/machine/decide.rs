@@ -16,10 +16,12 @@
 //! | does the handler that runs wait until something is recorded? | [`Record`] |
 //! | in which state is the application? | [`Observe`] |
 //! | must the pass run? | [`RunPass`] |
-//! | may the object be deleted? | [`Clear`], then [`DropFinalizer`] |
+//! | may the object be deleted? | [`Tell`], [`Clear`], then [`DropFinalizer`] |
 //! | are the owned resources as the state declares? | [`Apply`] |
+//! | is there a request that begins, or that may be gone? | [`Confirm`] |
 //! | is there anything to record or to report? | [`Render`], then [`TakeOver`] and [`Commit`], or [`ChangeWork`] |
 //! | may the work on record start? | [`Start`] |
+//! | do requests not know what became of them? | [`Tell`] |
 //!
 //! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this function.
 
@@ -27,15 +29,16 @@ use core::time::Duration;
 
 use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, DropFinalizer, Observe,
-    Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, Decision, DropFinalizer,
+    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
+    TakeOver, Tell,
 };
 use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
 use super::requeue::{Requeue, requeue};
 use crate::decide::{self as lifecycle, Ending, Run, StayReason, Verdict};
 use crate::facts::{ActionResult, Task};
-use crate::graph::Mark;
+use crate::graph::{Cause, Mark};
 use crate::pass::PassRun;
 use crate::record::Recorded;
 
@@ -146,6 +149,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     if releases {
         if opens {
             match f.resources.cleared {
+                None if f.requests.to_tell => return Tell::decided(),
                 None => return Clear::decided(),
                 Some(true) => return DropFinalizer::decided(false),
                 Some(false) => not_ready = NotReadyReason::Resources(ResourceStatus::Awaited),
@@ -177,6 +181,10 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         };
     }
 
+    if let Some(token) = unconfirmed(&step, f) {
+        return Confirm::decided(token);
+    }
+
     // --- what is recorded and reported
     let after = life.map_or(*recorded, |life| recorded.after(life, &facts, &step));
     let is_stored = after == *recorded;
@@ -205,7 +213,30 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         let resumed = run == Run::Resume;
         return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
     }
+    if f.requests.to_tell {
+        return Tell::decided();
+    }
     Decision::Rest(requeue(&step, not_ready, write_wait, f))
+}
+
+/// Returns the request that must be read now: the next one before the move that begins it, or the one on record, if its
+/// deletion leads out of the state.
+fn unconfirmed(step: &Verdict, f: &Facts<'_>) -> Option<u64> {
+    let (record, life) = f.object.recorded.at().zip(f.graphs.life)?;
+    let token = match step {
+        Verdict::Go(go) if record.begins(*go) => f.life.request?.token,
+        _ => {
+            let served = record
+                .served()
+                .filter(|it| it.state.known() == Some(record.state));
+            let mut triggers = life.get(record.state)?.triggers.iter();
+            let aborts = triggers.any(|trigger| trigger.cause == Cause::OnAbort);
+            let may_be_gone = f.object.requests.is_missing && f.requests.wait.is_none();
+            let served = served.filter(|_| aborts && may_be_gone && !f.life.is_aborted)?;
+            served.token
+        }
+    };
+    (f.requests.confirmed != Some(token)).then_some(token)
 }
 
 /// Returns whether the state of the application must be known, and is not.

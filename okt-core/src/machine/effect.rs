@@ -114,6 +114,17 @@ effects! {
     /// [`recorded`](super::Machine::recorded).
     Record {}
 
+    /// Read a request from the API server, because the known ones may be out of date: the next one, before the move that
+    /// begins it, or the one on record, which is not among the known ones. Before another one replaces the one on record,
+    /// that one is told what became of it. Report [`confirmed`](super::Machine::confirmed).
+    Confirm {
+        /// A hash of the uid of the request.
+        token: u64
+    }
+
+    /// Tell requests what became of them, or that they wait; report [`told`](super::Machine::told).
+    Tell {}
+
     /// Remove what others left in the status and no apply removes; report
     /// [`leftovers_removed`](super::Machine::leftovers_removed).
     RemoveLeftovers {}

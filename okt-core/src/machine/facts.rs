@@ -63,6 +63,8 @@ pub struct Facts<'a> {
     pub pass: PassFacts,
     /// The owned resources.
     pub resources: ResourceFacts,
+    /// The requests for the object.
+    pub requests: RequestFacts,
     /// The operator.
     pub operator: OperatorFacts,
     /// The writes to the object.
@@ -131,6 +133,17 @@ pub struct ResourceFacts {
     pub cleared: Option<bool>,
     /// The time until they must be checked again.
     pub due: Option<Duration>,
+}
+
+/// The requests for the object, in addition to what is known of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RequestFacts {
+    /// The request that the API server has, as found in this reconciliation.
+    pub confirmed: Option<u64>,
+    /// The requests are to be told something now.
+    pub to_tell: bool,
+    /// The time until requests are read and told again, after a failure.
+    pub wait: Option<Duration>,
 }
 
 /// The operator.

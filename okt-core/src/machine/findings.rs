@@ -54,6 +54,8 @@ pub(super) struct Findings {
     pub(super) written: Option<Draft>,
     /// Others left something in the status that is to be removed now.
     pub(super) leftovers: bool,
+    /// The request that the API server has.
+    pub(super) confirmed: Option<u64>,
     /// What the start of work waits for.
     pub(super) waits: Option<Waits>,
     /// A write has failed.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use crate::facts::{DesiredState, DesiredVisit};
 use crate::graph::Parts;
 use crate::record::Recorded;
+use crate::request::NextRequest;
 
 /// The version of an object: its `metadata.resourceVersion`.
 ///
@@ -59,6 +60,8 @@ pub struct Object {
     pub desired: DesiredState,
     /// The visit.
     pub visit: Option<DesiredVisit>,
+    /// The requests for it.
+    pub requests: Requests,
     /// `metadata.generation`.
     pub generation: i64,
     /// A hash of the data that handlers act upon.
@@ -103,6 +106,19 @@ impl Object {
     pub fn transition(&self) -> u64 {
         self.recorded.at().map_or(0, |record| record.transition)
     }
+}
+
+/// The requests for an object, as they are known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Requests {
+    /// The first one that waits and can begin where the object rests.
+    pub next: Option<NextRequest>,
+    /// The one on record is not among the known ones.
+    pub is_missing: bool,
+    /// One of them does not say what became of it, or that it waits.
+    pub untold: bool,
+    /// The time until the next one expires.
+    pub expires: Option<Duration>,
 }
 
 /// Whether an object decodes.

@@ -5,14 +5,15 @@ use alloc::vec::Vec;
 use super::Machine;
 use super::draft::Draft;
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, DropFinalizer, Effect, Observe, Record,
-    RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start, TakeOver, Write,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, DropFinalizer, Effect,
+    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
+    TakeOver, Tell, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
-use super::object::{Readable, Version};
+use super::object::{Readable, Requests, Version};
 use super::results::{
-    ApplyResult, ClearResult, ExtraResult, ObservationResult, PassReport, Retry, ShowResult,
-    StartResult, Stored, WriteError,
+    ApplyResult, ClearResult, ConfirmResult, ExtraResult, ObservationResult, PassReport, Retry,
+    ShowResult, StartResult, Stored, TellResult, WriteError,
 };
 use super::time::Time;
 use crate::facts::Observed;
@@ -64,6 +65,39 @@ impl Machine {
         self.done(effect);
         self.findings.cleared = Some(result == ClearResult::Cleared);
         self.resources.cleared(result, now)
+    }
+
+    /// Takes the result of reading a request, and the requests as they are known now.
+    pub fn confirmed(
+        &mut self,
+        effect: Confirm,
+        result: ConfirmResult,
+        requests: Requests,
+        setup: &Setup<'_>,
+        now: Time,
+    ) {
+        let token = effect.token;
+        self.done(effect);
+        self.findings.object.requests = requests;
+        let is_there = result == ConfirmResult::There;
+        self.findings.confirmed = is_there.then_some(token);
+        self.requests
+            .confirmed(token, result, &self.findings.object, setup, now);
+    }
+
+    /// Takes the result of telling requests what became of them, and the requests as they are known now.
+    pub fn told(
+        &mut self,
+        effect: Tell,
+        result: TellResult,
+        requests: Requests,
+        setup: &Setup<'_>,
+        now: Time,
+    ) {
+        self.done(effect);
+        self.findings.object.requests = requests;
+        self.requests
+            .told(result, &self.findings.object, setup, now);
     }
 
     /// Takes a rendered status: how it differs from the stored one, and a hash of it. Returns how it counts.

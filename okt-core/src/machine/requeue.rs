@@ -140,6 +140,8 @@ pub(super) fn requeue(
     note(to_come(f.resources.due));
     note(to_come(f.pass.due));
     note(write_wait);
+    note(f.requests.wait);
+    note(to_come(f.object.requests.expires));
     let is_undone = match not_ready {
         NotReadyReason::None
         | NotReadyReason::AsBefore
@@ -183,7 +185,8 @@ fn next_deadline(state: &State<'_>, f: &Facts<'_>) -> Option<Duration> {
             | Cause::OnDelete
             | Cause::OnChange
             | Cause::OnChangeOf(_)
-            | Cause::OnGiveUp => None,
+            | Cause::OnGiveUp
+            | Cause::OnAbort => None,
         });
     deadlines.min()
 }

@@ -115,6 +115,26 @@ pub enum ClearResult {
     },
 }
 
+/// The result of reading a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConfirmResult {
+    /// It is there and waits, or is the one on record.
+    There,
+    /// It is not there, or is over.
+    Gone,
+    /// That is not known, or the one on record was not told what became of it; a retry may help.
+    Failed,
+}
+
+/// The result of telling requests what became of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TellResult {
+    /// They know.
+    Told,
+    /// At least one does not; a retry may help.
+    Failed,
+}
+
 /// The result of starting work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StartResult {

@@ -99,6 +99,7 @@ fn cause_of(word: &str) -> Cause {
         "delete" => Cause::OnDelete,
         "change" => Cause::OnChange,
         "give-up" => Cause::OnGiveUp,
+        "abort" => Cause::OnAbort,
         // The digits are positions in `PARTS`.
         _ if word.starts_with("change") => Cause::OnChangeOf(
             word.bytes()
@@ -129,6 +130,7 @@ fn mark(word: &str) -> Mark {
         "idle" => Mark::Idle,
         "leaf" => Mark::Leaf,
         "visit" => Mark::Visit,
+        "args" => Mark::Args,
         "no_transit" => Mark::NoTransit,
         other => panic!("no mark: {other}"),
     }

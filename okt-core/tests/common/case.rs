@@ -12,6 +12,7 @@ use okt_core::facts::{
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
+use okt_core::request::{NextRequest, RequestOutcome, RequestRecord};
 use okt_core::{Graph, Mark, Parts, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
@@ -40,6 +41,8 @@ impl Case {
             facts: LifecycleFacts {
                 desired: DesiredState::default(),
                 visit: None,
+                request: None,
+                is_aborted: false,
                 generation: 1,
                 revision: REVISION,
                 parts: Parts::NONE,
@@ -100,6 +103,26 @@ impl Case {
                 at().visit.as_mut().expect("a visit").outcome = outcome;
             }
             ["no", "visit"] => facts.visit = None,
+            ["request", to] => {
+                facts.request = Some(NextRequest {
+                    state: graph.named(to).expect("a state"),
+                    token: 2,
+                });
+            }
+            ["serves", to] => {
+                at().request = Some(RequestRecord {
+                    state: named(to),
+                    token: 1,
+                    transition: 3,
+                    outcome: RequestOutcome::Running,
+                });
+            }
+            ["served", outcome] => {
+                use RequestOutcome::{Aborted, Failed, Reached};
+                let outcome = one_of(&[Aborted, Failed, Reached], outcome);
+                at().request.as_mut().expect("a request").outcome = outcome;
+            }
+            ["aborted"] => facts.is_aborted = true,
             ["revision", revision] => facts.revision = number(revision),
             ["part", part] => {
                 let index = graph.parts.iter().position(|it| *it == part);
@@ -198,6 +221,7 @@ fn arrived(graph: &Graph<'_>, state: StateId) -> Record {
             reached: false,
         },
         visit: None,
+        request: None,
         revision: REVISION,
         changed: REVISION,
         action: (!is_idle).then_some(action(Phase::Done)),

@@ -9,6 +9,7 @@ use okt_core::facts::{
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
+use okt_core::request::{NextRequest, RequestOutcome, RequestRecord};
 use okt_core::{Graph, Parts, StateId};
 
 use crate::ids::any_id;
@@ -55,6 +56,16 @@ fn record(rng: &mut Rng, count: usize) -> Record {
                 VisitOutcome::NotReplayed,
             ][rng.below(5)],
         }),
+        request: rng.one_in(4).then(|| RequestRecord {
+            state: named(rng, count),
+            token: rng.next() % 2,
+            transition: rng.next() % 4,
+            outcome: [
+                RequestOutcome::Running,
+                RequestOutcome::Reached,
+                RequestOutcome::Failed,
+            ][rng.below(3)],
+        }),
         revision: rng.next() % 2,
         changed: rng.next() % 2,
         action: (!rng.one_in(5)).then(|| ActionRecord {
@@ -79,6 +90,11 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
             state: named(rng, count),
             fresh: rng.one_in(2),
         }),
+        request: rng.one_in(4).then(|| NextRequest {
+            state: any_id(rng, count),
+            token: rng.next() % 2,
+        }),
+        is_aborted: rng.one_in(6),
         generation: generation(rng),
         revision: rng.next() % 2,
         parts: Parts(u32::from(rng.one_in(4))),

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 
 const NAMES: [&str; 8] = ["A", "Bb", "C_c", "A", "Stay", "no name", "Self", ""];
 
-const MARKS: [Mark; 7] = [
+const MARKS: [Mark; 8] = [
     Mark::Entry,
     Mark::Rest,
     Mark::Hold,
@@ -19,6 +19,7 @@ const MARKS: [Mark; 7] = [
     Mark::Leaf,
     Mark::Visit,
     Mark::NoTransit,
+    Mark::Args,
 ];
 
 /// Returns any graph, without routes; it lives as long as the test.
@@ -67,7 +68,7 @@ fn no_route(rng: &mut Rng, count: usize) -> NoRoute<'static> {
 }
 
 fn trigger(rng: &mut Rng, count: usize) -> Trigger {
-    let cause = match rng.below(8) {
+    let cause = match rng.below(9) {
         0 => Cause::Named,
         1 => Cause::After(Duration::from_secs(rng.next() % 60)),
         2 => Cause::OnError {
@@ -75,6 +76,7 @@ fn trigger(rng: &mut Rng, count: usize) -> Trigger {
         },
         3 => Cause::OnDelete,
         4 => Cause::OnGiveUp,
+        7 => Cause::OnAbort,
         5 => Cause::Deadline(Duration::from_secs(rng.next() % 60)),
         6 => Cause::OnChangeOf(Parts(1)),
         _ => Cause::OnChange,

@@ -26,6 +26,7 @@ mod failures;
 mod flight;
 mod leaves;
 mod observation;
+mod requests;
 mod rounds;
 mod total;
 mod triggers;
@@ -83,6 +84,13 @@ fn recorded(case: &Case, part: &str) -> String {
         "visit" => {
             let visit = after.visit.expect("a visit");
             format!("{:?} {}", visit.outcome, visit.transition)
+        }
+        "request" => {
+            let request = after.request.expect("a request");
+            format!(
+                "{:?} {} {}",
+                request.outcome, request.token, request.transition
+            )
         }
         "revision" => after.revision.to_string(),
         "changed" => after.changed.to_string(),

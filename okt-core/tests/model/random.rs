@@ -54,6 +54,9 @@ fn state(rng: &mut Rng, index: usize, count: usize, kind: Kind, is_wild: bool) -
             marks = marks.with(other);
         }
     }
+    if marks.has(Mark::Visit) && rng.one_in(3) {
+        marks = marks.with(Mark::Args);
+    }
     let target = |rng: &mut Rng| StateId::at(rng.below(count));
     let (mut children, mut triggers) = (Vec::new(), Vec::new());
     if !is_last || (is_wild && rng.one_in(3)) {
@@ -120,6 +123,7 @@ fn cause(rng: &mut Rng, kind: Kind) -> Cause {
         (4, _) => Cause::Deadline(time),
         (5, Kind::Pass) => Cause::OnGiveUp,
         (6, _) => Cause::OnChangeOf(Parts(1)),
+        (7, _) if rng.one_in(4) => Cause::OnAbort,
         (5 | 7.., _) => Cause::Named,
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn broken(graph: &Graph<'static>) -> Vec<(Rule, Place)> {
     let mut found = Vec::new();
     marks(graph, &mut found);
     edges(graph, &mut found);
+    arguments(graph, &mut found);
     let entries: Vec<StateId> = all_with(graph, Mark::Entry);
     for (id, _) in graph.iter().filter(|_| !entries.is_empty()) {
         let all = |id: StateId| state(graph, id).targets().collect();
@@ -248,6 +249,26 @@ fn edges(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
     }
 }
 
+fn arguments(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
+    let served = all_with(graph, Mark::Args);
+    for (id, state) in graph.iter() {
+        for (index, trigger) in state.triggers.iter().enumerate() {
+            if served.contains(&trigger.to) {
+                found.push((Rule::Arguments, Place::Trigger(id, index)));
+            }
+            let is_lifecycle = graph.kind == Kind::Lifecycle;
+            if is_lifecycle && trigger.cause == Cause::OnAbort && !served.contains(&id) {
+                found.push((Rule::Arguments, Place::Cause(id, index)));
+            }
+        }
+        if let Some((last, next)) = state.children.iter().enumerate().last()
+            && served.contains(next)
+        {
+            found.push((Rule::Arguments, Place::Child(id, last)));
+        }
+    }
+}
+
 fn pass(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
     for (id, state) in graph.iter() {
         let foreign = [Mark::Rest, Mark::Visit, Mark::NoTransit]
@@ -260,7 +281,11 @@ fn pass(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
         for (index, trigger) in state.triggers.iter().enumerate() {
             if matches!(
                 trigger.cause,
-                Cause::After(_) | Cause::Deadline(_) | Cause::OnChange | Cause::OnChangeOf(_)
+                Cause::After(_)
+                    | Cause::Deadline(_)
+                    | Cause::OnChange
+                    | Cause::OnChangeOf(_)
+                    | Cause::OnAbort
             ) {
                 found.push((Rule::Pass, Place::Cause(id, index)));
             }

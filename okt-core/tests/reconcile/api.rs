@@ -68,6 +68,7 @@ impl World {
         let before = self.stored.status.recorded;
         self.store(change);
         self.note_record(&before);
+        self.note_request(&before);
         match fault {
             Some(_) => Err(WriteError::Failed),
             None => Ok(()),

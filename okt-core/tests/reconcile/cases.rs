@@ -21,6 +21,7 @@ const GRAPHS: &str = "
     shelf: entry Making >Off | rest idle Off >Gone | leaf idle Gone
     timed: entry Making >Up | rest Up !Cooling:error1 >Gone | rest hold idle Cooling !Up:after60 >Up >Gone | leaf idle Gone
     swapping: entry Making >Up | rest Up !Swapping:change0 >Gone | Swapping >Up | leaf idle Gone
+    serving: entry Making >Up | rest Up >Trip >Gone | visit args Trip !Up:abort !Bad:error1 >Up | rest hold idle Bad >Trip >Up >Gone | leaf idle Gone
     leaving: entry Check !Finalize:delete >Apply | Apply >End | Finalize >End | leaf idle End
     plain: entry Check >Apply | Apply >End | leaf idle End
 ";
@@ -65,6 +66,11 @@ const LIST: &str = "
     handlers that record; visits, owns Up; user 1, crashes 1, faults 1, records 2
     handlers that record, lead and drain; visits; user 1, ticks 1, lead 2, drains 1, records 1
     handlers that record, a webhook; tiny, Webhook; user 1, ticks 1, faults 2, records 1
+    requests; serving; user 1, ticks 1, crashes 1, faults 1, answers 1, asks 3
+    requests, lead and drain; serving, owns Up; user 1, crashes 1, lead 2, drains 1, asks 2
+    requests and a way out; serving, leaving; user 2, ticks 1, faults 2, asks 2
+    requests, sights; serving; user 1, faults 1, sights 1, answers 1, asks 2
+    small: requests; serving; crashes 1, asks 2
     small: parts of the spec; swapping; user 2, crashes 1
     small: records; tiny, owns Up; crashes 1, faults 1, records 1
     small: crash; tiny, leaving, owns Up; user 1, crashes 1
@@ -186,13 +192,15 @@ pub(crate) struct Budget {
     pub(crate) permits: u8,
     /// What handlers want recorded while they run.
     pub(crate) records: u8,
+    /// Requests that are made or deleted.
+    pub(crate) asks: u8,
 }
 
 impl Budget {
     /// The budget of random runs.
     pub(crate) fn rich() -> Self {
         let most = "user 4, answers 3, sights 3, ticks 8, drains 1";
-        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2";
+        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2, asks 4";
         Self::of(&format!("{most}, {two}"))
     }
 

@@ -43,6 +43,12 @@ pub(crate) enum Event {
     Drain,
     DesiredState(StateId),
     Visit(StateId),
+    /// Somebody makes a request.
+    Asks,
+    /// Somebody deletes a request.
+    Withdraws(usize),
+    /// The newest version of a request arrives in the operator's cache.
+    RequestArrives(usize),
     /// The user changes a part of the spec that handlers act upon.
     Change,
     Delete,
@@ -98,6 +104,10 @@ pub(crate) enum EffectOutcome {
     Outdated,
     /// Nothing is left to delete, but the last transitions are not delivered.
     Undelivered,
+    /// A request cannot be read or told.
+    NotRead,
+    /// Requests are told, and the answers are lost.
+    AnswerLost,
     /// The application does not give its own fields of the status in time.
     NoExtra,
     /// It succeeds, and the action ends while the application is observed.

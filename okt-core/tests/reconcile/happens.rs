@@ -69,6 +69,20 @@ impl World {
                 self.user(|spec| spec.desired = Some(Request::anew(spec.desired, to)));
             }
             Event::Visit(to) => self.user(|spec| spec.visit = Some(Request::anew(spec.visit, to))),
+            Event::Asks => {
+                self.budget.asks -= 1;
+                if let Some(next) = self.asked.iter_mut().find(|it| !it.is_made) {
+                    next.is_made = true;
+                }
+            }
+            Event::Withdraws(asked) => {
+                self.budget.asks -= 1;
+                self.asked[asked].is_gone = true;
+            }
+            Event::RequestArrives(asked) => {
+                self.process.asked[asked] = self.asked[asked];
+                self.process.queued = true;
+            }
             Event::Change => self.user(|spec| spec.revision += 1),
             Event::Delete => self.user(|spec| spec.deleting = true),
             Event::Pause => self.user(|spec| spec.paused = !spec.paused),
@@ -179,7 +193,16 @@ impl World {
         let listed = self.versions[newest - old.min(newest)];
         self.history.processes += 1;
         self.permits = Permits::Free;
-        self.process = Process::started(self.history.processes, listed);
+        // The list of requests may be older, too.
+        let asked = if old == 0 {
+            self.asked
+        } else {
+            self.process.asked
+        };
+        self.process = Process {
+            asked,
+            ..Process::started(self.history.processes, listed)
+        };
     }
 
     fn gets_lead(&mut self) {

@@ -24,6 +24,7 @@ mod lives;
 mod object;
 mod possible;
 mod process;
+mod requests;
 mod rest;
 #[path = "../common/rng.rs"]
 mod rng;
@@ -52,7 +53,7 @@ use std::time::Instant;
 
 use expect_test::{expect, expect_file};
 // What the machine uses of the crate.
-use okt_core::{backoff, decide, facts, graph, pass, record};
+use okt_core::{backoff, decide, facts, graph, pass, record, request};
 
 use cases::{CASES, Case};
 use coverage::Coverage;
@@ -83,7 +84,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 39] = [
+const BUGS: [(Bug, &str); 44] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -129,6 +130,11 @@ const BUGS: [(Bug, &str); 39] = [
     (Bug::OrphanForgotten, "the loop guard"),
     (Bug::EndingForgotten, "life alone"),
     (Bug::ResultForgottenAtRest, "small: fault"),
+    (Bug::RequestTakenFromCache, "requests"),
+    (Bug::ReplacedUntold, "requests"),
+    (Bug::RequestSkipped, "requests"),
+    (Bug::OutcomeNeverTold, "requests"),
+    (Bug::MissingTakenForGone, "requests"),
 ];
 
 fn is_full() -> bool {
@@ -292,7 +298,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
-    expect![[r"
+    expect![[r#"
         life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
         life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
@@ -317,5 +323,9 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         no permit for an action              to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
         handlers that record                 to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         handlers that record, lead and drain to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
-    "]].assert_eq(&costs);
+        requests                             to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        requests, lead and drain             to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        requests and a way out               to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        requests, sights                     to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+    "#]].assert_eq(&costs);
 }

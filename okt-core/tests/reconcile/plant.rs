@@ -36,6 +36,15 @@ pub(crate) enum Bug {
     NoResourceVersion,
     FailureNeverShown,
     RetryWithoutTime,
+    /// A request begins although only the cache has it.
+    RequestTakenFromCache,
+    /// The next request replaces one that was not told what became of it.
+    ReplacedUntold,
+    /// A queue of requests skips one.
+    RequestSkipped,
+    OutcomeNeverTold,
+    /// A request that is not in the cache counts as deleted.
+    MissingTakenForGone,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
     /// A time that has passed without effect is used again.
@@ -103,6 +112,13 @@ impl Bug {
             Self::FailureNeverShown => |facts| facts.writes.unshown = false,
             Self::RetryWithoutTime => |facts| facts.work.due = None,
             Self::RecordForgotten => |facts| facts.work.to_record = false,
+            Self::RequestTakenFromCache => |facts| {
+                facts.requests.confirmed = facts.life.request.map(|next| next.token);
+            },
+            Self::OutcomeNeverTold => |facts| facts.requests.to_tell = false,
+            Self::MissingTakenForGone => |facts| {
+                facts.life.is_aborted = facts.object.requests.is_missing;
+            },
             _ => return None,
         })
     }
@@ -190,6 +206,7 @@ impl Machine {
             observation,
             pass,
             resources,
+            requests,
             is_named: _,
             findings,
         } = &mut machine;
@@ -215,6 +232,7 @@ impl Machine {
         }
         // What is compared with "five failures" or "more than one attempt".
         writes.trouble.times = writes.trouble.times.min(6);
+        requests.failures = 0;
         let run = work.run.as_mut();
         let due = run.and_then(|run| match &mut run.stage {
             WorkStage::Waiting { due, .. } => Some(due),
@@ -237,6 +255,7 @@ impl Machine {
             resources.due.as_mut(),
             resources.patience.as_mut(),
             resources.delivery_patience.as_mut(),
+            requests.until.as_mut(),
             Some(&mut findings.read_at),
         ];
         for time in times.iter_mut().flatten() {

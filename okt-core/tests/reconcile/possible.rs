@@ -1,11 +1,12 @@
 //! The events that can happen in a world.
 
 use okt_core::facts::ActionResult;
-use okt_core::{Mark, State};
+use okt_core::{Graph, Mark, State, StateId};
 
 use crate::cases::Special;
 use crate::event::{EffectOutcome, Event, Fault, StepAnswer, Write};
 use crate::machine::{Decision, Effect, ObservationResult};
+use crate::requests::ASKED;
 use crate::translate::LONG;
 use crate::translate::WAIT;
 use crate::world::{OwnedObject, Permits, Presence, PutObject, World};
@@ -44,6 +45,7 @@ impl World {
         if self.budget.user > 0 {
             self.requests_of_the_user(&mut events);
         }
+        self.requests_of_others(&mut events);
         self.application(&mut events);
         self.special(&mut events);
         events
@@ -92,6 +94,10 @@ impl World {
                     may_come_to(&[EffectOutcome::WriteFails(Fault::Undone)]);
                 }
             }
+            Effect::Confirm(_) if budget.faults > 0 => may_come_to(&[EffectOutcome::NotRead]),
+            Effect::Tell(_) if budget.faults > 0 => {
+                may_come_to(&[EffectOutcome::NotRead, EffectOutcome::AnswerLost]);
+            }
             Effect::RunPass(_) if budget.steps > 0 => {
                 for step in 0..2 {
                     may_come_to(
@@ -135,6 +141,8 @@ impl World {
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
             | Effect::ShowUnreadable(_)
+            | Effect::Confirm(_)
+            | Effect::Tell(_)
             | Effect::Start(_)
             | Effect::Cancel(_) => {}
         }
@@ -149,6 +157,8 @@ impl World {
         if self.presence == Presence::Gone {
             return;
         }
+        let news = (0..ASKED).filter(|it| process.asked[*it] != self.asked[*it]);
+        events.extend(news.map(Event::RequestArrives));
         if process.may_end() {
             events.push(Event::ActionEnds(self.usual_answer()));
         }
@@ -211,7 +221,9 @@ impl World {
     fn requests_of_the_user(&self, events: &mut Vec<Event>) {
         let deleting = self.stored.spec.deleting;
         if let (Some(life), false) = (self.case.life, deleting) {
-            events.extend(life.desirable_states().map(|to| {
+            let asked = |to: &StateId| life.get(*to).is_some_and(|it| it.is(Mark::Args));
+            let states = life.desirable_states().filter(|to| !asked(to));
+            events.extend(states.map(|to| {
                 let is_visit = life.get(to).is_some_and(|state| state.is(Mark::Visit));
                 if is_visit {
                     Event::Visit(to)
@@ -232,6 +244,19 @@ impl World {
         if self.case.special == Special::Garbled {
             events.push(Event::Garble);
         }
+    }
+
+    /// Adds what the authors of requests do.
+    fn requests_of_others(&self, events: &mut Vec<Event>) {
+        let serves = |life: &Graph<'_>| life.states.iter().any(|state| state.is(Mark::Args));
+        if self.budget.asks == 0 || !self.case.life.is_some_and(serves) {
+            return;
+        }
+        if self.asked.iter().any(|it| !it.is_made) {
+            events.push(Event::Asks);
+        }
+        let there = (0..ASKED).filter(|it| self.asked[*it].is_open());
+        events.extend(there.map(Event::Withdraws));
     }
 
     fn application(&self, events: &mut Vec<Event>) {

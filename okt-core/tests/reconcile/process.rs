@@ -5,6 +5,7 @@ use okt_core::facts::ActionResult;
 use crate::event::StepAnswer;
 use crate::machine::{Machine, PassResult, TaskId, WorkId};
 use crate::object::{Object, Status, Version};
+use crate::requests::{ASKED, Asked};
 
 /// A process of the operator.
 #[expect(
@@ -19,6 +20,8 @@ pub(crate) struct Process {
     pub(crate) draining: bool,
     /// The object as the cache has it.
     pub(crate) cache: Object,
+    /// The requests as the cache has them.
+    pub(crate) asked: [Asked; ASKED],
     /// The machine of the object, as the product has it.
     pub(crate) machine: Machine,
     /// The reconciliation under way.
@@ -79,6 +82,8 @@ pub(crate) struct AtHand {
     pub(crate) run: Option<Run>,
     /// The leadership has come back since it began. For a rule.
     pub(crate) is_reopened: bool,
+    /// The requests that were known when the machine read the object. For a rule.
+    pub(crate) asked: [Asked; ASKED],
     /// The status that was rendered last.
     pub(crate) rendered: Option<Status>,
 }
@@ -99,6 +104,7 @@ impl Process {
             leads: true,
             draining: false,
             cache: object,
+            asked: Default::default(),
             machine: Machine::default(),
             at_hand: None,
             queued: true,

@@ -404,6 +404,8 @@ impl World {
             "its conditions are of an older generation"
         } else if object.status.extra != self.extra {
             "the application's own fields are older"
+        } else if let Some(why) = self.request_waits() {
+            why
         } else if report.is_ready
             && self.declares_owned(&object.status.recorded)
             && self.cluster.owned != OwnedObject::Ready

@@ -66,6 +66,7 @@ impl World {
             has_acted: false,
             run: None,
             is_reopened: false,
+            asked: self.process.asked,
             rendered: None,
         });
         None
@@ -170,6 +171,8 @@ impl World {
                 self.machine(|machine| machine.work_changed(effect, &setup, now));
             }
             Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, at_hand),
+            Effect::Confirm(effect) => self.confirm(effect, outcome, at_hand),
+            Effect::Tell(effect) => self.tell(effect, outcome, at_hand),
             Effect::ShowFailure(effect) => self.show_failure(effect, outcome, at_hand),
             Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, at_hand),
             Effect::Start(effect) => self.start(effect, outcome, at_hand),
@@ -371,6 +374,7 @@ impl World {
         self.request(write, outcome, &at_hand.object, change)?;
         self.process.truth.wrote = self.stored.version;
         at_hand.object = self.stored;
+        at_hand.asked = self.process.asked;
         Ok(Stored {
             version: Some(self.stored.version.of_machine()),
             object: Some(self.read(&self.stored)),

@@ -83,6 +83,7 @@ impl World {
                 state: named(visit),
                 fresh: status.visit != spec.visit,
             }),
+            requests: self.requests(object, &self.process.asked),
             generation: spec.generation,
             revision: spec.revision,
             parts: status.changed_parts(spec),

@@ -12,6 +12,7 @@ use crate::machine::{ObservationResult, Time, WorkId};
 use crate::object::Object;
 use crate::plant::Bug;
 use crate::process::Process;
+use crate::requests::{ASKED, Asked};
 
 /// Nothing can be observed of the application.
 pub(crate) const UNOBSERVED: ObservationResult = ObservationResult::Unobserved { again: true };
@@ -39,6 +40,8 @@ pub(crate) struct World {
     pub(crate) permits: Permits,
     /// The transition into the state in which the object has been for a long time.
     pub(crate) long_in: Option<u64>,
+    /// The requests, as the API server stores them.
+    pub(crate) asked: [Asked; ASKED],
     /// Other controllers have finalizers on the object.
     pub(crate) others_hold: bool,
     /// A task for a former object of the same name runs. The operator learns this when it starts an action.
@@ -106,6 +109,8 @@ pub(crate) struct History {
     pub(crate) works: Vec<RecordedWork>,
     /// Every position that was recorded: state and transition.
     pub(crate) positions: Vec<(StateId, u64)>,
+    /// The requests that have begun.
+    pub(crate) begun: [bool; ASKED],
     /// The number of processes after the first one.
     pub(crate) processes: u8,
 }
@@ -175,6 +180,7 @@ impl World {
             failing: None,
             permits: Permits::Free,
             long_in: None,
+            asked: Default::default(),
             others_hold: case.special == Special::HeldByOthers,
             former_task_runs: case.special == Special::NameIsTaken,
             budget: case.budget,
@@ -201,6 +207,7 @@ impl World {
             failing,
             permits,
             long_in,
+            asked,
             others_hold,
             former_task_runs,
             budget,
@@ -213,6 +220,7 @@ impl World {
             leads,
             draining,
             cache,
+            asked: known,
             machine,
             at_hand,
             queued,
@@ -231,6 +239,7 @@ impl World {
         let age = |version: crate::object::Version| newest.abs_diff(u64::from(version.0));
         let mut hasher = DefaultHasher::new();
         (stored, versions, presence, cluster, sight, extra).hash(&mut hasher);
+        (asked, known).hash(&mut hasher);
         (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
         (budget, history, broken.is_some()).hash(&mut hasher);
         (number, leads, draining, cache, at_hand, queued, is_named).hash(&mut hasher);
@@ -278,6 +287,7 @@ fn gone_round(case: &Case) -> Option<Record> {
             reached: false,
         },
         visit: None,
+        request: None,
         revision: 1,
         changed: 1,
         action: Some(ActionRecord {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use okt_core::reasons;
 use okt_reach::Failure;
-use okt_wire::limits::{MEMORY_LIMIT, STEP_LIMIT, STEPS_BYTES, STEPS_LIMIT};
+use okt_wire::limits::{MEMORY_LIMIT, RESULT_LIMIT, STEP_LIMIT, STEPS_BYTES, STEPS_LIMIT};
 use okt_wire::sealed::Sealed;
 use okt_wire::status::{RecordedFailure, RecordedStep};
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ struct Pending {
     memory: Option<Sealed>,
     /// The steps of the action that are done.
     steps: Vec<RecordedStep>,
+    /// The result of the request that the work serves.
+    result: Option<Result<Sealed, String>>,
     /// The number of requests to record at once.
     asked: u64,
 }
@@ -43,6 +45,8 @@ pub(crate) struct ToRecord {
     pub(crate) memory: Option<Sealed>,
     /// The steps that are done; none if there are none.
     pub(crate) steps: Option<Sealed>,
+    /// The result of the request that the work serves.
+    pub(crate) result: Option<Sealed>,
     asked: u64,
 }
 
@@ -65,10 +69,12 @@ impl Recording {
         let Pending {
             memory,
             steps,
+            result,
             asked,
         } = self.0.pending.lock().clone();
         ToRecord {
             memory,
+            result: result.and_then(Result::ok),
             // A list of texts and JSON can always be written.
             steps: (!steps.is_empty())
                 .then(|| Sealed::of(&steps).ok())
@@ -117,6 +123,30 @@ impl Recording {
         let sealed = readable::<M>(&memory, MEMORY_LIMIT, "the memory of the object");
         self.0.pending.lock().memory = Some(sealed.map_err(unfit)?);
         Ok(())
+    }
+
+    /// Notes the result of the request that the work serves.
+    pub(crate) fn finish<R: Serialize>(&self, result: &R) {
+        let sealed = Sealed::of(result).map_err(|error| error.to_string());
+        let sealed = sealed.and_then(|sealed| match sealed.len() {
+            bytes if bytes > RESULT_LIMIT => Err(format!(
+                "the result takes {bytes} bytes, and {RESULT_LIMIT} at most are recorded"
+            )),
+            _ => Ok(sealed),
+        });
+        self.0.pending.lock().result = Some(sealed);
+    }
+
+    /// Checks the result of the request that the work serves.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be recorded. A retry does not help.
+    pub(crate) fn check_result(&self) -> Result<(), Failure> {
+        match &self.0.pending.lock().result {
+            Some(Err(why)) => Err(Failure::permanent(reasons::BAD_RESULT, why.clone())),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     /// Returns the result of a step that is done; none if it is not.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use okt_core::machine::{
-    self as core, ApplyResult, ClearResult, Decision, Draft, Effect as Asked, ExtraResult, Graphs,
-    MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requeue, ResourceStatus, Setup, Start,
-    StartResult, Stored,
+    self as core, ApplyResult, ClearResult, ConfirmResult, Decision, Draft, Effect as Asked,
+    ExtraResult, Graphs, MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requests, Requeue,
+    ResourceStatus, Setup, Start, StartResult, Stored, TellResult,
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
@@ -255,6 +255,15 @@ impl<K: LifecycleObject> Reconciliation<K> {
                         self.memory.work.take_effect(&draft);
                     }
                     Asked::Cancel(cancel) => machine.cancelled(cancel),
+                    // Nor does it know of requests.
+                    Asked::Confirm(confirm) => {
+                        let (result, none) = (ConfirmResult::Failed, Requests::default());
+                        machine.confirmed(confirm, result, none, &self.setup, now);
+                    }
+                    Asked::Tell(tell) => {
+                        let (result, none) = (TellResult::Told, Requests::default());
+                        machine.told(tell, result, none, &self.setup, now);
+                    }
                     // A controller of its own has no owned resources that OKT knows.
                     Asked::Apply(apply) => {
                         let (status, due) = (ResourceStatus::AsDeclared, None);
@@ -409,6 +418,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             failed: failed::<K::State>(&draft.step, &self.memory),
             progress: String::new(),
             recording: recording(draft, &self.memory),
+            begun: None,
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
             counts_wall_time: false,

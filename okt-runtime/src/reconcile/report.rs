@@ -15,6 +15,7 @@ use okt_core::decide::{By, Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
 use okt_core::machine::Draft;
 use okt_core::record::{Phase, Record};
+use okt_core::request::RequestOutcome;
 use okt_core::trail::Trail;
 use okt_core::{Cause, Lifecycle, Mark, StateId, Taken, duration, reasons};
 use okt_wire::api_timeout::answer;
@@ -28,8 +29,8 @@ use okt_wire::read;
 use okt_wire::scope::{api_of, merge_by, with_name};
 use okt_wire::sealed::Sealed;
 use okt_wire::status::{
-    ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status,
-    Transition,
+    ActingTime, Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedRequest,
+    RecordedVisit, Status, Transition,
 };
 use okt_wire::texts::cut;
 use serde::Serialize;
@@ -59,6 +60,8 @@ pub(crate) struct StatusReport<'a, K: LifecycleObject> {
     pub(crate) progress: String,
     /// What a handler wants recorded now, if it wants anything.
     pub(crate) recording: Option<ToRecord>,
+    /// The request that may begin with this write.
+    pub(crate) begun: Option<RecordedRequest>,
     /// The status of the owned resources.
     pub(crate) resources: &'a OwnedStatus,
     /// The record of the owned resources.
@@ -147,6 +150,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             rounds: record.rounds,
             desired: Some(recorded(desired, record, old)),
             visit: visit(desired, record, old.and_then(|old| old.visit.as_ref())),
+            request: self.request(record, old),
             revision: digest::text(record.revision),
             changed: digest::text(record.changed),
             revision_generation: if is_current {
@@ -189,6 +193,59 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         }
         let stored = self.old()?.memory.as_ref()?;
         Some(Sealed::new(stored.value.clone()))
+    }
+
+    /// Returns the request on record: the one that begins, or the last one with what became of it.
+    fn request(
+        &self,
+        record: &Record,
+        old: Option<&Position<K::State>>,
+    ) -> Option<RecordedRequest> {
+        let recorded = record.request?;
+        let is_it = |it: &&RecordedRequest| read::hash(&it.uid) == recorded.token;
+        if let Some(begun) = self.begun.as_ref().filter(is_it) {
+            return Some(RecordedRequest {
+                transition: recorded.transition,
+                ..begun.clone()
+            });
+        }
+        let old = old?.request.as_ref().filter(is_it)?;
+        let is_ended = old.outcome == RequestOutcome::Running && recorded.outcome.is_final();
+        Some(RecordedRequest {
+            outcome: recorded.outcome,
+            result: match (&old.result, recorded.outcome) {
+                (None, RequestOutcome::Reached) if is_ended => {
+                    self.recording.as_ref().and_then(|it| it.result.clone())
+                }
+                (result, _) => result.as_ref().map(|it| Sealed::new(it.value.clone())),
+            },
+            failure: if is_ended && recorded.outcome == RequestOutcome::Failed {
+                Some(self.why_request_failed(record))
+            } else {
+                old.failure.clone()
+            },
+            args: Sealed::new(old.args.value.clone()),
+            ..old.clone()
+        })
+    }
+
+    /// Returns why the work of the request failed, or why it did not begin.
+    fn why_request_failed(&self, record: &Record) -> RecordedFailure {
+        let went = match self.draft.step {
+            Verdict::Go(go) => Some(go),
+            _ => None,
+        };
+        let led_on = went.and_then(|go| self.led_here(Some(go)));
+        let last = || self.old()?.action.as_ref()?.failure.clone();
+        let failure = led_on.or_else(|| self.failed.clone()).or_else(last);
+        failure.unwrap_or_else(|| {
+            let here = K::State::GRAPH.name_of(record.state);
+            let message = match went {
+                Some(_) => format!("the object went on to {here}"),
+                None => format!("the object stays in {here}"),
+            };
+            RecordedFailure::new(reasons::LEFT, &message)
+        })
     }
 
     /// Returns when the object came under the deadline of its state: with the first state in a row that has it.
@@ -544,6 +601,17 @@ pub(crate) fn confirm<K: LifecycleObject>(
         let action = of.action.as_ref();
         action.map(|it| (it.id.clone(), it.phase, it.steps.is_some()))
     };
+    let request = |of: &Position<K::State>| {
+        let request = of.request.as_ref();
+        request.map(|it| {
+            (
+                it.uid.clone(),
+                it.outcome,
+                it.args.is_intact(),
+                it.result.is_some(),
+            )
+        })
+    };
     let is_changed = |it: Option<&Sealed>| it.is_some_and(|it| !it.is_intact());
     let steps = stored.action.as_ref().and_then(|it| it.steps.as_ref());
     if (&stored.state, stored.transition) != (&sent.state, sent.transition) {
@@ -553,6 +621,8 @@ pub(crate) fn confirm<K: LifecycleObject>(
         )))
     } else if action(stored) != action(sent) {
         Err(NotRecorded("has another action than was sent".to_owned()))
+    } else if request(stored) != request(sent) {
+        Err(NotRecorded("has another request than was sent".to_owned()))
     } else if stored.memory.is_some() != sent.memory.is_some()
         || is_changed(stored.memory.as_ref())
         || is_changed(steps)

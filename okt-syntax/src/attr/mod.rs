@@ -205,7 +205,12 @@ impl Attributes {
             let word = match mark {
                 Mark::Hold => "hold".to_string(),
                 Mark::Idle => "idle".to_string(),
-                Mark::Entry | Mark::Rest | Mark::Leaf | Mark::Visit | Mark::NoTransit => {
+                Mark::Entry
+                | Mark::Rest
+                | Mark::Leaf
+                | Mark::Visit
+                | Mark::NoTransit
+                | Mark::Args => {
                     format!("#[{}]", items::spell(attr.path()))
                 }
             };

@@ -208,6 +208,7 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
             quote!(OnChangeOf(__okt::Parts(#parts)))
         }
         Cause::OnGiveUp => quote!(OnGiveUp),
+        Cause::OnAbort => quote!(OnAbort),
     };
     quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })
 }

@@ -110,7 +110,8 @@ fn is_awaited<A: Application + Clone>(
         | Cause::OnDelete
         | Cause::OnChange
         | Cause::OnChangeOf(_)
-        | Cause::OnGiveUp => false,
+        | Cause::OnGiveUp
+        | Cause::OnAbort => false,
     })
 }
 

@@ -38,6 +38,8 @@ impl World {
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
             | Effect::ShowUnreadable(_)
+            | Effect::Confirm(_)
+            | Effect::Tell(_)
             | Effect::Cancel(_) => {}
         }
     }

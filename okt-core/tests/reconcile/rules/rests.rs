@@ -81,7 +81,8 @@ fn soonest(life: Option<&Graph<'_>>, facts: &Facts<'_>) -> Option<Duration> {
         | Cause::OnDelete
         | Cause::OnChange
         | Cause::OnChangeOf(_)
-        | Cause::OnGiveUp => None,
+        | Cause::OnGiveUp
+        | Cause::OnAbort => None,
     });
     [retry, facts.pass.due, facts.resources.due]
         .into_iter()

@@ -1,0 +1,90 @@
+//! Requests: a visit with arguments, which an object of its own asks for.
+
+use crate::facts::Named;
+use crate::graph::StateId;
+
+/// The first request that waits for an object and can begin where it rests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NextRequest {
+    /// The state that serves it.
+    pub state: StateId,
+    /// A hash of its uid: a request made anew under the same name is another one.
+    pub token: u64,
+}
+
+/// A request that waits for an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct WaitingRequest {
+    /// The state that serves it.
+    pub state: StateId,
+    /// A hash of its uid.
+    pub token: u64,
+    /// The object's transition number when the request was seen first; none if nobody has seen it before.
+    pub seen: Option<u64>,
+}
+
+/// The request that an object serves, or the last one that it served, as it was recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RequestRecord {
+    /// The state that serves it.
+    pub state: Named,
+    /// A hash of its uid.
+    pub token: u64,
+    /// The object's transition number before the request began.
+    pub transition: u64,
+    /// What became of it.
+    pub outcome: RequestOutcome,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum RequestOutcome {
+    /// It waits for its turn, or for its object.
+    Queued,
+    /// The object is on its way to the state that serves it, or in that state.
+    Running,
+    /// The work succeeded.
+    Reached,
+    /// The work failed for good, a trigger ended it, or the object came to rest before it reached the state.
+    Failed,
+    /// It cannot be served: its arguments do not fit, or no route leads to the state from where an object rests.
+    Refused,
+    /// It had not begun when its time was over.
+    Expired,
+    /// It was deleted while its work ran.
+    Aborted,
+    /// Its object was deleted before the work was over.
+    Overtaken,
+    /// Its object does not exist.
+    TargetGone,
+    /// It was there before anything was recorded of its object: it may have happened before, so OKT does not repeat it.
+    ///
+    /// Any unknown value reads as this.
+    #[default]
+    #[cfg_attr(feature = "serde", serde(other))]
+    NotReplayed,
+}
+
+impl RequestOutcome {
+    /// Returns the word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "Queued",
+            Self::Running => "Running",
+            Self::Reached => "Reached",
+            Self::Failed => "Failed",
+            Self::Refused => "Refused",
+            Self::Expired => "Expired",
+            Self::Aborted => "Aborted",
+            Self::Overtaken => "Overtaken",
+            Self::NotReplayed => "NotReplayed",
+            Self::TargetGone => "TargetGone",
+        }
+    }
+
+    /// Returns whether nothing will change any more.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}

@@ -1,0 +1,233 @@
+//! The requests for the object: what their authors do, and what the shell reads and tells.
+
+use okt_core::record::Recorded;
+use okt_core::request::{RequestOutcome, RequestRecord, WaitingRequest};
+use okt_core::{Mark, StateId};
+
+use crate::event::EffectOutcome;
+use crate::machine::{Confirm, ConfirmResult, Requests, Tell, TellResult};
+use crate::object::Object;
+use crate::plant::Bug;
+use crate::process::AtHand;
+use crate::world::{Presence, World};
+
+/// The most requests that there can be.
+pub(crate) const ASKED: usize = 3;
+
+/// A request, as the API server stores it or as a cache shows it. Earlier ones come first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) is_made: bool,
+    pub(crate) is_gone: bool,
+    /// What it says of itself.
+    pub(crate) told: Option<RequestOutcome>,
+    /// The object's transition when it was told first.
+    pub(crate) seen: Option<u64>,
+}
+
+impl Asked {
+    /// Returns whether it exists and its author waits for its outcome.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_made && !self.is_gone && !self.told.is_some_and(RequestOutcome::is_final)
+    }
+}
+
+fn token(index: usize) -> u64 {
+    u64::try_from(index).expect("few") + 1
+}
+
+fn index(token: u64) -> usize {
+    usize::try_from(token).expect("few") - 1
+}
+
+impl World {
+    /// Returns the state that serves requests.
+    fn serving(&self) -> Option<StateId> {
+        let life = self.case.life?;
+        let mut states = life.iter();
+        states.find(|(_, it)| it.is(Mark::Args)).map(|(id, _)| id)
+    }
+
+    /// Returns what a request is to be told.
+    fn due(object: &Object, index: usize) -> RequestOutcome {
+        let record = object.status.recorded.at();
+        let own = record.and_then(|it| it.request);
+        match own.filter(|own| own.token == token(index)) {
+            Some(own) => own.outcome,
+            None if object.spec.deleting => RequestOutcome::Overtaken,
+            None if record.is_none() => RequestOutcome::NotReplayed,
+            None => RequestOutcome::Queued,
+        }
+    }
+
+    /// Returns the requests as the machine reads them; `known` are those that are known.
+    pub(crate) fn requests(&self, object: &Object, known: &[Asked; ASKED]) -> Requests {
+        let Some((serving, life)) = self.serving().zip(self.case.life) else {
+            return Requests::default();
+        };
+        let record = object.status.recorded.at();
+        let own = record.and_then(|it| it.request);
+        let open = || (0..ASKED).filter(|it| known[*it].is_open());
+        let waiting = open().filter(|it| own.is_none_or(|own| own.token != token(*it)));
+        let skipped =
+            usize::from(self.bug == Some(Bug::RequestSkipped) && waiting.clone().count() > 1);
+        let waiting = waiting.skip(skipped).map(|it| WaitingRequest {
+            state: serving,
+            token: token(it),
+            seen: known[it].seen,
+        });
+        let served = record.and_then(|it| it.served());
+        Requests {
+            next: record.and_then(|record| record.next_request(life, waiting)),
+            is_missing: served.is_some_and(|served| {
+                let known = known[index(served.token)];
+                !known.is_made || known.is_gone
+            }),
+            untold: open().any(|it| known[it].told != Some(Self::due(object, it))),
+            expires: None,
+        }
+    }
+
+    /// Reads a request from the API server, after the one on record was told what became of it.
+    pub(crate) fn confirm(
+        &mut self,
+        effect: Confirm,
+        outcome: EffectOutcome,
+        at_hand: &mut AtHand,
+    ) {
+        self.tally.requests += 1;
+        let asked = index(effect.token);
+        self.check_turn(asked, at_hand);
+        let own = at_hand
+            .object
+            .status
+            .recorded
+            .at()
+            .and_then(|it| it.request);
+        let own = own.filter(|own| own.token != effect.token);
+        let result = if outcome == EffectOutcome::NotRead {
+            self.budget.faults -= 1;
+            ConfirmResult::Failed
+        } else {
+            if let Some(own) = own
+                && self.bug != Some(Bug::ReplacedUntold)
+            {
+                self.tells(index(own.token), own.outcome, &at_hand.object);
+            }
+            self.process.asked[asked] = self.asked[asked];
+            let is_served = own.is_none();
+            match self.asked[asked] {
+                it if it.is_open() || (is_served && it.is_made && !it.is_gone) => {
+                    ConfirmResult::There
+                }
+                _ => ConfirmResult::Gone,
+            }
+        };
+        at_hand.asked = self.process.asked;
+        let known = self.requests(&at_hand.object, &self.process.asked);
+        let (setup, now) = (self.setup(), self.now);
+        self.machine(|machine| machine.confirmed(effect, result, known, &setup, now));
+    }
+
+    /// Checks that no earlier request could begin instead of this one.
+    fn check_turn(&mut self, asked: usize, at_hand: &AtHand) {
+        let Some((record, life)) = at_hand.object.status.recorded.at().zip(self.case.life) else {
+            return;
+        };
+        let holds = life.get(record.state).is_some_and(|it| it.is(Mark::Hold));
+        let may_begin = |it: usize| {
+            let known = at_hand.asked[it];
+            let is_old = known.seen.is_some_and(|seen| seen != record.transition);
+            known.is_open() && !self.history.begun[it] && !(holds && is_old)
+        };
+        let is_new = !self.history.begun[asked];
+        let is_passed_over = is_new && (0..asked).any(may_begin);
+        self.must(!is_passed_over, "begins a request before an earlier one");
+    }
+
+    /// Tells the known requests what became of them.
+    pub(crate) fn tell(&mut self, effect: Tell, outcome: EffectOutcome, at_hand: &mut AtHand) {
+        self.tally.requests += 1;
+        let fails = matches!(outcome, EffectOutcome::NotRead | EffectOutcome::AnswerLost);
+        self.budget.faults -= u8::from(fails);
+        let known = self.process.asked;
+        if outcome != EffectOutcome::NotRead {
+            for (asked, known) in known.iter().enumerate() {
+                let due = Self::due(&at_hand.object, asked);
+                if known.is_open() && known.told != Some(due) {
+                    self.tells(asked, due, &at_hand.object);
+                    if !fails {
+                        self.process.asked[asked] = self.asked[asked];
+                    }
+                }
+            }
+        }
+        let result = if fails {
+            TellResult::Failed
+        } else {
+            TellResult::Told
+        };
+        at_hand.asked = self.process.asked;
+        let known = self.requests(&at_hand.object, &self.process.asked);
+        let (setup, now) = (self.setup(), self.now);
+        self.machine(|machine| machine.told(effect, result, known, &setup, now));
+    }
+
+    /// Writes what became of a request, if its author still waits for that.
+    fn tells(&mut self, asked: usize, due: RequestOutcome, object: &Object) {
+        if !self.asked[asked].is_open() {
+            return;
+        }
+        let own = self.stored.status.recorded.at().and_then(|it| it.request);
+        let recorded = own
+            .filter(|own| own.token == token(asked))
+            .map(|it| it.outcome);
+        let has_begun = self.history.begun[asked];
+        self.must(
+            !(has_begun && due.is_final())
+                || recorded == Some(due)
+                || self.presence != Presence::Stored,
+            "tells a request something else than what is recorded",
+        );
+        let transition = object.status.recorded.at().map_or(0, |it| it.transition);
+        let request = &mut self.asked[asked];
+        request.told = Some(due);
+        request.seen.get_or_insert(transition);
+    }
+
+    /// Checks and notes the request that a record has in place of the one before.
+    pub(crate) fn note_request(&mut self, before: &Recorded) {
+        let request = |recorded: &Recorded| recorded.at().and_then(|it| it.request);
+        let (before, after) = (request(before), request(&self.stored.status.recorded));
+        let is_same = |it: &RequestRecord| after.is_some_and(|after| after.token == it.token);
+        if let Some(before) = before.filter(|it| !is_same(it)) {
+            let left = self.asked[index(before.token)];
+            self.must(
+                !left.is_open(),
+                "replaces the record of a request that does not know what became of it",
+            );
+        }
+        let Some(after) = after else { return };
+        let asked = index(after.token);
+        if before.is_none_or(|before| before.token != after.token) {
+            self.must(!self.history.begun[asked], "begins a request twice");
+            self.history.begun[asked] = true;
+        }
+        self.must(
+            after.outcome != RequestOutcome::Aborted || self.asked[asked].is_gone,
+            "aborts a request that nobody deleted",
+        );
+    }
+
+    /// Returns what a request waits for in vain, if the object is at rest.
+    pub(crate) fn request_waits(&self) -> Option<&'static str> {
+        let requests = self.requests(&self.stored, &self.asked);
+        if self.process.asked != self.asked {
+            Some("a request has not arrived")
+        } else if requests.untold {
+            Some("a request does not know what became of it")
+        } else {
+            requests.next.map(|_| "a request could begin")
+        }
+    }
+}
