@@ -119,6 +119,10 @@ pub enum Task {
 }
 
 /// The facts at the moment of a decision.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own; no combination is excluded"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LifecycleFacts<'a> {
     /// The desired state.

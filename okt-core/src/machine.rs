@@ -50,9 +50,9 @@ use core::time::Duration;
 
 pub use self::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 pub use self::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, Decision, DropFinalizer,
-    Effect, Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
-    TakeOver, Tell, Write,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, Deliver, DropFinalizer,
+    Effect, Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure,
+    ShowUnreadable, Start, TakeOver, Write,
 };
 pub use self::facts::{
     Facts, Graphs, OperatorFacts, PassFacts, PassResult, RequestFacts, ResourceFacts, Setup,
@@ -66,8 +66,8 @@ use self::requests::RequestMemory;
 pub use self::requeue::Requeue;
 use self::resources::ResourceMemory;
 pub use self::results::{
-    ApplyResult, ClearResult, ConfirmResult, ExtraResult, ObservationResult, PassReport, Retry,
-    ShowResult, StartResult, Stored, TellResult, WriteError,
+    ApplyResult, ClearResult, DeliverResult, ExtraResult, ObservationResult, PassReport,
+    ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
 };
 pub use self::time::Time;
 use self::work::{StateWork, WorkStage};

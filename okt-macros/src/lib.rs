@@ -76,9 +76,10 @@
 //! | `#[rest]` | a state | an object may stay here; `rest(hold)`: no observation and no older desired state leads out, `rest(idle)`: there is no work |
 //! | `#[leaf]` | at least one state | the application is gone or finished; `leaf(idle)`: there is nothing to clean up |
 //! | `#[visit]` | a passing state | a spec may request a visit of this state; no route leads through it |
+//! | `#[visit(args = RestoreArgs, result = RestoreResult)]` | a passing state | a visit whose work takes arguments and gives a result, both of any type; without `result` it gives none. Only a request, an object of its own, leads there |
 //! | `#[no_transit]` | a state | no route leads through it |
 //! | `#[child(To)]` | a state, repeatable | a regular edge; declaration order is priority, the last one is Next |
-//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change` or `on_change(version, disk.size, major())` for parts of the spec; in a pass `on_error`, `on_give_up`, `on_delete` |
+//! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change` or `on_change(version, disk.size, major())` for parts of the spec, `on_abort` for a visit with arguments whose request is deleted; in a pass `on_error`, `on_give_up`, `on_delete` |
 //! | `#[deadline(To, after = "1h", over(A, B))]` | the enum, repeatable | a trigger to `To` in each of these states, raised when the object has been in them for this time, in whichever; a state is under one deadline |
 //! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
@@ -109,8 +110,12 @@
 //! - `impl Lifecycle for Server`: the graph with its routes, and the conversion between states and names;
 //! - `impl SpecParts<ServerSpec> for Server`: the parts of the spec that triggers name, of any spec if they name none;
 //! - the module `server`: for each state with a handler its successors (`AfterRunning`: `Stay` if it is resting,
-//!   `Next` if it has a child, `Wait`, and each declared target), and in `server::conditions` the condition types;
-//! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` for a keyword);
+//!   `Next` if it has a child, `Wait`, and each declared target but visits with arguments), and in `server::conditions`
+//!   the condition types. After a visit with a result, `Next` and the children carry it
+//!   (`AfterRestoring::Running(result)`), and the method answers `AfterRestoring<RestoreResult>`;
+//! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` for a keyword). The
+//!   method of a visit with arguments takes them too, and its context implements `Visited`;
+//! - `impl Serves<RestoreArgs> for Server`: the visit that takes these arguments;
 //! - `impl Dispatch<H> for Server`: calls the method of a state.
 //!
 //! The successors of a pass have no `Stay` and no `Wait`; its methods answer with a `Step` over them, and its
@@ -181,6 +186,33 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(LifecycleSpec, attributes(lifecycle))]
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
     okt_syntax::derive_lifecycle_spec(input.into()).into()
+}
+
+/// Makes a struct the arguments of a kind of requests: objects that ask another one for a visit.
+///
+/// ```ignore
+/// /// The backup that a database is restored from.
+/// #[derive(Request, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// #[request(kind = "Restore", of = Database, ttl = "7d")]
+/// pub struct RestoreArgs {
+///     pub backup: String,
+/// }
+/// ```
+///
+/// It generates `impl Request for RestoreArgs`, and the type `Restore`, whose objects are the requests.
+/// The state that serves them is the one with `#[visit(args = RestoreArgs)]`.
+///
+/// | option | meaning |
+/// |---|---|
+/// | `kind = "Restore"` | the name of the kind |
+/// | `of = Database` | the resource whose objects serve the requests |
+/// | `state = DatabaseState::Restoring` | the state that serves them, for readers: it is checked |
+/// | `ttl = "7d"` | how long a finished request is kept; seven days by default |
+/// | `schedule` | adds the kind `RestoreSchedule`, which makes requests at times of a calendar |
+/// | `crate = path` | the crate that the code names, by default `::okt` |
+#[proc_macro_derive(Request, attributes(request))]
+pub fn derive_request(input: TokenStream) -> TokenStream {
+    okt_syntax::derive_request(input.into()).into()
 }
 
 /// Lets the derives of serde, schemars and kube find their crates in `okt`.

@@ -11,3 +11,5 @@ pub mod every_attribute;
 pub mod idle;
 #[path = "../../ui-tests/cases/pass/pass_graph.rs"]
 pub mod pass_graph;
+#[path = "../../ui-tests/cases/pass/requests.rs"]
+pub mod requests;

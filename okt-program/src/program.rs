@@ -314,7 +314,11 @@ impl Operators {
             None => vec![None; names.len()],
         };
         let parts = self.parts.iter().zip(olds);
-        stream(parts.map(|(part, old)| yaml(&part.definition(old)?)))
+        let crds = parts.flat_map(|(part, old)| match part.definitions(old) {
+            Ok(crds) => crds.iter().map(yaml).collect(),
+            Err(error) => vec![Err(error)],
+        });
+        stream(crds)
     }
 
     /// Returns the roles of all operators as one YAML stream.

@@ -9,6 +9,7 @@
 //! | `cache` | the cache of objects, its handle for other code, and the queue of reconcile requests |
 //! | `crd` | the CRD with the graph in it; the union of two releases; the check of the CRD in the cluster |
 //! | `resources` | owned resources: declared, compared, applied, deleted in order |
+//! | `requests` | requests for visits with arguments: their kinds, the open ones, their outcomes |
 //! | `author` | the traits that you implement, and the arguments of your code |
 //! | `sidecar` | applications whose agents do the work |
 //! | `reconcile` | one reconciliation: the loop, the effects, the only write of a status |
@@ -36,6 +37,7 @@ mod fuzz;
 pub mod lifecycle;
 mod operator;
 mod reconcile;
+mod requests;
 mod resources;
 #[cfg(feature = "sidecar")]
 pub mod sidecar;
@@ -58,8 +60,11 @@ pub use okt_core::backoff::Backoff;
 pub use okt_core::pass::{Operations, Results};
 pub use okt_core::reasons;
 pub use okt_core::record::{Phase, VisitOutcome};
-pub use okt_core::{Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Step};
-pub use okt_macros::{LifecycleSpec, lifecycle_graph};
+pub use okt_core::request::RequestOutcome;
+pub use okt_core::{
+    Answer, ConditionStatus, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, Step, Visited,
+};
+pub use okt_macros::{LifecycleSpec, Request, lifecycle_graph};
 pub use okt_reach::{Failure, ResultExt};
 pub use okt_sharding::membership::{Group, Membership, Shards};
 pub use okt_telemetry::delivery::{Delivery, TransitionEvent, Undelivered};
@@ -72,11 +77,17 @@ pub use okt_wire::keys::{
     ABANDON_ANNOTATION, FINALIZER, GRAPH_ANNOTATION, OWNER_LABEL, PAUSED_ANNOTATION,
 };
 pub use okt_wire::object::{LifecycleObject, LifecycleSpec, StatusPart};
+pub use okt_wire::request::{
+    CatchUp, Keep, Request, RequestObject, RequestResult, RequestSpec, RequestStatus,
+    ScheduleObject, ScheduleSpec, ScheduleStatus, Target,
+};
 pub use okt_wire::status::{
-    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedVisit, Status, Transition,
+    Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedRequest, RecordedVisit,
+    Status, Transition,
 };
 pub use operator::{IntoOperator, Operator, OperatorError};
 pub use reconcile::report::FIELD_MANAGER;
+pub use requests::{RequestKind, Requests};
 pub use resources::{Declared, Resources, Watches};
 #[cfg(feature = "templates")]
 pub use resources::{Template, TemplateError};
@@ -93,6 +104,7 @@ pub mod __testing {
 pub mod __program {
     pub use crate::author::application::revision_of;
     pub use crate::operator::{SHUTDOWN_LIMIT, watched};
+    pub use crate::requests::ServedKind;
     pub use crate::resources::{
         AllowedWrites, Cluster, Inventory, OwnedMemory, Owner, Pace, ResourceKind, Site,
         WatchedKinds, is_label,

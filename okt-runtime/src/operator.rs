@@ -56,6 +56,7 @@ use crate::operator::news::Property;
 use crate::operator::settings::OperatorSettings;
 use crate::reconcile::memory::ObjectMemory;
 use crate::reconcile::permits::{ACTIONS, Permits};
+use crate::requests::{RequestQueue, Requests};
 use crate::test_hooks::TestHooks;
 
 use crate::reconcile::shared::{QueueRequest, Shared};
@@ -518,6 +519,7 @@ impl<A: Application> Operator<A> {
                 application: Arc::clone(&application),
                 connection: connection.clone(),
                 cluster: cluster::<A>(is_namespaced, namespace.clone()),
+                requests: RequestQueue::of(A::requests(Requests::default()).kinds),
                 pass: A::pass(),
                 memory: ObjectMemory::default(),
                 history: History::default(),
@@ -644,6 +646,10 @@ pub fn watched(namespaces: &[String]) -> Vec<Option<String>> {
 fn check<A: Application>(namespaces: &[String]) -> Result<bool, OperatorError> {
     let pass = A::pass();
     check_graphs(StateOf::<A>::GRAPH, pass.as_ref().map(PassGraph::graph))?;
+    let requests = A::requests(Requests::default());
+    if let Some(state) = requests.unserved(StateOf::<A>::GRAPH) {
+        return Err(OperatorError::Unserved(state));
+    }
     let crd = crate::crd::definition::crd::<A::Resource>()?;
     if crd.spec.scope == "Cluster" && !namespaces.is_empty() {
         return Err(OperatorError::ClusterScoped(crd.spec.names.kind));

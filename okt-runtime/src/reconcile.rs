@@ -26,6 +26,7 @@ pub(crate) mod reading;
 mod reconciliation;
 pub(crate) mod render;
 pub(crate) mod report;
+mod requests;
 pub(crate) mod shared;
 mod start;
 pub(crate) mod tasks;
@@ -167,9 +168,8 @@ impl<A: Application> Reconciliation<'_, A> {
             Effect::ShowFailure(effect) => self.show_failure(effect).await,
             Effect::Start(effect) => self.start(effect).await,
             Effect::Cancel(effect) => self.cancel(effect),
-            Effect::Confirm(_) | Effect::Tell(_) => {
-                self.memory.machine.not_done(effect);
-            }
+            Effect::ReadRequest(effect) => self.read_request(effect).await,
+            Effect::Deliver(effect) => self.deliver(effect).await,
             Effect::ShowUnreadable(effect) => {
                 // Only for an object that does not decode; `unreadable` reconciles those.
                 let version = self.read().version;

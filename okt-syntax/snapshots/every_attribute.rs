@@ -11,9 +11,16 @@ const _: () = {
             Cache::Serving { .. } => {}
             Cache::Filling { .. } => {}
             Cache::Gone { .. } => {}
+            Cache::Restoring { .. } => {}
+            Cache::Flushing { .. } => {}
             Cache::Draining { .. } => {}
+            Cache::Broken { .. } => {}
+            Cache::Serving { .. } => {}
+            Cache::Serving { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Serving { .. } => {}
+            Cache::Restoring { .. } => {}
+            Cache::Flushing { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Draining { .. } => {}
             Cache::Filling { .. } => {}
@@ -51,6 +58,26 @@ pub mod cache {
         /// Go to `Draining`
         Draining,
     }
+    /// How the work of `Restoring` ends; it leads to `Broken` or `Serving`. `R` is the result of the visit, which goes with `Next` and with each child.
+    pub enum AfterRestoring<R> {
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
+        Next(R),
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Broken`
+        Broken,
+        /// Go to `Serving`
+        Serving(R),
+    }
+    /// How the work of `Flushing` ends; it leads to `Serving`.
+    pub enum AfterFlushing {
+        /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Serving`.
+        Next,
+        /// Not done: call again after this time, or when something it depends on changes.
+        Wait(::core::time::Duration),
+        /// Go to `Serving`
+        Serving,
+    }
     /// How the work of `Draining` ends; it leads to `Gone`.
     pub enum AfterDraining {
         /// The work is done. The object goes on towards a leaf if it is being deleted, towards its visit or desired state if a route leads there, and otherwise to the last child, `Gone`.
@@ -72,11 +99,13 @@ pub mod cache {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not do the work of the states of `Cache`",
     label = "`CacheHandler` is not implemented for `{Self}`",
-    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `draining`, `gone`)"
+    note = "implement `CacheHandler`: one `async fn` per state that is not idle (`filling`, `serving`, `restoring`, `flushing`, `draining`, `gone`)"
 )]
 pub trait CacheHandler: ::core::marker::Sync {
     /// What each method is given (e.g. the object, and the id of the action).
-    type Context: ::core::marker::Sync;
+    type Context: ::core::marker::Sync
+        + okt_core::__private::Visited<Restore, Vec<Restored>>
+        + okt_core::__private::Visited<super::Flush, ()>;
     /// What a method fails with.
     type Error;
     /// The work of [`Filling`](Cache::Filling): Entries are read from disk; see \[`Cache::Serving`\].
@@ -96,6 +125,33 @@ pub trait CacheHandler: ::core::marker::Sync {
         cx: &Self::Context,
     ) -> impl ::core::future::Future<
         Output = ::core::result::Result<cache::AfterServing, Self::Error>,
+    > + ::core::marker::Send;
+    /// The work of [`Restoring`](Cache::Restoring)
+    ///
+    /// Answers `Next`, `Wait`, `Broken` or `Serving`.
+    ///
+    /// `args` are the arguments of the request that the visit serves.
+    fn restoring(
+        &self,
+        cx: &Self::Context,
+        args: &Restore,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<
+            cache::AfterRestoring<Vec<Restored>>,
+            Self::Error,
+        >,
+    > + ::core::marker::Send;
+    /// The work of [`Flushing`](Cache::Flushing)
+    ///
+    /// Answers `Next`, `Wait` or `Serving`.
+    ///
+    /// `args` are the arguments of the request that the visit serves.
+    fn flushing(
+        &self,
+        cx: &Self::Context,
+        args: &super::Flush,
+    ) -> impl ::core::future::Future<
+        Output = ::core::result::Result<cache::AfterFlushing, Self::Error>,
     > + ::core::marker::Send;
     /// The work of [`Draining`](Cache::Draining)
     ///
@@ -132,17 +188,17 @@ const _: () = {
                 marks: __okt::Marks(1),
                 triggers: &[
                     __okt::Trigger {
-                        to: __okt::StateId(3),
+                        to: __okt::StateId(5),
                         cause: __okt::Cause::After(::core::time::Duration::new(5400, 0)),
                     },
                     __okt::Trigger {
-                        to: __okt::StateId(3),
+                        to: __okt::StateId(5),
                         cause: __okt::Cause::OnError {
                             attempts: 5,
                         },
                     },
                     __okt::Trigger {
-                        to: __okt::StateId(4),
+                        to: __okt::StateId(6),
                         cause: __okt::Cause::OnDelete,
                     },
                 ],
@@ -169,13 +225,13 @@ const _: () = {
                         cause: __okt::Cause::OnChange,
                     },
                     __okt::Trigger {
-                        to: __okt::StateId(3),
+                        to: __okt::StateId(5),
                         cause: __okt::Cause::Deadline(
                             ::core::time::Duration::new(14400, 0),
                         ),
                     },
                 ],
-                children: &[__okt::StateId(2)],
+                children: &[__okt::StateId(2), __okt::StateId(3), __okt::StateId(4)],
                 conditions: &[
                     __okt::Declared {
                         name: "Serving",
@@ -186,10 +242,37 @@ const _: () = {
                 ],
                 no_routes: &[
                     __okt::NoRoute {
-                        to: __okt::StateId(4),
+                        to: __okt::StateId(6),
                         reason: "only deletion drains",
                     },
                 ],
+            },
+            __okt::State {
+                name: "Restoring",
+                variant: "Restoring",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(160),
+                triggers: &[
+                    __okt::Trigger {
+                        to: __okt::StateId(5),
+                        cause: __okt::Cause::OnAbort,
+                    },
+                ],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
+            },
+            __okt::State {
+                name: "Flushing",
+                variant: "Flushing",
+                doc: "",
+                was: &[],
+                marks: __okt::Marks(160),
+                triggers: &[],
+                children: &[__okt::StateId(1)],
+                conditions: &[],
+                no_routes: &[],
             },
             __okt::State {
                 name: "Draining",
@@ -198,7 +281,7 @@ const _: () = {
                 was: &[],
                 marks: __okt::Marks(64),
                 triggers: &[],
-                children: &[__okt::StateId(4)],
+                children: &[__okt::StateId(6)],
                 conditions: &[],
                 no_routes: &[],
             },
@@ -209,7 +292,7 @@ const _: () = {
                 was: &[],
                 marks: __okt::Marks(14),
                 triggers: &[],
-                children: &[__okt::StateId(2)],
+                children: &[__okt::StateId(4)],
                 conditions: &[],
                 no_routes: &[
                     __okt::NoRoute {
@@ -217,7 +300,15 @@ const _: () = {
                         reason: "it is broken",
                     },
                     __okt::NoRoute {
-                        to: __okt::StateId(4),
+                        to: __okt::StateId(2),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(3),
+                        reason: "it is broken",
+                    },
+                    __okt::NoRoute {
+                        to: __okt::StateId(6),
                         reason: "it is broken",
                     },
                 ],
@@ -235,11 +326,11 @@ const _: () = {
             },
         ],
         routes: __okt::Routes {
-            rows: __okt::Table(b"\xFF\xFF\0\0\xFF\xFF\xFF\xFF\x01\0"),
+            rows: __okt::Table(b"\xFF\xFF\0\0\x01\0\x02\0\xFF\xFF\xFF\xFF\x03\0"),
             hops: __okt::Table(
-                b"\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x04\0\xFF\xFF\xFF\xFF",
+                b"\x01\0\xFF\xFF\x01\0\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x02\0\xFF\xFF\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\x01\0\x03\0\x01\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x06\0\xFF\xFF\xFF\xFF",
             ),
-            out: __okt::Table(b"\x04\0\x02\0\x04\0\x02\0\xFF\xFF"),
+            out: __okt::Table(b"\x06\0\x04\0\x01\0\x01\0\x06\0\x04\0\xFF\xFF"),
             home: __okt::StateId(1),
         },
     };
@@ -253,6 +344,8 @@ const _: () = {
             let states: &'static [Self] = &[
                 Self::Filling,
                 Self::Serving,
+                Self::Restoring,
+                Self::Flushing,
                 Self::Draining,
                 Self::Broken,
                 Self::Gone,
@@ -269,8 +362,8 @@ const _: () = {
             match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Broken => __okt::Answer::To(__okt::StateId(3)),
-                Self::Gone => __okt::Answer::To(__okt::StateId(4)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
                 Self::Serving => __okt::Answer::To(__okt::StateId(1)),
             }
         }
@@ -291,13 +384,62 @@ const _: () = {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
                 Self::Filling => __okt::Answer::To(__okt::StateId(0)),
-                Self::Broken => __okt::Answer::To(__okt::StateId(3)),
-                Self::Draining => __okt::Answer::To(__okt::StateId(2)),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Draining => __okt::Answer::To(__okt::StateId(4)),
             }
         }
     }
     #[automatically_derived]
     impl ::core::fmt::Debug for cache::AfterServing {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(self, __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl<R> __okt::Successor for cache::AfterRestoring<R> {
+        #[inline]
+        fn answer(&self) -> __okt::Answer {
+            match *self {
+                Self::Next { .. } => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Broken => __okt::Answer::To(__okt::StateId(5)),
+                Self::Serving { .. } => __okt::Answer::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl<R> ::core::fmt::Debug for cache::AfterRestoring<R> {
+        #[inline]
+        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+            __okt::debug(self, __GRAPH, f)
+        }
+    }
+    #[automatically_derived]
+    impl<R> __okt::VisitSuccessor for cache::AfterRestoring<R> {
+        type Result = R;
+        fn result(&self) -> ::core::option::Option<&R> {
+            match self {
+                Self::Next(result) | Self::Serving(result) => {
+                    ::core::option::Option::Some(result)
+                }
+                _ => ::core::option::Option::None,
+            }
+        }
+    }
+    #[automatically_derived]
+    impl __okt::Successor for cache::AfterFlushing {
+        #[inline]
+        fn answer(&self) -> __okt::Answer {
+            match *self {
+                Self::Next => __okt::Answer::Next,
+                Self::Wait(time) => __okt::Answer::Wait(time),
+                Self::Serving => __okt::Answer::To(__okt::StateId(1)),
+            }
+        }
+    }
+    #[automatically_derived]
+    impl ::core::fmt::Debug for cache::AfterFlushing {
         #[inline]
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             __okt::debug(self, __GRAPH, f)
@@ -310,7 +452,7 @@ const _: () = {
             match *self {
                 Self::Next => __okt::Answer::Next,
                 Self::Wait(time) => __okt::Answer::Wait(time),
-                Self::Gone => __okt::Answer::To(__okt::StateId(4)),
+                Self::Gone => __okt::Answer::To(__okt::StateId(6)),
             }
         }
     }
@@ -320,6 +462,16 @@ const _: () = {
         fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
             __okt::debug(self, __GRAPH, f)
         }
+    }
+    #[automatically_derived]
+    impl __okt::Serves<Restore> for Cache {
+        const STATE: __okt::StateId = __okt::StateId(2);
+        type Result = Vec<Restored>;
+    }
+    #[automatically_derived]
+    impl __okt::Serves<super::Flush> for Cache {
+        const STATE: __okt::StateId = __okt::StateId(3);
+        type Result = ();
     }
     #[automatically_derived]
     impl<__H: CacheHandler> __okt::Dispatch<__H> for Cache {
@@ -333,6 +485,33 @@ const _: () = {
             let work: __okt::Work<'_, _, __H::Error> = match self {
                 Self::Filling => __okt::work(<__H as CacheHandler>::filling(handler, cx)),
                 Self::Serving => __okt::work(<__H as CacheHandler>::serving(handler, cx)),
+                Self::Restoring => {
+                    __okt::visited::<
+                        Restore,
+                        _,
+                        _,
+                        _,
+                    >(
+                        cx,
+                        <__H as CacheHandler>::restoring(
+                            handler,
+                            cx,
+                            <__H::Context as __okt::Visited<
+                                Restore,
+                                Vec<Restored>,
+                            >>::args(cx),
+                        ),
+                    )
+                }
+                Self::Flushing => {
+                    __okt::work(
+                        <__H as CacheHandler>::flushing(
+                            handler,
+                            cx,
+                            <__H::Context as __okt::Visited<super::Flush, ()>>::args(cx),
+                        ),
+                    )
+                }
                 Self::Draining => {
                     __okt::work(<__H as CacheHandler>::draining(handler, cx))
                 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use okt_core::check::{self, Fault, Place, Rule};
 use okt_core::{Mark, Parts, StateId};
+use quote::ToTokens;
 
 use crate::graph::with_graph;
 use crate::model::{Model, Node, constant};
@@ -19,6 +20,7 @@ pub(crate) fn check(report: &mut ErrorReport, model: &Model) {
     }
     constants_of_conditions_differ(report, model);
     parts_have_a_spec(report, model);
+    requests_differ(report, model);
 }
 
 /// Returns whether rustc or a reader of the attributes already reports this mistake.
@@ -119,6 +121,25 @@ fn parts_have_a_spec(report: &mut ErrorReport, model: &Model) {
             ),
             "name a field that contains several of them, or a method that returns them together",
         );
+    }
+}
+
+/// Reports arguments of the same type as those of another visit (OKT028).
+fn requests_differ(report: &mut ErrorReport, model: &Model) {
+    let requests: Vec<StateId> = model.requests().map(|(id, ..)| id).collect();
+    for (id, node) in model.iter() {
+        let spot = mark_spot(node, Mark::Args);
+        if let Some(args) = &node.attributes.args
+            && !requests.contains(&id)
+        {
+            let args = args.to_token_stream();
+            report.error(
+                Rule::Arguments,
+                spot,
+                format!("another visit takes the arguments `{args}` too: a request names its visit by their type"),
+                "give each visit a type of its own",
+            );
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use okt_core::{Mark, StateId};
 
-use crate::attr::EdgeTarget;
+use crate::attr::{Attributes, EdgeTarget, Trigger};
 use crate::model::{Model, Node};
 
 /// Extends the model of a wrong graph beyond its declaration.
@@ -40,13 +40,26 @@ fn one_method_per_name(model: &mut Model) {
     }
 }
 
-/// Adds every state as a target: a target misspelled in the attribute may be correct in the handler, or the reverse.
+/// Adds every other state as a target: a target misspelled in the attribute may be correct in the handler, or the reverse.
+///
+/// They are children if a child is misspelled, because the answer that names a child carries the result of a visit.
 fn lead_everywhere(node: &mut Node, states: usize) {
     let spot = node.spot;
-    let all = (0..states).map(|index| EdgeTarget {
+    let known: Vec<StateId> = node.edges().map(|target| target.to).collect();
+    let others = (0..states)
+        .map(StateId::at)
+        .filter(|id| !known.contains(id));
+    let others = others.map(|to| EdgeTarget {
         ident: None,
         spot,
-        to: StateId::at(index),
+        to,
     });
-    node.attributes.children.extend(all);
+    let Attributes {
+        children, triggers, ..
+    } = &mut node.attributes;
+    if children.iter().any(|child| child.to == StateId::UNKNOWN) {
+        children.extend(others);
+    } else {
+        triggers.extend(others.map(Trigger::named));
+    }
 }

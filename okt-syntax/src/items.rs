@@ -2,8 +2,10 @@
 
 use darling::ast::NestedMeta;
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, Token, Type};
 
 use crate::report::{ErrorReport, Spot};
 
@@ -33,6 +35,7 @@ pub(crate) enum ItemContent {
 pub(crate) struct Value {
     pub(crate) spot: Spot,
     literal: Option<Lit>,
+    tokens: TokenStream,
 }
 
 /// Returns the items of an attribute's list, empty for `#[word]` alone; reports `#[word = ..]` and returns none.
@@ -63,10 +66,19 @@ pub(crate) fn parse(report: &mut ErrorReport, tokens: TokenStream) -> Vec<Item> 
 
 fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let mut chunks = vec![TokenStream::new()];
+    // A comma of a type (e.g. `BTreeMap<String, u32>`) separates no items.
+    let mut angles = 0_usize;
     for token in tokens {
+        if let TokenTree::Punct(punct) = &token {
+            match punct.as_char() {
+                '<' => angles += 1,
+                '>' => angles = angles.saturating_sub(1),
+                _ => {}
+            }
+        }
         let last = chunks.last_mut().expect("begins with one");
         match token {
-            TokenTree::Punct(punct) if punct.as_char() == ',' => {
+            TokenTree::Punct(punct) if punct.as_char() == ',' && angles == 0 => {
                 if last.is_empty() {
                     // An empty item between two commas is reported at the second comma.
                     last.extend([TokenTree::Punct(punct)]);
@@ -85,13 +97,14 @@ fn between_commas(tokens: TokenStream) -> Vec<TokenStream> {
 
 fn item(report: &mut ErrorReport, tokens: TokenStream) -> Option<Item> {
     let spot = report.spot_of(&tokens);
-    let content = match syn::parse2(tokens) {
+    let content = match syn::parse2(tokens.clone()) {
         Ok(NestedMeta::Meta(Meta::Path(path))) => ItemContent::Name(path),
         Ok(NestedMeta::Lit(literal)) => ItemContent::Literal(literal),
         Ok(NestedMeta::Meta(Meta::NameValue(pair))) => ItemContent::Value {
             word: spell(&pair.path),
             value: Value {
                 spot: report.spot_of(&pair.value),
+                tokens: pair.value.to_token_stream(),
                 literal: match pair.value {
                     Expr::Lit(ExprLit { lit, .. }) => Some(lit),
                     _ => None,
@@ -102,6 +115,7 @@ fn item(report: &mut ErrorReport, tokens: TokenStream) -> Option<Item> {
             word: spell(&pair.path),
             value: Value {
                 spot: report.spot_of(&pair.value),
+                tokens: pair.value,
                 literal: None,
             },
         },
@@ -110,16 +124,33 @@ fn item(report: &mut ErrorReport, tokens: TokenStream) -> Option<Item> {
             items: list.tokens,
         },
         Err(error) => {
-            let spot = report.spot(error.span());
-            report.bad_option(
-                spot,
-                format!("cannot be read: {error}"),
-                "write names, texts and options (`word = value`), with commas between them",
-            );
-            return None;
+            let Ok((word, r#type)) = typed.parse2(tokens) else {
+                let spot = report.spot(error.span());
+                report.bad_option(
+                    spot,
+                    format!("cannot be read: {error}"),
+                    "write names, texts and options (`word = value`), with commas between them",
+                );
+                return None;
+            };
+            ItemContent::Value {
+                word: name(&word),
+                value: Value {
+                    spot: report.spot_of(&r#type),
+                    tokens: r#type.to_token_stream(),
+                    literal: None,
+                },
+            }
         }
     };
     Some(Item { spot, content })
+}
+
+/// Reads `word = type`, where the type has a comma: darling reads other types.
+fn typed(input: ParseStream<'_>) -> syn::Result<(Ident, Type)> {
+    let word = input.call(Ident::parse_any)?;
+    input.parse::<Token![=]>()?;
+    Ok((word, input.parse()?))
 }
 
 impl Item {
@@ -195,6 +226,22 @@ impl Item {
             spot,
             format!("`{word}` takes a whole number from 1 to {}", u32::MAX),
             format!("write `{word} = 3`"),
+        );
+        None
+    }
+
+    /// Returns the type of the option `word` (e.g. of `args = RestoreArgs`); reports any other value.
+    pub(crate) fn r#type(&self, report: &mut ErrorReport, word: &str) -> Option<Type> {
+        if let ItemContent::Value { value, .. } = &self.content
+            && let Ok(read) = syn::parse2(value.tokens.clone())
+        {
+            return Some(read);
+        }
+        let (_, spot) = self.value();
+        report.bad_option(
+            spot,
+            format!("`{word}` takes a type"),
+            format!("write the name of a type, `{word} = ..`"),
         );
         None
     }

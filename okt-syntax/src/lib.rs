@@ -8,7 +8,7 @@
 // | module | content |
 // |---|---|
 // | `report`, `items`, `serde`, `options` | collects all errors; converts attributes to typed values with their spans |
-// | `attr`, `spec`, `resource`, `crates`, `model` | parses one attribute; `#[derive(LifecycleSpec)]`; what the spec of a resource lacks; `#[crates]`; the enum as declared |
+// | `attr`, `spec`, `request`, `resource`, `crates`, `model` | parses one attribute; `#[derive(LifecycleSpec)]`; `#[derive(Request)]`; what the spec of a resource lacks; `#[crates]`; the enum as declared |
 // | `shim`, `graph`, `check` | the attribute itself, which survives every error; the enum as `okt_core::Graph`; errors of the graph on their tokens |
 // | `expand`, `fallback` | the generated code; the code that is generated instead if there is an error |
 // | `rules`, `source`, `lock` | the page about each rule; the graphs in source files: found, checked, and reported in the words of rustc; the lock file of an operator's graphs |
@@ -35,6 +35,7 @@ mod fallback;
 
 mod expand;
 
+mod request;
 mod spec;
 
 mod report;
@@ -72,6 +73,11 @@ pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {
 /// Expands `#[derive(LifecycleSpec)]` on a struct.
 pub fn derive_lifecycle_spec(input: TokenStream) -> TokenStream {
     expand_with(input, spec::expand)
+}
+
+/// Expands `#[derive(Request)]` on a struct.
+pub fn derive_request(input: TokenStream) -> TokenStream {
+    expand_with(input, |_, input| request::expand(input))
 }
 
 /// Expands `#[crates(args)]` on an item.

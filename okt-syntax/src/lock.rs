@@ -213,7 +213,8 @@ fn attributes(graph: &Graph<'_>, state: &State<'_>) -> Vec<String> {
             options(&[(Mark::Hold, "hold"), (Mark::Idle, "idle")]),
         ),
         (Mark::Leaf, "leaf", options(&[(Mark::Idle, "idle")])),
-        (Mark::Visit, "visit", options(&[(Mark::Args, "args")])),
+        // The types are in the code alone: objects store none of them.
+        (Mark::Visit, "visit", options(&[(Mark::Args, "args = _")])),
         (Mark::NoTransit, "no_transit", String::new()),
     ] {
         if state.is(mark) {

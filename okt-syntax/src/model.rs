@@ -6,8 +6,8 @@ use okt_core::check::Rule;
 use okt_core::names::snake;
 use okt_core::{Kind, Mark, StateId};
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
-use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Variant, Visibility};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Type, Variant, Visibility};
 
 use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget, Part};
 use crate::items;
@@ -158,6 +158,11 @@ impl Model {
         node.method.is_some() && (self.is_wrong || !node.is(Mark::Idle))
     }
 
+    /// Returns whether the dispatch calls that method; in a wrong graph the context need not have arguments.
+    pub(crate) fn is_dispatched(&self, node: &Node) -> bool {
+        self.is_handled(node) && !(self.is_wrong && node.attributes.args.is_some())
+    }
+
     /// Returns the declared targets of a state, each once: triggers first, in declaration order.
     pub(crate) fn successors<'m>(&'m self, node: &'m Node) -> Vec<(StateId, &'m Node)> {
         let mut found: Vec<(StateId, &Node)> = Vec::new();
@@ -169,6 +174,17 @@ impl Model {
             }
         }
         found
+    }
+
+    /// Returns every visit with arguments, with their type; of several with the same type, which is reported, the first.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (StateId, &Node, &Type)> {
+        let mut known = BTreeSet::new();
+        let nodes = self.iter();
+        let visits =
+            nodes.filter_map(|(id, node)| Some((id, node, node.attributes.args.as_ref()?)));
+        visits.filter(move |(.., args)| {
+            matches!(args, Type::Infer(_)) || known.insert(args.to_token_stream().to_string())
+        })
     }
 
     /// Returns every part of the spec that a trigger names, each once, in declaration order.
@@ -278,6 +294,12 @@ impl Node {
     /// It has another span than the declaration; otherwise an editor would find a second definition.
     pub(crate) fn plain_ident(&self) -> Ident {
         plain(&self.ident)
+    }
+
+    /// Generates the type of the result of a visit: `()` without one.
+    pub(crate) fn result(&self) -> TokenStream {
+        let result = self.attributes.result.as_ref();
+        result.map_or_else(|| quote!(()), ToTokens::to_token_stream)
     }
 
     /// Generates a pattern for this state, inside an `impl` of the enum.

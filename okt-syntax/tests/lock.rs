@@ -114,6 +114,24 @@ fn the_file_is_the_declaration_without_docs() {
 }
 
 #[test]
+fn a_visit_has_arguments_in_the_file_but_not_their_type() {
+    let code = LIFE.replace(
+        "#[visit]",
+        "#[visit(args = BTreeMap<String, u8>, result = u8)]\n    #[trigger(Failed, on_abort)]",
+    );
+    let lock = with(&code, |graph| write("", &[graph]));
+    let written = "    #[visit(args = _)]\n    #[trigger(Failed, on_abort)]\n";
+    assert!(lock.contains(written), "{lock}");
+    let others = code.replace("<String, u8>, result = u8", "<u8, u8>");
+    assert_eq!(changes(&lock, &others), "");
+    expect![[r"
+        changed marks of `Loop`: visit, args, was visit
+        added trigger `Loop → Failed`
+    "]]
+    .assert_eq(&changes(&self::lock(), &code));
+}
+
+#[test]
 fn every_valid_graph_equals_its_lock() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui-tests/cases/pass");
     let cfg = Cfg::new([]);

@@ -150,6 +150,12 @@ impl<K: LifecycleObject> Given<K, Action<K>> {
         self
     }
 
+    /// Sets the arguments of the request that the work serves: those that the handler takes.
+    pub fn args<A: Send + Sync + 'static>(mut self, args: A) -> Self {
+        self.fixture.args(args);
+        self
+    }
+
     /// Cancels the work before it begins.
     pub fn cancelled(mut self) -> Self {
         self.fixture.cancelled();

@@ -49,6 +49,24 @@ pub const WAVE_ANNOTATION: &str = "okt.dev/wave";
 /// The annotation of objects that are done once: a hash of the declaration, without what OKT adds to it.
 pub const CONTENT_ANNOTATION: &str = "okt.dev/content";
 
+/// The annotation of the CRD of requests: the name of the CRD of the objects that serve them.
+pub const REQUEST_OF_ANNOTATION: &str = "okt.dev/request-of";
+
+/// The annotation of the CRD of requests: the state that serves them.
+pub const REQUEST_STATE_ANNOTATION: &str = "okt.dev/request-state";
+
+/// The annotation of the CRD of schedules: the name of the CRD of the requests that they make.
+pub const SCHEDULE_OF_ANNOTATION: &str = "okt.dev/schedule-of";
+
+/// The label of a request that has finished; its value is the outcome. It outlives the status where a backup is restored.
+pub const FINISHED_LABEL: &str = "okt.dev/finished";
+
+/// The annotation of a request that has finished: when it is deleted (RFC 3339).
+pub const EXPIRES_ANNOTATION: &str = "okt.dev/expires";
+
+/// The label of a request that a schedule made; its value is the name of the schedule.
+pub const SCHEDULE_LABEL: &str = "okt.dev/schedule";
+
 /// The label of all leases of a group; its value is the name of the group.
 pub const GROUP_LABEL: &str = "okt.dev/ranges";
 

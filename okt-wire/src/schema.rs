@@ -184,20 +184,7 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         },
     });
     if graph.states.iter().any(|state| state.is(Mark::Args)) {
-        let any = sealed(&json!({ "x-kubernetes-preserve-unknown-fields": true }));
-        let request = json!({
-            "kind": text(STATE_LIMIT),
-            "name": text(REQUEST_LIMIT),
-            "uid": text(64),
-            "state": text(REQUEST_LIMIT),
-            "transition": count,
-            "args": any,
-            "outcome": text(STATE_LIMIT),
-            "result": any,
-            "failure": failure,
-        });
-        lifecycle["properties"]["request"] =
-            object(&["kind", "name", "uid", "state", "args"], request);
+        lifecycle["properties"]["request"] = request(&text, &count, &failure);
     }
     if !graph.parts.is_empty() {
         let properties = &mut lifecycle["properties"];
@@ -209,6 +196,26 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
         properties["history"]["items"]["properties"]["changed"] = text(CHANGED_LIMIT);
     }
     lifecycle
+}
+
+/// Returns the schema of the request on record.
+fn request(text: &impl Fn(usize) -> Value, count: &Value, failure: &Value) -> Value {
+    let any = sealed(&json!({ "x-kubernetes-preserve-unknown-fields": true }));
+    json!({
+        "type": "object",
+        "required": ["kind", "name", "uid", "state", "args"],
+        "properties": {
+            "kind": text(STATE_LIMIT),
+            "name": text(REQUEST_LIMIT),
+            "uid": text(64),
+            "state": text(REQUEST_LIMIT),
+            "transition": count,
+            "args": any,
+            "outcome": text(STATE_LIMIT),
+            "result": any,
+            "failure": failure,
+        },
+    })
 }
 
 /// Returns the graph as transition rules, with which the API server itself refuses a move that is not an edge.
@@ -312,7 +319,7 @@ fn within(graph: &StoredGraph, now: &str) -> String {
 }
 
 /// Returns the list of conditions with the patterns of metav1.Condition, which the generated schema lacks.
-fn conditions() -> Value {
+pub fn conditions() -> Value {
     json!({
         "type": "array",
         "maxItems": CONDITIONS_LIMIT,

@@ -14,14 +14,15 @@
 //! | does the object lack the finalizer that it needs? | [`AddFinalizer`] |
 //! | have others left something in the status that was just written? | [`RemoveLeftovers`] |
 //! | does the handler that runs wait until something is recorded? | [`Record`] |
+//! | is nothing recorded, and are there requests? | [`Deliver`] |
 //! | in which state is the application? | [`Observe`] |
 //! | must the pass run? | [`RunPass`] |
-//! | may the object be deleted? | [`Tell`], [`Clear`], then [`DropFinalizer`] |
+//! | may the object be deleted? | [`Deliver`], [`Clear`], then [`DropFinalizer`] |
 //! | are the owned resources as the state declares? | [`Apply`] |
-//! | is there a request that begins, or that may be gone? | [`Confirm`] |
+//! | is there a request that begins, or that may be gone? | [`ReadRequest`] |
 //! | is there anything to record or to report? | [`Render`], then [`TakeOver`] and [`Commit`], or [`ChangeWork`] |
 //! | may the work on record start? | [`Start`] |
-//! | do requests not know what became of them? | [`Tell`] |
+//! | must outcomes be written into requests? | [`Deliver`] |
 //!
 //! A crash between any two effects is a state of the model in `tests/reconcile`, which explores this function.
 
@@ -29,9 +30,9 @@ use core::time::Duration;
 
 use super::draft::{Draft, NotReadyReason, ResourceStatus, RunEnd, WorkChange};
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, Decision, DropFinalizer,
-    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
-    TakeOver, Tell,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Decision, Deliver, DropFinalizer,
+    Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable,
+    Start, TakeOver,
 };
 use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
@@ -126,6 +127,16 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         return Record::decided();
     }
 
+    // Requests from before the first record may have been served before: they get their outcome while that can be known.
+    let is_new = *recorded == Recorded::Nothing && !object.deleting && life.is_some();
+    if is_new && f.requests.to_deliver {
+        return Deliver::decided();
+    }
+    if is_new && object.requests.undelivered {
+        let waits = Verdict::Stay(StayReason::Unsure);
+        return Decision::Rest(requeue(&waits, NotReadyReason::None, None, f));
+    }
+
     // --- the lifecycle
     if life.is_some() && !state.is_some_and(|it| it.is(Mark::Leaf)) && must_observe(f) {
         return Observe::decided(true);
@@ -149,7 +160,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     if releases {
         if opens {
             match f.resources.cleared {
-                None if f.requests.to_tell => return Tell::decided(),
+                None if f.requests.to_deliver => return Deliver::decided(),
                 None => return Clear::decided(),
                 Some(true) => return DropFinalizer::decided(false),
                 Some(false) => not_ready = NotReadyReason::Resources(ResourceStatus::Awaited),
@@ -182,7 +193,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     }
 
     if let Some(token) = unconfirmed(&step, f) {
-        return Confirm::decided(token);
+        return ReadRequest::decided(token);
     }
 
     // --- what is recorded and reported
@@ -213,8 +224,8 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         let resumed = run == Run::Resume;
         return Start::decided(TaskId::default(), WorkId::default(), 1, resumed, false);
     }
-    if f.requests.to_tell {
-        return Tell::decided();
+    if f.requests.to_deliver {
+        return Deliver::decided();
     }
     Decision::Rest(requeue(&step, not_ready, write_wait, f))
 }

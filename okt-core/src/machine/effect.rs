@@ -114,16 +114,16 @@ effects! {
     /// [`recorded`](super::Machine::recorded).
     Record {}
 
-    /// Read a request from the API server, because the known ones may be out of date: the next one, before the move that
-    /// begins it, or the one on record, which is not among the known ones. Before another one replaces the one on record,
-    /// that one is told what became of it. Report [`confirmed`](super::Machine::confirmed).
-    Confirm {
+    /// Read a request from the API server, because the cache may be out of date: the next one before the move that begins
+    /// it, or the one on record if the cache lacks it. Before another one replaces the one on record, write the outcome
+    /// of that one. Report [`request_read`](super::Machine::request_read).
+    ReadRequest {
         /// A hash of the uid of the request.
         token: u64
     }
 
-    /// Tell requests what became of them, or that they wait; report [`told`](super::Machine::told).
-    Tell {}
+    /// Write outcomes into requests, or that they wait; report [`delivered`](super::Machine::delivered).
+    Deliver {}
 
     /// Remove what others left in the status and no apply removes; report
     /// [`leftovers_removed`](super::Machine::leftovers_removed).

@@ -140,9 +140,9 @@ pub struct ResourceFacts {
 pub struct RequestFacts {
     /// The request that the API server has, as found in this reconciliation.
     pub confirmed: Option<u64>,
-    /// The requests are to be told something now.
-    pub to_tell: bool,
-    /// The time until requests are read and told again, after a failure.
+    /// An outcome is to be written into a request now.
+    pub to_deliver: bool,
+    /// The time until requests are read and written again, after a failure.
     pub wait: Option<Duration>,
 }
 

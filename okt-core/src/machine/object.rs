@@ -115,8 +115,8 @@ pub struct Requests {
     pub next: Option<NextRequest>,
     /// The one on record is not among the known ones.
     pub is_missing: bool,
-    /// One of them does not say what became of it, or that it waits.
-    pub untold: bool,
+    /// The outcome of one of them is not written into it.
+    pub undelivered: bool,
     /// The time until the next one expires.
     pub expires: Option<Duration>,
 }

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 use super::Machine;
 use super::draft::Draft;
 use super::effect::{
-    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Confirm, DropFinalizer, Effect,
-    Observe, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable, Start,
-    TakeOver, Tell, Write,
+    AddFinalizer, Apply, Cancel, ChangeWork, Clear, Commit, Deliver, DropFinalizer, Effect,
+    Observe, ReadRequest, Record, RemoveLeftovers, Render, RunPass, ShowFailure, ShowUnreadable,
+    Start, TakeOver, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
 use super::object::{Readable, Requests, Version};
 use super::results::{
-    ApplyResult, ClearResult, ConfirmResult, ExtraResult, ObservationResult, PassReport, Retry,
-    ShowResult, StartResult, Stored, TellResult, WriteError,
+    ApplyResult, ClearResult, DeliverResult, ExtraResult, ObservationResult, PassReport,
+    ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
 };
 use super::time::Time;
 use crate::facts::Observed;
@@ -68,10 +68,10 @@ impl Machine {
     }
 
     /// Takes the result of reading a request, and the requests as they are known now.
-    pub fn confirmed(
+    pub fn request_read(
         &mut self,
-        effect: Confirm,
-        result: ConfirmResult,
+        effect: ReadRequest,
+        result: ReadRequestResult,
         requests: Requests,
         setup: &Setup<'_>,
         now: Time,
@@ -79,17 +79,17 @@ impl Machine {
         let token = effect.token;
         self.done(effect);
         self.findings.object.requests = requests;
-        let is_there = result == ConfirmResult::There;
+        let is_there = result == ReadRequestResult::There;
         self.findings.confirmed = is_there.then_some(token);
         self.requests
-            .confirmed(token, result, &self.findings.object, setup, now);
+            .request_read(token, result, &self.findings.object, setup, now);
     }
 
-    /// Takes the result of telling requests what became of them, and the requests as they are known now.
-    pub fn told(
+    /// Takes the result of writing outcomes into requests, and the requests as they are known now.
+    pub fn delivered(
         &mut self,
-        effect: Tell,
-        result: TellResult,
+        effect: Deliver,
+        result: DeliverResult,
         requests: Requests,
         setup: &Setup<'_>,
         now: Time,
@@ -97,7 +97,7 @@ impl Machine {
         self.done(effect);
         self.findings.object.requests = requests;
         self.requests
-            .told(result, &self.findings.object, setup, now);
+            .delivered(result, &self.findings.object, setup, now);
     }
 
     /// Takes a rendered status: how it differs from the stored one, and a hash of it. Returns how it counts.

@@ -1,9 +1,9 @@
-//! The memory of the requests for an object: a deletion that was seen, and failures to read or to tell them.
+//! The memory of the requests for an object: a deletion that was seen, and failures to read them or to write their outcomes.
 
 use super::facts::{RequestFacts, Setup};
 use super::findings::Findings;
 use super::object::Object;
-use super::results::{ConfirmResult, TellResult};
+use super::results::{DeliverResult, ReadRequestResult};
 use super::time::Time;
 use crate::request::NextRequest;
 
@@ -12,7 +12,7 @@ use crate::request::NextRequest;
 pub(super) struct RequestMemory {
     /// The request on record, if it was deleted.
     pub(super) gone: Option<u64>,
-    /// How often in a row a request could not be read or told.
+    /// The number of consecutive failures to read a request or to write an outcome.
     pub(super) failures: u32,
     /// Until when that is not tried again.
     pub(super) until: Option<Time>,
@@ -48,16 +48,16 @@ impl RequestMemory {
         let left = self.until.map(|until| until.left(now));
         RequestFacts {
             confirmed: findings.confirmed,
-            to_tell: findings.object.requests.untold && !waits,
+            to_deliver: findings.object.requests.undelivered && !waits,
             wait: left.filter(|_| waits),
         }
     }
 
     /// Takes the result of reading a request.
-    pub(super) fn confirmed(
+    pub(super) fn request_read(
         &mut self,
         token: u64,
-        result: ConfirmResult,
+        result: ReadRequestResult,
         object: &Object,
         setup: &Setup<'_>,
         now: Time,
@@ -65,26 +65,26 @@ impl RequestMemory {
         let is_next = object.requests.next.is_some_and(|next| next.token == token);
         match result {
             // It is still the next one: the shell has not taken it out.
-            ConfirmResult::Gone if is_next => self.fails(object, setup, now),
-            ConfirmResult::There | ConfirmResult::Gone => {
-                if result == ConfirmResult::Gone && self::token(object) == Some(token) {
+            ReadRequestResult::Gone if is_next => self.fails(object, setup, now),
+            ReadRequestResult::There | ReadRequestResult::Gone => {
+                if result == ReadRequestResult::Gone && self::token(object) == Some(token) {
                     self.gone = Some(token);
                 }
                 self.succeeds();
             }
-            ConfirmResult::Failed => self.fails(object, setup, now),
+            ReadRequestResult::Failed => self.fails(object, setup, now),
         }
     }
 
-    /// Takes the result of telling requests what became of them.
-    pub(super) fn told(
+    /// Takes the result of writing outcomes into requests.
+    pub(super) fn delivered(
         &mut self,
-        result: TellResult,
+        result: DeliverResult,
         object: &Object,
         setup: &Setup<'_>,
         now: Time,
     ) {
-        if result == TellResult::Told && !object.requests.untold {
+        if result == DeliverResult::Delivered && !object.requests.undelivered {
             self.succeeds();
         } else {
             self.fails(object, setup, now);

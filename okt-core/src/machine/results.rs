@@ -117,21 +117,21 @@ pub enum ClearResult {
 
 /// The result of reading a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ConfirmResult {
+pub enum ReadRequestResult {
     /// It is there and waits, or is the one on record.
     There,
     /// It is not there, or is over.
     Gone,
-    /// That is not known, or the one on record was not told what became of it; a retry may help.
+    /// That is not known, or the outcome of the one on record was not written; a retry may help.
     Failed,
 }
 
-/// The result of telling requests what became of them.
+/// The result of writing outcomes into requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TellResult {
-    /// They know.
-    Told,
-    /// At least one does not; a retry may help.
+pub enum DeliverResult {
+    /// All were written.
+    Delivered,
+    /// At least one was not; a retry may help.
     Failed,
 }
 

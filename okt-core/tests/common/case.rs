@@ -103,26 +103,6 @@ impl Case {
                 at().visit.as_mut().expect("a visit").outcome = outcome;
             }
             ["no", "visit"] => facts.visit = None,
-            ["request", to] => {
-                facts.request = Some(NextRequest {
-                    state: graph.named(to).expect("a state"),
-                    token: 2,
-                });
-            }
-            ["serves", to] => {
-                at().request = Some(RequestRecord {
-                    state: named(to),
-                    token: 1,
-                    transition: 3,
-                    outcome: RequestOutcome::Running,
-                });
-            }
-            ["served", outcome] => {
-                use RequestOutcome::{Aborted, Failed, Reached};
-                let outcome = one_of(&[Aborted, Failed, Reached], outcome);
-                at().request.as_mut().expect("a request").outcome = outcome;
-            }
-            ["aborted"] => facts.is_aborted = true,
             ["revision", revision] => facts.revision = number(revision),
             ["part", part] => {
                 let index = graph.parts.iter().position(|it| *it == part);
@@ -184,7 +164,40 @@ impl Case {
             ["rounds", rounds] => at().rounds = number(rounds),
             ["for", time] => facts.in_state = Duration::from_secs(number(time)),
             ["deadline", time] => facts.in_deadline = Duration::from_secs(number(time)),
-            _ => panic!("no change: {change}"),
+            _ => return self.but_request(&words),
+        }
+        self
+    }
+
+    /// Changes the requests.
+    fn but_request(mut self, words: &[&str]) -> Self {
+        let graph = self.graph;
+        let named = |name: &str| graph.named(name).map_or(Named::Unknown, Named::Known);
+        let record = self.record.as_mut();
+        let record = || record.expect("a record to change");
+        match *words {
+            ["request", to] => {
+                self.facts.request = Some(NextRequest {
+                    state: named(to).known().expect("a state"),
+                    token: 2,
+                });
+            }
+            ["serves", to] => {
+                let state = named(to);
+                record().request = Some(RequestRecord {
+                    state,
+                    token: 1,
+                    transition: 3,
+                    outcome: RequestOutcome::Running,
+                });
+            }
+            ["served", outcome] => {
+                use RequestOutcome::{Aborted, Failed, Reached};
+                let outcome = one_of(&[Aborted, Failed, Reached], outcome);
+                record().request.as_mut().expect("a request").outcome = outcome;
+            }
+            ["aborted"] => self.facts.is_aborted = true,
+            _ => panic!("no change: {words:?}"),
         }
         self
     }

@@ -261,9 +261,10 @@ fn arguments(graph: &Graph<'_>, found: &mut Vec<(Rule, Place)>) {
                 found.push((Rule::Arguments, Place::Cause(id, index)));
             }
         }
-        if let Some((last, next)) = state.children.iter().enumerate().last()
+        if let Some(next) = state.children.last()
             && served.contains(next)
         {
+            let last = state.children.len() - 1;
             found.push((Rule::Arguments, Place::Child(id, last)));
         }
     }

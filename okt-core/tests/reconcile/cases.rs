@@ -70,6 +70,7 @@ const LIST: &str = "
     requests, lead and drain; serving, owns Up; user 1, crashes 1, lead 2, drains 1, asks 2
     requests and a way out; serving, leaving; user 2, ticks 1, faults 2, asks 2
     requests, sights; serving; user 1, faults 1, sights 1, answers 1, asks 2
+    requests of a settled object; serving, HasGoneRound; crashes 1, faults 1, answers 1, asks 3
     small: requests; serving; crashes 1, asks 2
     small: parts of the spec; swapping; user 2, crashes 1
     small: records; tiny, owns Up; crashes 1, faults 1, records 1

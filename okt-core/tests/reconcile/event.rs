@@ -104,9 +104,9 @@ pub(crate) enum EffectOutcome {
     Outdated,
     /// Nothing is left to delete, but the last transitions are not delivered.
     Undelivered,
-    /// A request cannot be read or told.
+    /// A request cannot be read or written.
     NotRead,
-    /// Requests are told, and the answers are lost.
+    /// Outcomes are written, and the answers are lost.
     AnswerLost,
     /// The application does not give its own fields of the status in time.
     NoExtra,

@@ -193,11 +193,11 @@ impl World {
         let listed = self.versions[newest - old.min(newest)];
         self.history.processes += 1;
         self.permits = Permits::Free;
-        // The list of requests may be older, too.
-        let asked = if old == 0 {
-            self.asked
-        } else {
-            self.process.asked
+        // The list of requests may be older, too, or without any.
+        let asked = match old {
+            0 => self.asked,
+            1 => self.process.asked,
+            _ => Default::default(),
         };
         self.process = Process {
             asked,

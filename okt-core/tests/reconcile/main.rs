@@ -131,10 +131,10 @@ const BUGS: [(Bug, &str); 44] = [
     (Bug::EndingForgotten, "life alone"),
     (Bug::ResultForgottenAtRest, "small: fault"),
     (Bug::RequestTakenFromCache, "requests"),
-    (Bug::ReplacedUntold, "requests"),
+    (Bug::ReplacedUndelivered, "requests"),
     (Bug::RequestSkipped, "requests"),
-    (Bug::OutcomeNeverTold, "requests"),
-    (Bug::MissingTakenForGone, "requests"),
+    (Bug::OutcomeNeverDelivered, "requests"),
+    (Bug::MissingTakenForGone, "requests of a settled object"),
 ];
 
 fn is_full() -> bool {
@@ -298,7 +298,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
-    expect![[r#"
+    expect![[r"
         life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
         life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
@@ -327,5 +327,5 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         requests, lead and drain             to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
         requests and a way out               to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         requests, sights                     to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
-    "#]].assert_eq(&costs);
+    "]].assert_eq(&costs);
 }

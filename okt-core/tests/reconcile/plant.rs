@@ -38,11 +38,11 @@ pub(crate) enum Bug {
     RetryWithoutTime,
     /// A request begins although only the cache has it.
     RequestTakenFromCache,
-    /// The next request replaces one that was not told what became of it.
-    ReplacedUntold,
+    /// The next request replaces one whose outcome is not written.
+    ReplacedUndelivered,
     /// A queue of requests skips one.
     RequestSkipped,
-    OutcomeNeverTold,
+    OutcomeNeverDelivered,
     /// A request that is not in the cache counts as deleted.
     MissingTakenForGone,
     /// If only an event can help, there is no requeue time in case the event is lost.
@@ -115,7 +115,7 @@ impl Bug {
             Self::RequestTakenFromCache => |facts| {
                 facts.requests.confirmed = facts.life.request.map(|next| next.token);
             },
-            Self::OutcomeNeverTold => |facts| facts.requests.to_tell = false,
+            Self::OutcomeNeverDelivered => |facts| facts.requests.to_deliver = false,
             Self::MissingTakenForGone => |facts| {
                 facts.life.is_aborted = facts.object.requests.is_missing;
             },

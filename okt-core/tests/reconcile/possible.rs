@@ -94,8 +94,8 @@ impl World {
                     may_come_to(&[EffectOutcome::WriteFails(Fault::Undone)]);
                 }
             }
-            Effect::Confirm(_) if budget.faults > 0 => may_come_to(&[EffectOutcome::NotRead]),
-            Effect::Tell(_) if budget.faults > 0 => {
+            Effect::ReadRequest(_) if budget.faults > 0 => may_come_to(&[EffectOutcome::NotRead]),
+            Effect::Deliver(_) if budget.faults > 0 => {
                 may_come_to(&[EffectOutcome::NotRead, EffectOutcome::AnswerLost]);
             }
             Effect::RunPass(_) if budget.steps > 0 => {
@@ -141,8 +141,8 @@ impl World {
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
             | Effect::ShowUnreadable(_)
-            | Effect::Confirm(_)
-            | Effect::Tell(_)
+            | Effect::ReadRequest(_)
+            | Effect::Deliver(_)
             | Effect::Start(_)
             | Effect::Cancel(_) => {}
         }

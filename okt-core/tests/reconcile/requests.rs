@@ -1,11 +1,11 @@
-//! The requests for the object: what their authors do, and what the shell reads and tells.
+//! The requests for the object: what their authors do, and what the shell reads and writes.
 
-use okt_core::record::Recorded;
+use okt_core::record::{Record, Recorded};
 use okt_core::request::{RequestOutcome, RequestRecord, WaitingRequest};
 use okt_core::{Mark, StateId};
 
 use crate::event::EffectOutcome;
-use crate::machine::{Confirm, ConfirmResult, Requests, Tell, TellResult};
+use crate::machine::{Deliver, DeliverResult, ReadRequest, ReadRequestResult, Requests};
 use crate::object::Object;
 use crate::plant::Bug;
 use crate::process::AtHand;
@@ -19,16 +19,16 @@ pub(crate) const ASKED: usize = 3;
 pub(crate) struct Asked {
     pub(crate) is_made: bool,
     pub(crate) is_gone: bool,
-    /// What it says of itself.
-    pub(crate) told: Option<RequestOutcome>,
-    /// The object's transition when it was told first.
+    /// The outcome in its status.
+    pub(crate) outcome: Option<RequestOutcome>,
+    /// The object's transition when an outcome was written first.
     pub(crate) seen: Option<u64>,
 }
 
 impl Asked {
     /// Returns whether it exists and its author waits for its outcome.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_made && !self.is_gone && !self.told.is_some_and(RequestOutcome::is_final)
+        self.is_made && !self.is_gone && !self.outcome.is_some_and(RequestOutcome::is_final)
     }
 }
 
@@ -48,7 +48,7 @@ impl World {
         states.find(|(_, it)| it.is(Mark::Args)).map(|(id, _)| id)
     }
 
-    /// Returns what a request is to be told.
+    /// Returns what a request is to be outcome.
     fn due(object: &Object, index: usize) -> RequestOutcome {
         let record = object.status.recorded.at();
         let own = record.and_then(|it| it.request);
@@ -76,22 +76,22 @@ impl World {
             token: token(it),
             seen: known[it].seen,
         });
-        let served = record.and_then(|it| it.served());
+        let served = record.and_then(Record::served);
         Requests {
             next: record.and_then(|record| record.next_request(life, waiting)),
             is_missing: served.is_some_and(|served| {
                 let known = known[index(served.token)];
                 !known.is_made || known.is_gone
             }),
-            untold: open().any(|it| known[it].told != Some(Self::due(object, it))),
+            undelivered: open().any(|it| known[it].outcome != Some(Self::due(object, it))),
             expires: None,
         }
     }
 
-    /// Reads a request from the API server, after the one on record was told what became of it.
-    pub(crate) fn confirm(
+    /// Reads a request from the API server, after the one on record had its outcome written.
+    pub(crate) fn read_request(
         &mut self,
-        effect: Confirm,
+        effect: ReadRequest,
         outcome: EffectOutcome,
         at_hand: &mut AtHand,
     ) {
@@ -107,26 +107,26 @@ impl World {
         let own = own.filter(|own| own.token != effect.token);
         let result = if outcome == EffectOutcome::NotRead {
             self.budget.faults -= 1;
-            ConfirmResult::Failed
+            ReadRequestResult::Failed
         } else {
             if let Some(own) = own
-                && self.bug != Some(Bug::ReplacedUntold)
+                && self.bug != Some(Bug::ReplacedUndelivered)
             {
-                self.tells(index(own.token), own.outcome, &at_hand.object);
+                self.delivers(index(own.token), own.outcome, &at_hand.object);
             }
             self.process.asked[asked] = self.asked[asked];
             let is_served = own.is_none();
             match self.asked[asked] {
                 it if it.is_open() || (is_served && it.is_made && !it.is_gone) => {
-                    ConfirmResult::There
+                    ReadRequestResult::There
                 }
-                _ => ConfirmResult::Gone,
+                _ => ReadRequestResult::Gone,
             }
         };
         at_hand.asked = self.process.asked;
         let known = self.requests(&at_hand.object, &self.process.asked);
         let (setup, now) = (self.setup(), self.now);
-        self.machine(|machine| machine.confirmed(effect, result, known, &setup, now));
+        self.machine(|machine| machine.request_read(effect, result, known, &setup, now));
     }
 
     /// Checks that no earlier request could begin instead of this one.
@@ -145,17 +145,34 @@ impl World {
         self.must(!is_passed_over, "begins a request before an earlier one");
     }
 
-    /// Tells the known requests what became of them.
-    pub(crate) fn tell(&mut self, effect: Tell, outcome: EffectOutcome, at_hand: &mut AtHand) {
+    /// Writes outcomes into the known requests.
+    pub(crate) fn deliver_outcomes(
+        &mut self,
+        effect: Deliver,
+        outcome: EffectOutcome,
+        at_hand: &mut AtHand,
+    ) {
         self.tally.requests += 1;
         let fails = matches!(outcome, EffectOutcome::NotRead | EffectOutcome::AnswerLost);
         self.budget.faults -= u8::from(fails);
         let known = self.process.asked;
-        if outcome != EffectOutcome::NotRead {
+        // An outcome that no record has is judged by the newest version only.
+        let own = at_hand
+            .object
+            .status
+            .recorded
+            .at()
+            .and_then(|it| it.request);
+        let is_own = |asked: usize| own.is_some_and(|own| own.token == token(asked));
+        let mut open = (0..ASKED).filter(|it| known[*it].is_open() && !is_own(*it));
+        let is_judged = open.any(|it| Self::due(&at_hand.object, it).is_final());
+        let is_old = is_judged && at_hand.object.version != self.stored.version;
+        let fails = fails || is_old;
+        if outcome != EffectOutcome::NotRead && !is_old {
             for (asked, known) in known.iter().enumerate() {
                 let due = Self::due(&at_hand.object, asked);
-                if known.is_open() && known.told != Some(due) {
-                    self.tells(asked, due, &at_hand.object);
+                if known.is_open() && known.outcome != Some(due) {
+                    self.delivers(asked, due, &at_hand.object);
                     if !fails {
                         self.process.asked[asked] = self.asked[asked];
                     }
@@ -163,18 +180,18 @@ impl World {
             }
         }
         let result = if fails {
-            TellResult::Failed
+            DeliverResult::Failed
         } else {
-            TellResult::Told
+            DeliverResult::Delivered
         };
         at_hand.asked = self.process.asked;
         let known = self.requests(&at_hand.object, &self.process.asked);
         let (setup, now) = (self.setup(), self.now);
-        self.machine(|machine| machine.told(effect, result, known, &setup, now));
+        self.machine(|machine| machine.delivered(effect, result, known, &setup, now));
     }
 
-    /// Writes what became of a request, if its author still waits for that.
-    fn tells(&mut self, asked: usize, due: RequestOutcome, object: &Object) {
+    /// Writes an outcome into a request that has none.
+    fn delivers(&mut self, asked: usize, due: RequestOutcome, object: &Object) {
         if !self.asked[asked].is_open() {
             return;
         }
@@ -187,11 +204,11 @@ impl World {
             !(has_begun && due.is_final())
                 || recorded == Some(due)
                 || self.presence != Presence::Stored,
-            "tells a request something else than what is recorded",
+            "writes another outcome into a request than is recorded",
         );
         let transition = object.status.recorded.at().map_or(0, |it| it.transition);
         let request = &mut self.asked[asked];
-        request.told = Some(due);
+        request.outcome = Some(due);
         request.seen.get_or_insert(transition);
     }
 
@@ -204,7 +221,7 @@ impl World {
             let left = self.asked[index(before.token)];
             self.must(
                 !left.is_open(),
-                "replaces the record of a request that does not know what became of it",
+                "replaces the record of a request whose outcome is not written into it",
             );
         }
         let Some(after) = after else { return };
@@ -224,8 +241,8 @@ impl World {
         let requests = self.requests(&self.stored, &self.asked);
         if self.process.asked != self.asked {
             Some("a request has not arrived")
-        } else if requests.untold {
-            Some("a request does not know what became of it")
+        } else if requests.undelivered {
+            Some("the outcome of a request is not written into it")
         } else {
             requests.next.map(|_| "a request could begin")
         }

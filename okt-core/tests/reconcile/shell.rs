@@ -171,8 +171,8 @@ impl World {
                 self.machine(|machine| machine.work_changed(effect, &setup, now));
             }
             Effect::RemoveLeftovers(effect) => self.remove_leftovers(effect, outcome, at_hand),
-            Effect::Confirm(effect) => self.confirm(effect, outcome, at_hand),
-            Effect::Tell(effect) => self.tell(effect, outcome, at_hand),
+            Effect::ReadRequest(effect) => self.read_request(effect, outcome, at_hand),
+            Effect::Deliver(effect) => self.deliver_outcomes(effect, outcome, at_hand),
             Effect::ShowFailure(effect) => self.show_failure(effect, outcome, at_hand),
             Effect::ShowUnreadable(effect) => self.show_unreadable(effect, outcome, at_hand),
             Effect::Start(effect) => self.start(effect, outcome, at_hand),

@@ -138,7 +138,10 @@ fn completion_also_offers_the_constant_of_an_imported_trait_and_of_any_if_nothin
         // rust-analyzer inserts a word in lower case where nothing is typed. Behind the first state of `#[no_route]` such a
         // word is an option.
         if life[..name.at.start].ends_with('(') {
-            let constants = ["GRAPH(use okt_core::Lifecycle)"];
+            let constants = [
+                "GRAPH(use okt_core::Lifecycle)",
+                "STATE(use okt_core::Serves)",
+            ];
             typed_offers_states(&mut editor, &life, &name, 0, &constants);
         }
     }
@@ -153,7 +156,7 @@ fn the_graph_has_every_attribute_that_names_states() {
     let expected = expected.map(|word| Place::Attribute(word.to_owned()));
     assert_eq!(Vec::from_iter(places), expected);
     let variants = names(LIFE).into_iter().filter(Name::is_variant).count();
-    assert_eq!(variants, 7);
+    assert_eq!(variants, 8);
 }
 
 /// Checks each state at its variant and at each attribute that names it, in the valid graph and in wrong ones.

@@ -11,10 +11,8 @@ use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
-use okt_runtime::__program::{ResourceKind, WatchedKinds, is_label};
-use okt_runtime::Application;
-use okt_runtime::OperatorError;
-use okt_runtime::Watches;
+use okt_runtime::__program::{ResourceKind, ServedKind, WatchedKinds, is_label};
+use okt_runtime::{Application, OperatorError, Requests, Watches};
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -180,17 +178,21 @@ pub fn rbac<A: Application>(
         plural: &plural,
     };
     let watches = A::watches(Watches::default()).kinds;
+    let served = A::requests(Requests::default()).kinds;
+    let requests: Vec<PolicyRule> = served.iter().flat_map(served_by_operator).collect();
     let others = |of: fn(&ResourceKind) -> bool| beside(&watches, of);
     let operator = format!("{}:operator", names.crd);
     let mut rbac = Rbac::default();
     let mut cluster = vec![names.definition()];
     if cluster_scoped {
         cluster.extend(names.objects());
+        cluster.extend(requests.iter().cloned());
         cluster.extend(others(|_| true));
         cluster.extend(reached(&watches));
         rbac.grant(&operator, Some(EVENTS_OF_CLUSTER_SCOPED), vec![events()]);
     } else if namespaces.is_empty() {
         cluster.extend(names.objects());
+        cluster.extend(requests.iter().cloned());
         cluster.extend(others(|_| true));
         cluster.extend(reached(&watches));
         cluster.push(events());
@@ -201,6 +203,7 @@ pub fn rbac<A: Application>(
     let namespaces: BTreeSet<&str> = namespaces.iter().map(AsRef::as_ref).collect();
     for namespace in namespaces {
         let mut rules = Vec::from(names.objects());
+        rules.extend(requests.iter().cloned());
         rules.extend(others(|kind| kind.namespaced));
         rules.extend(reached(&watches));
         rules.push(events());
@@ -212,6 +215,18 @@ pub fn rbac<A: Application>(
     }
     // Added after the bindings, because these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
+    let beside = served
+        .iter()
+        .flat_map(|it| [Some(&it.kind), it.schedule.as_ref()]);
+    for kind in beside.flatten() {
+        let crd = format!("{}.{}", kind.api.plural, kind.api.group);
+        let names = KindNames {
+            crd: &crd,
+            group: &kind.api.group,
+            plural: &kind.api.plural,
+        };
+        rbac.cluster_roles.extend([names.view(), names.edit()]);
+    }
     Ok(rbac)
 }
 
@@ -283,6 +298,25 @@ fn beside(watches: &WatchedKinds, of: fn(&ResourceKind) -> bool) -> Vec<PolicyRu
         .filter(|(kind, _)| of(kind))
         .map(|(kind, verbs)| rule(&kind.api.group, &[&kind.api.plural], verbs))
         .collect()
+}
+
+/// Returns the rules for a kind of requests, and for its schedules.
+fn served_by_operator(served: &ServedKind) -> Vec<PolicyRule> {
+    let kind = &served.kind.api;
+    let status = |plural: &str| rule(&kind.group, &[&format!("{plural}/status")], &["patch"]);
+    // `patch` is for the label of finished ones, `delete` for those whose time is over.
+    let mut verbs = vec!["list", "watch", "patch", "delete"];
+    verbs.extend(served.schedule.iter().map(|_| "create"));
+    let mut rules = vec![
+        rule(&kind.group, &[&kind.plural], &verbs),
+        status(&kind.plural),
+    ];
+    if let Some(schedule) = &served.schedule {
+        let plural = &schedule.api.plural;
+        rules.push(rule(&kind.group, &[plural], &["list", "watch"]));
+        rules.push(status(plural));
+    }
+    rules
 }
 
 /// Returns the rules for handlers that access pods.

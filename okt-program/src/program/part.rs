@@ -12,7 +12,9 @@ use futures::future::LocalBoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, CustomResourceExt, Resource};
 use okt_core::Graph;
-use okt_runtime::{Application, IntoOperator, Operator, OperatorError, PassGraph, crd, crd_union};
+use okt_runtime::{
+    Application, IntoOperator, Operator, OperatorError, PassGraph, Requests, crd, crd_union,
+};
 use okt_sharding::gate::Gate;
 use okt_telemetry::kube_events::EventPolicy;
 use okt_telemetry::monitoring::Monitoring;
@@ -40,11 +42,11 @@ pub(super) trait ProgramPart {
 
     fn is_cluster_scoped(&self) -> bool;
 
-    /// Returns the CRD, merged with the one in use.
-    fn definition(
+    /// Returns the CRD, merged with the one in use, and those of the requests that its objects serve.
+    fn definitions(
         &self,
         old: Option<&CustomResourceDefinition>,
-    ) -> Result<CustomResourceDefinition, String>;
+    ) -> Result<Vec<CustomResourceDefinition>, String>;
 
     /// Returns the roles.
     fn roles(
@@ -112,12 +114,16 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         ResourceOf::<O>::crd().spec.scope == "Cluster"
     }
 
-    fn definition(
+    fn definitions(
         &self,
         old: Option<&CustomResourceDefinition>,
-    ) -> Result<CustomResourceDefinition, String> {
+    ) -> Result<Vec<CustomResourceDefinition>, String> {
         let crd = old.map_or_else(crd::<ResourceOf<O>>, crd_union::<ResourceOf<O>>);
-        crd.map_err(|error| error.to_string())
+        let mut crds = vec![crd.map_err(|error| error.to_string())?];
+        for kind in O::Application::requests(Requests::default()).kinds {
+            crds.extend(kind.crds().map_err(|error| error.to_string())?);
+        }
+        Ok(crds)
     }
 
     fn roles(

@@ -16,6 +16,7 @@ use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
 use crate::author::observation::Observation;
 use crate::author::pass::{Pass, Steps};
+use crate::requests::Requests;
 use crate::resources::{Resources, Watches};
 
 /// The states of an application.
@@ -58,6 +59,13 @@ pub trait Application: Send + Sync + Sized + 'static {
     /// OKT calls it when the operator starts, and to compute the operator's permissions.
     fn watches(watches: Watches<Self::Resource>) -> Watches<Self::Resource> {
         watches
+    }
+
+    /// Declares the kinds of requests that objects serve, in states with `#[visit(args = ..)]`.
+    ///
+    /// OKT calls it when the operator starts, and to make the CRDs and compute the operator's permissions.
+    fn requests(requests: Requests<Self::Resource>) -> Requests<Self::Resource> {
+        requests
     }
 
     /// Declares the resources that should exist in the cluster while the object is in a state.

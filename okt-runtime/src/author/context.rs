@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kube::Client;
 use okt_core::backoff::Backoff;
+use okt_core::{Visited, reasons};
 use okt_reach::Failure;
 use okt_sharding::gate::Gate;
 use okt_telemetry::Telemetry;
@@ -17,11 +18,13 @@ use okt_wire::desired::StateName;
 use okt_wire::object::{LifecycleObject, memory_of, position_of};
 use okt_wire::read;
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::author::progress::Progress;
 use crate::author::recording::Recording;
+use crate::requests::DecodedArgs;
 use crate::resources::Cluster;
 
 /// The state on record of an object.
@@ -181,6 +184,8 @@ pub struct Action<K: LifecycleObject> {
     pub(crate) backoff: Backoff,
     /// The steps that this call of the handler has begun.
     pub(crate) steps: Mutex<BTreeSet<String>>,
+    /// The arguments of the request that the work serves, or why there are none.
+    pub(crate) args: Result<DecodedArgs, Failure>,
     /// Whether only another process does the work, and the next operator finds it there.
     pub(crate) is_elsewhere: Arc<AtomicBool>,
 }
@@ -207,6 +212,7 @@ impl<K: LifecycleObject> Action<K> {
             recording,
             backoff: Backoff::default(),
             steps: Mutex::default(),
+            args: Err(no_request()),
             is_elsewhere: Arc::default(),
         }
     }
@@ -305,6 +311,31 @@ impl<K: LifecycleObject> Action<K> {
     pub fn progress(&self, text: impl Into<String>) {
         self.progress.set(text.into());
     }
+}
+
+impl<K: LifecycleObject, Args: 'static, R: Serialize> Visited<Args, R> for Action<K> {
+    /// Returns the arguments as they were recorded when the request began: the same in each attempt, also after the request
+    /// was deleted.
+    ///
+    /// # Panics
+    ///
+    /// If these are not the arguments of the state: only the handler of that state is given them.
+    fn args(&self) -> &Args {
+        let args = self.args.as_ref().ok().and_then(|args| args.downcast_ref());
+        args.expect("a handler is called with the arguments of its state only")
+    }
+
+    fn finish(&self, result: &R) {
+        self.recording.finish(result);
+    }
+}
+
+/// The failure of work that needs a request, and serves none.
+fn no_request() -> Failure {
+    Failure::permanent(
+        reasons::NO_REQUEST,
+        "the work of this state serves requests, and the object is here without one",
+    )
 }
 
 impl<K: LifecycleObject> Deref for Action<K> {

@@ -19,6 +19,7 @@ use crate::author::context::{Action, Context};
 use crate::author::pass::{Hands, Pass};
 use crate::author::progress::Progress;
 use crate::author::recording::Recording;
+use crate::requests::DecodedArgs;
 use crate::resources::{Cluster, Filling, OwnedMemory, Owner, Pace, Watches};
 
 /// An object and its surroundings, from which contexts are made.
@@ -33,6 +34,7 @@ pub struct Fixture<K: LifecycleObject> {
     attempt: u32,
     is_resumed: bool,
     is_cancelled: bool,
+    args: Option<DecodedArgs>,
 }
 
 impl<K: LifecycleObject> Fixture<K> {
@@ -49,6 +51,7 @@ impl<K: LifecycleObject> Fixture<K> {
             attempt: 1,
             is_resumed: false,
             is_cancelled: false,
+            args: None,
         }
     }
 
@@ -80,6 +83,11 @@ impl<K: LifecycleObject> Fixture<K> {
     /// Cancels the work before it begins.
     pub fn cancelled(&mut self) {
         self.is_cancelled = true;
+    }
+
+    /// Sets the arguments of the request that the work serves.
+    pub fn args<A: Send + Sync + 'static>(&mut self, args: A) {
+        self.args = Some(Arc::new(args));
     }
 
     /// Sets the client.
@@ -146,8 +154,9 @@ impl<K: LifecycleObject> Fixture<K> {
     /// # Errors
     ///
     /// Why the surroundings cannot exist.
-    pub fn action(self) -> Result<Action<K>, String> {
+    pub fn action(mut self) -> Result<Action<K>, String> {
         let (attempt, is_resumed) = (self.attempt, self.is_resumed);
+        let args = self.args.take();
         let cancellation = CancellationToken::new();
         if self.is_cancelled {
             cancellation.cancel();
@@ -156,7 +165,7 @@ impl<K: LifecycleObject> Fixture<K> {
         let uid = context.object().meta().uid.as_deref().unwrap_or_default();
         let id = format!("{uid}/1@0");
         let progress = Progress::new(String::new(), || {});
-        Ok(Action::new(
+        let mut action = Action::new(
             context,
             id,
             attempt,
@@ -164,7 +173,11 @@ impl<K: LifecycleObject> Fixture<K> {
             cancellation,
             progress,
             Recording::new(Vec::new(), None),
-        ))
+        );
+        if let Some(args) = args {
+            action.args = Ok(args);
+        }
+        Ok(action)
     }
 
     /// Makes the context of the steps of a pass.

@@ -35,6 +35,14 @@ pub enum CrdError {
         /// The kind of the resource.
         kind: String,
     },
+    /// The arguments or the result of a request make no schema; another type helps.
+    #[error("the arguments or the result of {kind} make no schema that a CRD can have: {why}")]
+    NoSchema {
+        /// The kind of the request.
+        kind: String,
+        /// The cause.
+        why: String,
+    },
     /// The schema has no status: `#[kube(status = "Status<..>")]` is missing.
     #[error("{kind} has no status in its schema; add `status = \"Status<..>\"` to `#[kube(..)]`")]
     NoStatus {

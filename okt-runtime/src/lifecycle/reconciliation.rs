@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use okt_core::machine::{
-    self as core, ApplyResult, ClearResult, ConfirmResult, Decision, Draft, Effect as Asked,
-    ExtraResult, Graphs, MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requests, Requeue,
-    ResourceStatus, Setup, Start, StartResult, Stored, TellResult,
+    self as core, ApplyResult, ClearResult, Decision, DeliverResult, Draft, Effect as Asked,
+    ExtraResult, Graphs, MAX_EFFECTS, ObservationResult, OperatorFacts, ReadRequestResult, Render,
+    Requests, Requeue, ResourceStatus, Setup, Start, StartResult, Stored,
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
@@ -256,13 +256,13 @@ impl<K: LifecycleObject> Reconciliation<K> {
                     }
                     Asked::Cancel(cancel) => machine.cancelled(cancel),
                     // Nor does it know of requests.
-                    Asked::Confirm(confirm) => {
-                        let (result, none) = (ConfirmResult::Failed, Requests::default());
-                        machine.confirmed(confirm, result, none, &self.setup, now);
+                    Asked::ReadRequest(read) => {
+                        let (result, none) = (ReadRequestResult::Failed, Requests::default());
+                        machine.request_read(read, result, none, &self.setup, now);
                     }
-                    Asked::Tell(tell) => {
-                        let (result, none) = (TellResult::Told, Requests::default());
-                        machine.told(tell, result, none, &self.setup, now);
+                    Asked::Deliver(deliver) => {
+                        let (result, none) = (DeliverResult::Delivered, Requests::default());
+                        machine.delivered(deliver, result, none, &self.setup, now);
                     }
                     // A controller of its own has no owned resources that OKT knows.
                     Asked::Apply(apply) => {

@@ -32,7 +32,8 @@ use crate::operator::wakes::Wakes;
 use crate::operator::watching::{QueueOf, Watching};
 use crate::reconcile::reconcile;
 use crate::reconcile::shared::{QueueRequest, Shared};
-use crate::resources::Name;
+use crate::requests::{Targets, follow, look_after, watch as watch_requests};
+use crate::resources::{Name, ResourceKind};
 
 /// Watches, queues and reconciles objects, until `stopping` is cancelled and the running reconciliations have ended.
 ///
@@ -125,6 +126,7 @@ async fn watched<A: Application>(
             // It ends at once where there are no other kinds.
             std::future::pending::<()>().await;
         };
+        let requests = requested(shared, objects, settings.namespace.as_deref());
         let namespace = settings.namespace.as_deref();
         let client = &shared.connection.client;
         let kind = ApiResource::erase::<A::Resource>(&());
@@ -138,7 +140,51 @@ async fn watched<A: Application>(
             }
             refused = watching.run() => return refused,
             () = others => {}
+            () = requests => {}
         }
+    }
+}
+
+/// Watches the requests that have not finished, and looks after those that no object looks after.
+async fn requested<A: Application>(
+    shared: &Arc<Shared<A>>,
+    objects: &Objects<A::Resource>,
+    namespace: Option<&str>,
+) {
+    let wake = |(namespace, name): Name| shared.requeue(reference(&name, namespace.as_deref()));
+    let may_exist = |(namespace, name): &Name| {
+        // A selection or another replica's share is not all there is.
+        shared.is_selective
+            || !shared.listed.is_cancelled()
+            || objects
+                .get(&reference(name, namespace.as_deref()))
+                .is_some()
+    };
+    let targets = Targets {
+        kind: ResourceKind::of::<A::Resource>(),
+        may_exist: &may_exist,
+        is_ours: &|uid| shared.may_act(uid),
+    };
+    let queue = &shared.requests;
+    let watched = watch_requests(queue, &shared.connection, namespace, &wake);
+    let alone = look_after(
+        queue,
+        &shared.connection,
+        namespace,
+        &targets,
+        &shared.clock,
+    );
+    let scheduled = follow(
+        queue,
+        &shared.connection,
+        namespace,
+        targets.is_ours,
+        &shared.clock,
+    );
+    tokio::select! {
+        () = watched => {}
+        () = alone => {}
+        () = scheduled => {}
     }
 }
 
@@ -238,6 +284,12 @@ fn openings<A: Application>(
     let readiness = changed(shared.readiness.clone());
     let all = readiness.map(|()| Ranges::ALL);
     let all = stream::select(all, shared.cluster.becoming_known());
+    let waits = Arc::clone(shared);
+    let listed = stream::once(async move {
+        waits.requests.listed().await;
+        Ranges::ALL
+    });
+    let all = stream::select(all, listed);
     let left = Arc::clone(shared);
     let held = shared.gate.changes().map(move |change| {
         left.abandon(change.lost);

@@ -33,6 +33,11 @@ pub enum OperatorError {
         "cannot run an application with neither a lifecycle nor a pass: name a graph in `Application::pass`"
     )]
     Nothing,
+    /// A state takes arguments, and no kind of request gives them; only a change of the code helps.
+    #[error(
+        "cannot serve requests in {0}: no kind does; name it in `Application::requests`, `requests.serves::<..>()`"
+    )]
+    Unserved(&'static str),
     /// The lifecycle and the pass declare the same condition; only a change of the code helps.
     #[error(
         "cannot tell two conditions apart: `{0}` is declared by the lifecycle and by the pass; rename one"

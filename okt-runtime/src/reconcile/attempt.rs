@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Resource;
-use okt_core::{Answer, Dispatch, Lifecycle, reasons};
+use okt_core::{Answer, Dispatch, Lifecycle, Mark, reasons};
 use okt_reach::Failure;
 use okt_telemetry::event::{self, Occurrence, Outcome};
 use okt_telemetry::traces;
@@ -111,10 +111,13 @@ async fn attempt<A: Application>(
     // The conversion of its error to a failure is the application's code too.
     let work = || async {
         action.begin_steps();
-        state
-            .dispatch(application, action)
-            .await
-            .map_err(Into::into)
+        if takes_args(state) {
+            action.args.as_ref().map_err(Clone::clone)?;
+        }
+        let answer = state.dispatch(application, action).await;
+        let answer = answer.map_err(Into::into)?;
+        action.recording.check_result()?;
+        Ok(answer)
     };
     let work = AssertUnwindSafe(spoiled(fault, work)).catch_unwind();
     let overdue = async {
@@ -134,6 +137,11 @@ async fn attempt<A: Application>(
         )),
     };
     (!action.cancellation.is_cancelled()).then_some(answer)
+}
+
+fn takes_args<S: Lifecycle>(state: S) -> bool {
+    let declared = S::GRAPH.get(state.id());
+    declared.is_some_and(|state| state.is(Mark::Args))
 }
 
 /// Runs the handler with this fault; only tests set another than `Runs`.

@@ -10,10 +10,11 @@ use okt_core::record::Recorded;
 use okt_wire::clock::moment;
 use okt_wire::object::{StatusOf, position_of};
 use okt_wire::read;
-use okt_wire::status::Position;
+use okt_wire::status::{Position, RecordedRequest};
 use serde_json::Value;
 
 use super::reading;
+use super::requests::requests_of;
 use crate::author::application::{Application, DeadlineClock, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
@@ -41,6 +42,8 @@ pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) rendered: Option<StatusOf<A::Resource>>,
     /// The merge patch that removes what others left in the status.
     pub(super) leftovers: Option<Value>,
+    /// The request that may begin.
+    pub(super) begun: Option<RecordedRequest>,
     pub(super) extra: Option<ExtraOf<A>>,
     /// A hash of the referred objects that are part of the revision.
     pub(super) referred: Option<u64>,
@@ -70,6 +73,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             run: None,
             rendered: None,
             leftovers: None,
+            begun: None,
             extra: None,
             referred,
         }
@@ -169,12 +173,14 @@ fn read_with<A: Application>(
     };
     let acting = position.filter(|_| !state.is_some_and(|it| counts_wall_time(shared, it)));
     let begun = memory.acts_since(acting, shared.clock.now());
+    let read = reading::read(object, revision, &mut memory.parts, begun, &shared.clock);
     Object {
         newer: position.is_some_and(is_newer),
+        requests: requests_of(&shared.requests, object, &read.recorded, &shared.clock),
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)
         }),
-        ..reading::read(object, revision, &mut memory.parts, begun, &shared.clock)
+        ..read
     }
 }

@@ -81,7 +81,7 @@ impl<A: Application> Reconciliation<'_, A> {
             failed: failed::<StateOf<A>>(&draft.step, self.memory),
             progress: self.progress_of(draft),
             recording: recording(draft, self.memory),
-            begun: None,
+            begun: self.begun.clone(),
             resources: &resources,
             recorded_resources: self.recorded_resources(),
             counts_wall_time: self.has_wall_time(draft),

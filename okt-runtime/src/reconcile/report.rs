@@ -203,13 +203,13 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
     ) -> Option<RecordedRequest> {
         let recorded = record.request?;
         let is_it = |it: &&RecordedRequest| read::hash(&it.uid) == recorded.token;
-        if let Some(begun) = self.begun.as_ref().filter(is_it) {
+        let Some(old) = old.and_then(|old| old.request.as_ref()).filter(is_it) else {
+            let begun = self.begun.clone().filter(|it| is_it(&it))?;
             return Some(RecordedRequest {
                 transition: recorded.transition,
-                ..begun.clone()
+                ..begun
             });
-        }
-        let old = old?.request.as_ref().filter(is_it)?;
+        };
         let is_ended = old.outcome == RequestOutcome::Running && recorded.outcome.is_final();
         Some(RecordedRequest {
             outcome: recorded.outcome,

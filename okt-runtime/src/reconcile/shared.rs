@@ -25,6 +25,7 @@ use crate::crd::readiness::Readiness;
 use crate::reconcile::memory::ObjectMemory;
 use crate::reconcile::permits::Permits;
 use crate::reconcile::tasks::Tasks;
+use crate::requests::RequestQueue;
 use crate::resources::Cluster;
 use crate::test_hooks::TestHooks;
 
@@ -33,6 +34,8 @@ pub(crate) struct Shared<A: Application> {
     pub(crate) application: Arc<A>,
     pub(crate) connection: Connection,
     pub(crate) cluster: Arc<Cluster>,
+    /// The requests that objects serve.
+    pub(crate) requests: RequestQueue,
     /// The pass that runs in every reconciliation.
     pub(crate) pass: Option<PassGraph<A>>,
     pub(crate) memory: ObjectMemory,
@@ -69,7 +72,9 @@ pub(crate) enum QueueRequest<K: LifecycleObject> {
 impl<A: Application> Shared<A> {
     /// Returns whether the CRD fits, and the resources are known that objects of this range own.
     fn is_ready(&self, range: Range) -> bool {
-        self.readiness.borrow().is_fit() && self.cluster.known().contains(range)
+        self.readiness.borrow().is_fit()
+            && self.cluster.known().contains(range)
+            && self.requests.is_listed()
     }
 
     /// Returns whether this operator may act on the object of this uid.
@@ -139,7 +144,9 @@ impl<A: Application> GateMember for Shared<A> {
 
     fn is_warm(&self) -> bool {
         let wanted = self.gate.wanted().now();
-        let is_listed = wanted.is_in(self.cluster.known()) && self.listed.is_cancelled();
+        let is_listed = wanted.is_in(self.cluster.known())
+            && self.requests.is_listed()
+            && self.listed.is_cancelled();
         self.readiness.borrow().is_fit() && is_listed
     }
 

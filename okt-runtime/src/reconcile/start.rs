@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Resource};
-use okt_core::Lifecycle;
 use okt_core::machine::{Start, StartResult, Version};
+use okt_core::{Lifecycle, reasons};
+use okt_reach::Failure;
 use okt_telemetry::event::Occurrence;
 use okt_wire::api_timeout::answer;
 use okt_wire::object::steps_of;
@@ -26,6 +27,7 @@ use crate::cache::arrived::Arrived;
 use crate::cache::cached::{Cached, named};
 use crate::reconcile::attempt;
 use crate::reconcile::permits::{Permit, Purpose};
+use crate::requests::DecodedArgs;
 use crate::resources::name_of;
 
 impl<A: Application> Reconciliation<'_, A> {
@@ -74,7 +76,7 @@ impl<A: Application> Reconciliation<'_, A> {
     /// # Errors
     ///
     /// The newest version, if it is known. The object waits for it.
-    async fn check_newest(&self) -> Result<(), Option<Version>> {
+    pub(super) async fn check_newest(&self) -> Result<(), Option<Version>> {
         let meta = self.object.meta();
         let direct = &self.shared.connection.direct;
         let kind = ApiResource::erase::<A::Resource>(&());
@@ -93,6 +95,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let wake = self.wake();
         let (transition, number) = (effect.work.transition, effect.work.run);
         let id = read::action_id(self.position(), self.uid(), transition, number);
+        let args = self.args(state);
         let run = self.memory.work.begin(effect, || id, state.name());
         let before = run.progress.as_ref().map(Progress::text);
         let progress = Progress::new(before.unwrap_or_default(), wake.clone());
@@ -113,6 +116,9 @@ impl<A: Application> Reconciliation<'_, A> {
             recording,
         );
         action.continues = effect.continues;
+        if let Some(args) = args {
+            action.args = args;
+        }
         action.began = run.began;
         action.backoff = self.shared.backoff;
         let attempt = run.attempt(effect.attempt);
@@ -123,6 +129,16 @@ impl<A: Application> Reconciliation<'_, A> {
         let dropped = self.known.dropped.clone();
         let running = attempt::start(self.shared, state, action, permit, dropped, wake);
         self.memory.work.task = Some((effect.task, running));
+    }
+
+    /// Returns the arguments of the request that the work of a state serves; none if it serves none.
+    fn args(&self, state: StateOf<A>) -> Option<Result<DecodedArgs, Failure>> {
+        self.recorded().at()?.served()?;
+        let request = self.position()?.request.as_ref()?;
+        let mut kinds = self.shared.requests.kinds.iter();
+        let kind = kinds.find(|it| it.state == state.id() && it.kind.api.kind == request.kind)?;
+        let decoded = kind.decode(&request.args.value);
+        Some(decoded.map_err(|why| Failure::permanent(reasons::BAD_ARGS, why)))
     }
 
     /// Returns a function that requeues the object.

@@ -10,6 +10,16 @@ use super::{Attributes, Deadline, EdgeTarget, NoRoute, Trigger, part, spot};
 use crate::items::{self, Item, ItemContent};
 use crate::report::{ErrorReport, Spot};
 
+/// The causes of a trigger.
+const CAUSES: [&str; 6] = [
+    "after",
+    "on_error",
+    "on_delete",
+    "on_change",
+    "on_give_up",
+    "on_abort",
+];
+
 impl Attributes {
     /// Reads `#[child(Running)]`.
     pub(super) fn child(&mut self, report: &mut ErrorReport, attr: &Attribute) {
@@ -23,7 +33,6 @@ impl Attributes {
 
     /// Reads `#[trigger(Failed, after = "30m", on_error(attempts = 3))]`: one trigger for each cause.
     pub(super) fn trigger(&mut self, report: &mut ErrorReport, attr: &Attribute) {
-        const CAUSES: [&str; 5] = ["after", "on_error", "on_delete", "on_change", "on_give_up"];
         let (targets, rest) = targets(report, attr, &CAUSES);
         for target in one_per_attribute(report, "trigger", targets) {
             self.triggers.push(Trigger::named(target));
@@ -57,10 +66,6 @@ impl Attributes {
                 "on_error" => Cause::OnError {
                     attempts: attempts(report, &item, &mut trigger.value),
                 },
-                "on_delete" => {
-                    item.is_flag(report, "on_delete");
-                    Cause::OnDelete
-                }
                 "on_change" => {
                     match part::parts(report, &item) {
                         Some(parts) => trigger.parts = parts,
@@ -68,9 +73,13 @@ impl Attributes {
                     }
                     Cause::OnChange
                 }
-                _ => {
-                    item.is_flag(report, "on_give_up");
-                    Cause::OnGiveUp
+                flag => {
+                    item.is_flag(report, flag);
+                    match flag {
+                        "on_delete" => Cause::OnDelete,
+                        "on_give_up" => Cause::OnGiveUp,
+                        _ => Cause::OnAbort,
+                    }
                 }
             };
         }

@@ -3,13 +3,14 @@
 mod description;
 mod edge;
 mod part;
+mod visit;
 
 use core::time::Duration;
 
 use okt_core::check::Rule;
 use okt_core::{Cause, ConditionStatus, Mark, StateId};
 use proc_macro2::Ident;
-use syn::Attribute;
+use syn::{Attribute, Type};
 
 use crate::items;
 use crate::report::{ErrorReport, Spot};
@@ -24,6 +25,10 @@ pub(crate) struct Attributes {
     /// The wire name from serde's attribute.
     pub(crate) rename: Option<String>,
     pub(crate) marks: Vec<(Mark, Spot)>,
+    /// The type of the arguments of a visit.
+    pub(crate) args: Option<Type>,
+    /// The type of the result of a visit.
+    pub(crate) result: Option<Type>,
     pub(crate) triggers: Vec<Trigger>,
     pub(crate) children: Vec<EdgeTarget>,
     pub(crate) conditions: Vec<ConditionAttribute>,
@@ -163,7 +168,7 @@ impl Attributes {
                     read.mark(report, attr, Mark::Rest, &options);
                 }
                 "leaf" => read.mark(report, attr, Mark::Leaf, &[("idle", Mark::Idle)]),
-                "visit" => read.mark(report, attr, Mark::Visit, &[]),
+                "visit" => read.visit(report, attr),
                 "no_transit" => read.mark(report, attr, Mark::NoTransit, &[]),
                 "child" => read.child(report, attr),
                 "trigger" => read.trigger(report, attr),

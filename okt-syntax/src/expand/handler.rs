@@ -25,12 +25,18 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
     let message = format!("`{{Self}}` does not {fails} `{name}`");
     let label = format!("`{handler}` is not implemented for `{{Self}}`");
     let note = format!("implement `{handler}`: {}", methods_in_words(&states));
+    // In a wrong graph the context may lack what another declaration would ask of it.
+    let requests = model.requests().filter(|_| !model.is_wrong);
+    let visited = requests.map(|(_, node, args)| {
+        let (krate, result) = (&model.krate, node.result());
+        quote!(+ #krate::__private::Visited<#args, #result>)
+    });
     quote! {
         #doc
         #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
         #vis trait #handler: ::core::marker::Sync {
             /// What each method is given (e.g. the object, and the id of the action).
-            type Context: ::core::marker::Sync;
+            type Context: ::core::marker::Sync #(#visited)*;
             /// What a method fails with.
             type Error;
             #(#methods)*
@@ -43,12 +49,15 @@ pub(crate) fn r#trait(model: &Model) -> TokenStream {
 /// The associated types are those of the handler: in an impl for an enum with a state `Error`, `Self::Error` is ambiguous.
 pub(crate) fn dispatch(model: &Model) -> TokenStream {
     let (ident, handler) = (&model.ident, &model.handler);
-    let arms = handled(model).map(|node| arm(model, node));
-    let others = model.nodes.iter().filter(|node| !model.is_handled(node));
-    let idle: Vec<TokenStream> = others.map(Node::pattern).collect();
+    let (called, others): (Vec<&Node>, Vec<&Node>) = model
+        .nodes
+        .iter()
+        .partition(|node| model.is_dispatched(node));
+    let arms = called.iter().map(|node| arm(model, node));
+    let idle: Vec<TokenStream> = others.into_iter().map(Node::pattern).collect();
     let nothing = nothing(model);
     let idle = (!idle.is_empty()).then(|| quote!(#(#idle)|* => return #nothing,));
-    let has_work = handled(model).next().is_some();
+    let has_work = !called.is_empty();
     let (answer, work) = (answer(model), quote!(__okt::Work<'_, _, __H::Error>));
     let body = if has_work {
         quote! {
@@ -172,8 +181,17 @@ fn method(model: &Model, node: &Node) -> TokenStream {
     } else {
         let (module, after) = (&model.module, successors::ident(node));
         let answer = docs::doc(&format!("Answers {}.", successors::in_words(model, node)));
-        (quote!(#module::#after), answer)
+        let generics = node.attributes.result.as_ref().map(|it| quote!(<#it>));
+        (quote!(#module::#after #generics), answer)
     };
+    let args = node.attributes.args.as_ref();
+    let args = args.map(|args| quote!(args: &#args,));
+    let of_args = args.as_ref().map(|_| {
+        quote! {
+            ///
+            /// `args` are the arguments of the request that the visit serves.
+        }
+    });
     let output = match model.kind {
         Kind::Lifecycle => output,
         Kind::Pass => {
@@ -191,9 +209,11 @@ fn method(model: &Model, node: &Node) -> TokenStream {
         #work
         ///
         #answer
+        #of_args
         fn #method(
             &self,
             cx: &Self::Context,
+            #args
         ) -> impl ::core::future::Future<
             Output = ::core::result::Result<#output, Self::Error>
         > + ::core::marker::Send #body
@@ -208,5 +228,15 @@ fn arm(model: &Model, node: &Node) -> TokenStream {
         Kind::Lifecycle => quote!(work),
         Kind::Pass => quote!(step),
     };
-    quote!(#pattern => __okt::#boxed(<__H as #handler>::#method(handler, cx)),)
+    let Some(args) = &node.attributes.args else {
+        return quote!(#pattern => __okt::#boxed(<__H as #handler>::#method(handler, cx)),);
+    };
+    let result = node.result();
+    let given = quote!(<__H::Context as __okt::Visited<#args, #result>>::args(cx));
+    let call = quote!(<__H as #handler>::#method(handler, cx, #given));
+    if node.attributes.result.is_some() {
+        quote!(#pattern => __okt::visited::<#args, _, _, _>(cx, #call),)
+    } else {
+        quote!(#pattern => __okt::#boxed(#call),)
+    }
 }

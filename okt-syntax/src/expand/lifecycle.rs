@@ -83,6 +83,22 @@ fn spec_parts(model: &Model) -> TokenStream {
     }
 }
 
+/// Generates `impl Serves<RestoreArgs> for DatabaseState` for each visit with arguments.
+pub(crate) fn requests(model: &Model) -> TokenStream {
+    let ident = &model.ident;
+    let requests = model.requests().map(|(id, node, args)| {
+        let (id, result) = (state_id(id), node.result());
+        quote! {
+            #[automatically_derived]
+            impl __okt::Serves<#args> for #ident {
+                const STATE: __okt::StateId = #id;
+                type Result = #result;
+            }
+        }
+    });
+    requests.collect()
+}
+
 /// Generates the position of a state, as an expression: a cast, unless the enum has discriminants of its own.
 fn index(model: &Model) -> TokenStream {
     if model.nodes.iter().all(Node::is_plain) {

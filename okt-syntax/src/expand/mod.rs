@@ -22,11 +22,12 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
     let lifecycle = lifecycle::expand(model);
     let handler = handler::r#trait(model);
     // A generic graph is refused, so it needs no dispatch.
-    let (answers, dispatch) = if model.generics.params.is_empty() {
-        (successors::answers(model), handler::dispatch(model))
-    } else {
-        (TokenStream::new(), TokenStream::new())
-    };
+    let work = model.generics.params.is_empty().then(|| {
+        let answers = successors::answers(model);
+        let requests = lifecycle::requests(model);
+        let dispatch = handler::dispatch(model);
+        quote!(#answers #requests #dispatch)
+    });
     quote! {
         #anchors
         #successors
@@ -34,8 +35,7 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         const _: () = {
             use #krate::__private as __okt;
             #lifecycle
-            #answers
-            #dispatch
+            #work
         };
     }
 }

@@ -39,6 +39,8 @@ impl<'m> Successors<'m> {
         let mut states = model.successors(node);
         // Only a wrong graph has states with these names.
         states.retain(|(_, to)| ![STAY, NEXT, WAIT].contains(&to.variant().as_str()));
+        // Only a request leads to a visit with arguments; a wrong graph allows what a handler may name.
+        states.retain(|(_, to)| model.is_wrong || !to.is(Mark::Args));
         Self {
             node,
             ident: ident(node),
@@ -47,6 +49,25 @@ impl<'m> Successors<'m> {
             wait: is_lifecycle,
             states,
         }
+    }
+
+    /// Returns whether the answers that end the work carry a result.
+    fn has_result(&self) -> bool {
+        self.node.attributes.result.is_some()
+    }
+
+    /// Returns whether the answer that names this state carries the result: it names a child.
+    fn carries(&self, id: StateId) -> bool {
+        let mut children = self.node.attributes.children.iter();
+        self.has_result() && children.any(|child| child.to == id)
+    }
+
+    /// Generates the parameter of the enum for the type of the result.
+    ///
+    /// The module of the enum does not see the types that are in scope at the graph, least of all in a function; and for
+    /// an answer without the result, rustc still names the type that is missing.
+    fn generics(&self) -> Option<TokenStream> {
+        self.has_result().then(|| quote!(<R>))
     }
 
     /// Returns the names of the answers.
@@ -60,9 +81,16 @@ impl<'m> Successors<'m> {
 
     /// Generates the enum (e.g. `pub enum AfterRunning { Stay, Next, Wait(Duration), Servicing, .. }`).
     fn declaration(&self) -> TokenStream {
-        let ident = &self.ident;
+        let (ident, generics) = (&self.ident, self.generics());
+        let (carried, result) = if self.has_result() {
+            let doc =
+                " `R` is the result of the visit, which goes with `Next` and with each child.";
+            (Some(quote!((R))), doc)
+        } else {
+            (None, "")
+        };
         let doc = docs::doc(&format!(
-            "How the work of `{}` ends; it leads to {}.",
+            "How the work of `{}` ends; it leads to {}.{result}",
             self.node.variant(),
             docs::one_of(
                 &self
@@ -75,7 +103,7 @@ impl<'m> Successors<'m> {
         let stay = self.stay.then(|| {
             quote! {
                 /// The work is done and names no state: the object stays, unless its spec asks for another state or something happens.
-                Stay,
+                Stay #carried,
             }
         });
         let next = self.next.then(|| {
@@ -90,7 +118,7 @@ impl<'m> Successors<'m> {
             });
             quote! {
                 #doc
-                Next,
+                Next #carried,
             }
         });
         let wait = self.wait.then(|| {
@@ -99,7 +127,8 @@ impl<'m> Successors<'m> {
                 Wait(::core::time::Duration),
             }
         });
-        let states = self.states.iter().map(|(_, node)| {
+        let states = self.states.iter().map(|(id, node)| {
+            let carried = carried.as_ref().filter(|_| self.carries(*id));
             let doc = docs::doc(&format!(
                 "Go to `{}`{}",
                 node.variant(),
@@ -108,7 +137,7 @@ impl<'m> Successors<'m> {
             let ident = node.plain_ident();
             quote! {
                 #doc
-                #ident,
+                #ident #carried,
             }
         });
         let body = quote! {
@@ -120,7 +149,7 @@ impl<'m> Successors<'m> {
         let (vis, body) = self.at_the_attributes(body);
         quote! {
             #doc
-            #vis enum #ident #body
+            #vis enum #ident #generics #body
         }
     }
 
@@ -141,23 +170,26 @@ impl<'m> Successors<'m> {
     ///
     /// For a graph of many states this compiles in half the time of derived traits.
     fn answer(&self, module: &Ident) -> TokenStream {
-        let ident = &self.ident;
+        let (ident, generics) = (&self.ident, self.generics());
+        let carried = self.has_result().then(|| quote!({ .. }));
         let stay = self
             .stay
-            .then(|| quote!(Self::Stay => __okt::Answer::Stay,));
+            .then(|| quote!(Self::Stay #carried => __okt::Answer::Stay,));
         let next = self
             .next
-            .then(|| quote!(Self::Next => __okt::Answer::Next,));
+            .then(|| quote!(Self::Next #carried => __okt::Answer::Next,));
         let wait = self
             .wait
             .then(|| quote!(Self::Wait(time) => __okt::Answer::Wait(time),));
         let states = self.states.iter().map(|(id, node)| {
+            let carried = carried.as_ref().filter(|_| self.carries(*id));
             let (ident, id) = (node.plain_ident(), state_id(*id));
-            quote!(Self::#ident => __okt::Answer::To(#id),)
+            quote!(Self::#ident #carried => __okt::Answer::To(#id),)
         });
+        let result = self.has_result().then(|| self.visit_successor(module));
         quote! {
             #[automatically_derived]
-            impl __okt::Successor for #module::#ident {
+            impl #generics __okt::Successor for #module::#ident #generics {
                 #[inline]
                 fn answer(&self) -> __okt::Answer {
                     match *self {
@@ -170,10 +202,36 @@ impl<'m> Successors<'m> {
             }
 
             #[automatically_derived]
-            impl ::core::fmt::Debug for #module::#ident {
+            impl #generics ::core::fmt::Debug for #module::#ident #generics {
                 #[inline]
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                     __okt::debug(self, __GRAPH, f)
+                }
+            }
+
+            #result
+        }
+    }
+
+    /// Generates the access to the result.
+    fn visit_successor(&self, module: &Ident) -> TokenStream {
+        let ident = &self.ident;
+        let ours = [(self.stay, STAY), (self.next, NEXT)].into_iter();
+        let ours = ours.filter(|(has, _)| *has);
+        let children = self.states.iter().filter(|(id, _)| self.carries(*id));
+        let carrying = ours
+            .map(|(_, name)| Ident::new(name, Span::call_site()))
+            .chain(children.map(|(_, node)| node.plain_ident()));
+        quote! {
+            #[automatically_derived]
+            impl<R> __okt::VisitSuccessor for #module::#ident<R> {
+                type Result = R;
+
+                fn result(&self) -> ::core::option::Option<&R> {
+                    match self {
+                        #(Self::#carrying(result))|* => ::core::option::Option::Some(result),
+                        _ => ::core::option::Option::None,
+                    }
                 }
             }
         }

@@ -35,8 +35,19 @@ fn every_attribute() {
             #[condition(Serving, reason = "Warm")]
             #[trigger(Filling, on_change)]
             #[no_route(Gone, reason = "only deletion drains")]
+            #[child(Restoring)]
+            #[child(Flushing)]
             #[child(Draining)]
             Serving,
+
+            #[visit(args = Restore, result = Vec<Restored>)]
+            #[trigger(Broken, on_abort)]
+            #[child(Serving)]
+            Restoring,
+
+            #[visit(args = super::Flush)]
+            #[child(Serving)]
+            Flushing,
 
             #[no_transit]
             #[child(Gone)]
@@ -44,7 +55,7 @@ fn every_attribute() {
 
             #[rest(hold, idle)]
             #[serde(rename = "Failed")]
-            #[no_route(Serving, Gone, reason = "it is broken")]
+            #[no_route(Serving, Restoring, Flushing, Gone, reason = "it is broken")]
             #[child(Draining)]
             Broken,
 

@@ -57,6 +57,7 @@ mod strangers;
 mod telemetry;
 mod traces;
 mod transitions;
+mod typed_requests;
 mod union;
 mod upgrades;
 mod waiting;

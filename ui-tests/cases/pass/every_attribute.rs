@@ -31,6 +31,7 @@ pub enum Cache {
     #[trigger(Draining, on_change)]
     #[no_route(Gone, reason = "only deletion drains")]
     #[child(Compacting)]
+    #[child(Restoring)]
     #[child(Parked)]
     #[child(Draining)]
     Serving,
@@ -40,6 +41,12 @@ pub enum Cache {
     #[trigger(Parked)]
     #[child(Serving)]
     Compacting,
+
+    /// Entries are read from a copy.
+    #[visit(args = u32, result = u64)]
+    #[trigger(Parked, on_abort)]
+    #[child(Serving)]
+    Restoring,
 
     /// Entries are written to disk.
     #[no_transit]
@@ -56,7 +63,7 @@ pub enum Cache {
     /// Somebody has to look.
     #[rest(hold, idle)]
     #[condition(Serving, status = "False")]
-    #[no_route(Serving, Compacting, Parked, reason = "it is broken")]
+    #[no_route(Serving, Compacting, Restoring, Parked, reason = "it is broken")]
     #[no_route(Gone, reason = "only deletion drains")]
     #[child(Draining)]
     Broken,
@@ -67,7 +74,7 @@ pub enum Cache {
 }
 
 fn main() {
-    use Cache::{Broken, Compacting, Draining, Filling, Gone, Parked, Serving};
+    use Cache::{Broken, Compacting, Draining, Filling, Gone, Parked, Restoring, Serving};
     let graph = Cache::GRAPH;
     let of = |state: Cache| &graph.states[state.id().index()];
 
@@ -97,6 +104,8 @@ fn main() {
     assert_eq!(cause(Serving, Broken), Some(Cause::OnError { attempts: 3 }));
     assert_eq!(cause(Serving, Draining), Some(Cause::OnChange));
     assert_eq!(cause(Compacting, Parked), Some(Cause::Named));
+    assert!(has(Restoring, Mark::Args) && !has(Compacting, Mark::Args));
+    assert_eq!(cause(Restoring, Parked), Some(Cause::OnAbort));
     let causes = of(Filling)
         .triggers
         .iter()
@@ -114,7 +123,7 @@ fn main() {
     assert_eq!(of(Broken).conditions[0].name, cache::conditions::SERVING);
 
     assert_eq!(Cache::from_name("Up"), Some(Serving));
-    assert_eq!(of(Broken).no_routes.len(), 4);
+    assert_eq!(of(Broken).no_routes.len(), 5);
     assert_eq!(of(Broken).no_routes[1].to, Compacting.id());
-    assert_eq!(of(Broken).no_routes[3].reason, "only deletion drains");
+    assert_eq!(of(Broken).no_routes[4].reason, "only deletion drains");
 }

@@ -36,6 +36,17 @@ fn names(graph: &okt_core::Graph<'_>, expected: &[&str]) {
     assert_eq!(names, expected);
 }
 
+/// The context of every handler.
+pub struct Given;
+
+impl okt_core::Visited<u8, u16> for Given {
+    fn args(&self) -> &u8 {
+        &7
+    }
+
+    fn finish(&self, _: &u16) {}
+}
+
 /// Checks that a handler has all methods.
 fn handled<H, S: okt_core::Dispatch<H>>(_: H) {}
 
@@ -334,8 +345,9 @@ const FORMS: [&str; 6] = [
     #[child({4})]
     #[child({3})]
     {1}
-    #[visit]
+    #[visit(args = u8, result = u16)]
     #[trigger({4})]
+    #[trigger({1}, on_abort)]
     #[child({1})]
     {2}
     #[no_transit]
@@ -528,7 +540,7 @@ fn handlers(module: &str, handler: &str, present: &[Present<'_>]) -> String {
     pub struct App;
 
     impl {handler} for App {{
-        type Context = u8;
+        type Context = crate::Given;
         type Error = u8;
 "
     );
@@ -536,15 +548,21 @@ fn handlers(module: &str, handler: &str, present: &[Present<'_>]) -> String {
         if attributes.contains("(idle)") || attributes.contains(", idle)") {
             continue;
         }
+        let mut args = "";
         let (answer, value) = if attributes.contains("#[leaf") {
             ("()".to_string(), "()".to_string())
         } else {
             let after = format!("{module}::After{}", state.plain());
-            (after.clone(), format!("{after}::Next"))
+            if attributes.contains("args = ") {
+                args = ", _: &u8";
+                (format!("{after}<u16>"), format!("{after}::Next(7)"))
+            } else {
+                (after.clone(), format!("{after}::Next"))
+            }
         };
         text += &format!(
             "
-        async fn {}(&self, _: &u8) -> ::core::result::Result<{answer}, u8> {{
+        async fn {}(&self, _: &crate::Given{args}) -> ::core::result::Result<{answer}, u8> {{
             Ok({value})
         }}
 ",

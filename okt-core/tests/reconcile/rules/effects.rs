@@ -38,8 +38,8 @@ impl World {
             | Effect::RemoveLeftovers(_)
             | Effect::ShowFailure(_)
             | Effect::ShowUnreadable(_)
-            | Effect::Confirm(_)
-            | Effect::Tell(_)
+            | Effect::ReadRequest(_)
+            | Effect::Deliver(_)
             | Effect::Cancel(_) => {}
         }
     }

@@ -1,0 +1,261 @@
+//! The effects about requests: reading the one that begins or may be gone, and writing outcomes into them.
+
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::core::DynamicObject;
+use okt_core::Lifecycle;
+use okt_core::machine::{self, Deliver, DeliverResult, ReadRequest, ReadRequestResult};
+use okt_core::record::{Record, Recorded};
+use okt_core::request::{RequestOutcome, WaitingRequest};
+use okt_wire::clock::{Clock, moment};
+use okt_wire::object::{LifecycleObject, lifecycle_of, position_of};
+use okt_wire::read;
+use okt_wire::sealed::Sealed;
+use okt_wire::status::RecordedRequest;
+use okt_wire::texts::chain;
+
+use super::reconciliation::Reconciliation;
+use crate::author::application::{Application, StateOf};
+use crate::requests::{
+    OpenRequest, OutcomeReport, RequestPlace, RequestQueue, ServedKind, Situation, deliver, is_over,
+};
+use crate::resources::name_of;
+
+/// Returns the requests for an object, for its machine.
+pub(super) fn requests_of<K: LifecycleObject>(
+    queue: &RequestQueue,
+    object: &K,
+    recorded: &Recorded,
+    clock: &Clock,
+) -> machine::Requests {
+    let Some(life) = lifecycle_of::<K>().filter(|_| !queue.kinds.is_empty()) else {
+        return machine::Requests::default();
+    };
+    let open = queue.waiting(&name_of(object));
+    let situation = situation(object, clock);
+    let own = situation.request.map(|it| it.uid.as_str());
+    let is_next = |it: &&Arc<OpenRequest>| {
+        Some(it.uid.as_str()) != own && situation.report(it).outcome == RequestOutcome::Queued
+    };
+    let waiting = || open.iter().filter(is_next);
+    let record = recorded.at();
+    let served = record.and_then(Record::served);
+    let left = waiting().filter_map(|it| Some(situation.now.duration_until(it.start_before?)));
+    machine::Requests {
+        next: record.and_then(|record| {
+            let all = waiting().map(|it| WaitingRequest {
+                state: queue.kinds[it.kind].state,
+                token: it.token(),
+                seen: it.seen,
+            });
+            record.next_request(life, all)
+        }),
+        is_missing: queue.is_listed()
+            && served.is_some_and(|served| open.iter().all(|it| it.token() != served.token)),
+        undelivered: open.iter().any(|it| situation.is_undelivered(it)),
+        expires: left.filter_map(|left| left.try_into().ok()).min(),
+    }
+}
+
+/// Returns the facts about an object on which the outcomes of its requests depend.
+fn situation<'a, K: LifecycleObject>(object: &'a K, clock: &Clock) -> Situation<'a> {
+    let position = position_of(object);
+    let request = position.and_then(|it| it.request.as_ref());
+    let serves = |it: &&RecordedRequest| position.is_some_and(|at| at.state.as_str() == it.state);
+    let action = position.and_then(|it| it.action.as_ref());
+    Situation {
+        request,
+        is_recorded: position.is_some(),
+        deleting: object.meta().deletion_timestamp.is_some(),
+        transition: position.map_or(0, |it| it.transition),
+        action: request.filter(serves).and(action).map(|it| it.id.as_str()),
+        now: clock.now(),
+    }
+}
+
+impl<A: Application> Reconciliation<'_, A> {
+    /// Returns the requests for the object at hand, for its machine.
+    fn requests(&self) -> machine::Requests {
+        let shared = self.shared;
+        requests_of(
+            &shared.requests,
+            &*self.object,
+            self.recorded(),
+            &shared.clock,
+        )
+    }
+
+    /// Reads a request from the API server. Before another one may take the place of the one on record, writes the outcome
+    /// of that.
+    pub(super) async fn read_request(&mut self, effect: ReadRequest) {
+        let token = effect.token;
+        let result = self.try_to_read(token).await.unwrap_or_else(|error| {
+            tracing::warn!("cannot read a request: {}", chain(&error));
+            ReadRequestResult::Failed
+        });
+        let (known, setup) = (self.requests(), self.setup);
+        let machine = &mut self.memory.machine;
+        machine.request_read(effect, result, known, &setup, moment());
+    }
+
+    async fn try_to_read(&mut self, token: u64) -> Result<ReadRequestResult, kube::Error> {
+        let shared = Arc::clone(self.shared);
+        let client = &shared.connection.client;
+        let own = self.position().and_then(|it| it.request.clone());
+        let is_own = |it: &RecordedRequest| read::hash(&it.uid) == token;
+        if let Some(own) = own.as_ref().filter(|it| is_own(it)) {
+            let Some((_, place)) = self.place_of(own) else {
+                // No release that knows the kind serves it: its work goes on.
+                return Ok(ReadRequestResult::There);
+            };
+            let found = crate::requests::read(client, place).await?;
+            return Ok(found.map_or(ReadRequestResult::Gone, |_| ReadRequestResult::There));
+        }
+        if let Some(own) = &own {
+            self.deliver_own(own).await?;
+        }
+        let open = shared.requests.waiting(&name_of(&*self.object));
+        let Some(next) = open.iter().find(|it| it.token() == token) else {
+            return Ok(ReadRequestResult::Gone);
+        };
+        let kind = &shared.requests.kinds[next.kind];
+        match crate::requests::read(client, place(kind, next)).await? {
+            Some(found) if !is_over(&found) => {
+                shared.requests.put(next.kind, &found);
+                self.begun = begun::<StateOf<A>>(&shared.requests.kinds, next.kind, &found);
+                let is_fit = self.begun.is_some();
+                Ok(if is_fit {
+                    ReadRequestResult::There
+                } else {
+                    ReadRequestResult::Gone
+                })
+            }
+            found => {
+                // One that has finished and lacks the label gets it.
+                self.put(next.kind, &next.uid, found);
+                Ok(ReadRequestResult::Gone)
+            }
+        }
+    }
+
+    /// Takes a request as it is now.
+    fn put(&self, kind: usize, uid: &str, found: Option<DynamicObject>) {
+        let queue = &self.shared.requests;
+        match found {
+            Some(found) => queue.put(kind, &found),
+            None => queue.remove(uid),
+        };
+    }
+
+    /// Writes the outcome of the request on record into it.
+    async fn deliver_own(&self, own: &RecordedRequest) -> Result<(), kube::Error> {
+        let Some((kind, place)) = self.place_of(own) else {
+            return Ok(());
+        };
+        let shared = self.shared;
+        let now = shared.clock.now();
+        let report = situation(&*self.object, &shared.clock).of_recorded(own);
+        let ttl = self.ttl(own).unwrap_or(shared.requests.kinds[kind].ttl);
+        let found = deliver(&shared.connection.client, place, &report, ttl, now).await?;
+        self.put(kind, &own.uid, found);
+        Ok(())
+    }
+
+    /// Returns how long the request on record is kept, as the cache has it.
+    fn ttl(&self, own: &RecordedRequest) -> Option<std::time::Duration> {
+        let open = self.shared.requests.waiting(&name_of(&*self.object));
+        open.iter().find(|it| it.uid == own.uid).map(|it| it.ttl)
+    }
+
+    /// Returns whether a request is the one on record.
+    fn serves(&self, open: &OpenRequest) -> bool {
+        let own = self.position().and_then(|it| it.request.as_ref());
+        own.is_some_and(|own| own.uid == open.uid)
+    }
+
+    /// Returns the number of the kind of the request on record, and where it is; none if no kind of this name is served.
+    fn place_of<'r>(&'r self, own: &'r RecordedRequest) -> Option<(usize, RequestPlace<'r>)> {
+        let kinds = &self.shared.requests.kinds;
+        let number = kinds.iter().position(|it| it.kind.api.kind == own.kind)?;
+        let place = RequestPlace {
+            kind: &kinds[number].kind,
+            namespace: self.object.meta().namespace.as_deref(),
+            name: &own.name,
+            uid: &own.uid,
+        };
+        Some((number, place))
+    }
+
+    /// Writes outcomes into the requests for the object, or that they wait.
+    pub(super) async fn deliver(&mut self, effect: Deliver) {
+        let mut result = DeliverResult::Delivered;
+        let mut is_newest = None;
+        let shared = self.shared;
+        let now = shared.clock.now();
+        for open in shared.requests.waiting(&name_of(&*self.object)) {
+            let report: Option<OutcomeReport> = {
+                let situation = situation(&*self.object, &shared.clock);
+                situation
+                    .is_undelivered(&open)
+                    .then(|| situation.report(&open))
+            };
+            let Some(report) = report else { continue };
+            // An outcome that no record has depends on the newest version: another replica may have begun the request.
+            if report.outcome.is_final() && !self.serves(&open) {
+                if is_newest.is_none() {
+                    is_newest = Some(self.check_newest().await.is_ok());
+                }
+                if is_newest == Some(false) {
+                    result = DeliverResult::Failed;
+                    continue;
+                }
+            }
+            let kind = &shared.requests.kinds[open.kind];
+            let client = &shared.connection.client;
+            match deliver(client, place(kind, &open), &report, open.ttl, now).await {
+                Ok(found) => self.put(open.kind, &open.uid, found),
+                Err(error) => {
+                    result = DeliverResult::Failed;
+                    tracing::warn!(
+                        request = open.name,
+                        "cannot write the outcome of a request: {}",
+                        chain(&error)
+                    );
+                }
+            }
+        }
+        let (known, setup) = (self.requests(), self.setup);
+        let machine = &mut self.memory.machine;
+        machine.delivered(effect, result, known, &setup, moment());
+    }
+}
+
+fn place<'a>(kind: &'a ServedKind, request: &'a OpenRequest) -> RequestPlace<'a> {
+    RequestPlace {
+        kind: &kind.kind,
+        namespace: request.namespace.as_deref(),
+        name: &request.name,
+        uid: &request.uid,
+    }
+}
+
+/// Returns the record of a request that may begin; none if it cannot be served.
+fn begun<S: Lifecycle>(
+    kinds: &[ServedKind],
+    kind: usize,
+    found: &DynamicObject,
+) -> Option<RecordedRequest> {
+    let open = OpenRequest::of(kinds, kind, found).filter(|it| it.unfit.is_none())?;
+    Some(RecordedRequest {
+        kind: kinds[kind].kind.api.kind.clone(),
+        name: open.name,
+        uid: open.uid,
+        state: S::GRAPH.name_of(kinds[kind].state).to_owned(),
+        transition: 0,
+        args: Sealed::new(open.args),
+        outcome: RequestOutcome::Running,
+        result: None,
+        failure: None,
+    })
+}

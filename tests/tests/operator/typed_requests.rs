@@ -1,0 +1,645 @@
+//! Requests for visits with arguments: each is served at most once, in order, with its arguments, and gets its outcome.
+#![expect(
+    unreachable_pub,
+    reason = "`CustomResource` makes a public type of the spec"
+)]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, CustomResource, ResourceExt};
+use okt::reasons;
+use okt::{
+    Action, Application, Desired, Failure, LifecycleSpec, Request, RequestObject, RequestOutcome,
+    Requests, Status, lifecycle_graph,
+};
+use okt_testing::{Fault, Verb};
+use okt_tests::{OPERATOR, Objects, Rig, Served, assert_contains, numbered};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The life of a vault.
+#[lifecycle_graph]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VaultState {
+    #[entry]
+    #[child(Open)]
+    Starting,
+    #[rest(idle)]
+    #[child(Restoring)]
+    #[child(Saving)]
+    #[child(Gone)]
+    Open,
+    #[visit(args = RestoreArgs, result = Restored)]
+    #[trigger(Broken, on_error(attempts = 2))]
+    #[trigger(Open, on_abort)]
+    #[child(Open)]
+    Restoring,
+    #[visit(args = SaveArgs)]
+    #[child(Open)]
+    Saving,
+    #[rest(hold, idle)]
+    #[child(Restoring)]
+    #[child(Saving)]
+    #[child(Open)]
+    #[child(Gone)]
+    Broken,
+    #[leaf(idle)]
+    Gone,
+}
+
+/// What a vault is restored from.
+#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[request(kind = "Restore", of = Vault, state = VaultState::Restoring, ttl = "1h", schedule)]
+pub struct RestoreArgs {
+    pub backup: String,
+}
+
+/// What a restored vault has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restored {
+    pub records: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// Where a vault is saved.
+#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[request(kind = "Save", of = Vault)]
+pub struct SaveArgs {
+    #[serde(default)]
+    pub bucket: String,
+}
+
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Vault",
+    namespaced,
+    status = "Status<VaultState>"
+)]
+pub struct VaultSpec {
+    #[serde(default)]
+    pub lifecycle: Desired<VaultState>,
+}
+
+/// What an attempt does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Do {
+    Done,
+    Fails,
+    Hangs,
+    /// It answers with a result that is too long.
+    Talks,
+}
+
+/// The operator of vaults; clones share what they do.
+#[derive(Clone, Default)]
+struct Vaults {
+    attempts: Arc<Mutex<VecDeque<Do>>>,
+    /// The id and the arguments of each attempt.
+    log: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Vaults {
+    async fn attempt(&self, cx: &Action<Vault>, args: &str) -> Result<Do, Failure> {
+        self.log.lock().push((cx.id().to_owned(), args.to_owned()));
+        let attempt = self.attempts.lock().pop_front().unwrap_or(Do::Done);
+        match attempt {
+            Do::Hangs => std::future::pending().await,
+            Do::Fails => Err(Failure::retry("NoSpace", "the disk is full")),
+            Do::Done | Do::Talks => Ok(attempt),
+        }
+    }
+
+    fn args(&self) -> Vec<String> {
+        self.log
+            .lock()
+            .iter()
+            .map(|(_, args)| args.clone())
+            .collect()
+    }
+}
+
+impl VaultStateHandler for Vaults {
+    type Context = Action<Vault>;
+    type Error = Failure;
+
+    async fn starting(&self, _: &Action<Vault>) -> Result<vault_state::AfterStarting, Failure> {
+        Ok(vault_state::AfterStarting::Open)
+    }
+
+    async fn restoring(
+        &self,
+        cx: &Action<Vault>,
+        args: &RestoreArgs,
+    ) -> Result<vault_state::AfterRestoring<Restored>, Failure> {
+        let attempt = self.attempt(cx, &args.backup).await?;
+        let long = if attempt == Do::Talks { 2000 } else { 0 };
+        Ok(vault_state::AfterRestoring::Open(Restored {
+            records: 7,
+            note: "x".repeat(long),
+        }))
+    }
+
+    async fn saving(
+        &self,
+        cx: &Action<Vault>,
+        args: &SaveArgs,
+    ) -> Result<vault_state::AfterSaving, Failure> {
+        self.attempt(cx, &args.bucket).await?;
+        Ok(vault_state::AfterSaving::Open)
+    }
+}
+
+impl Application for Vaults {
+    type Resource = Vault;
+
+    fn requests(requests: Requests<Vault>) -> Requests<Vault> {
+        requests.serves::<Restore>().serves::<Save>()
+    }
+}
+
+impl Served for Vaults {}
+
+type Vaultage = Rig<Vaults>;
+
+/// Creates a cluster with the kinds of requests, and no operator.
+async fn without_operator() -> Vaultage {
+    let rig = Rig::without_operator_of().await;
+    for kind in Vaults::requests(Requests::default()).kinds {
+        for crd in kind.crds().expect("CRDs") {
+            rig.of::<CustomResourceDefinition>().make(json!(crd)).await;
+        }
+    }
+    rig
+}
+
+/// Creates an open vault.
+async fn open() -> Vaultage {
+    let rig = without_operator().await;
+    rig.start();
+    rig.create("v", json!({})).await;
+    rig.until_ready("v", VaultState::Open).await;
+    rig
+}
+
+fn restores(rig: &Vaultage) -> Api<Restore> {
+    rig.of()
+}
+
+fn saves(rig: &Vaultage) -> Api<Save> {
+    rig.of()
+}
+
+/// Asks for a restore of a vault from the backup of the name of the request.
+async fn ask(rig: &Vaultage, name: &str) {
+    ask_with(
+        rig,
+        name,
+        json!({ "target": { "name": "v" }, "args": { "backup": name } }),
+    )
+    .await;
+}
+
+async fn ask_with(rig: &Vaultage, name: &str, spec: Value) {
+    restores(rig)
+        .make(json!({ "metadata": { "name": name }, "spec": spec }))
+        .await;
+    // Requests of one second are served by their names.
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+/// Asks for a vault to be saved.
+async fn save(rig: &Vaultage, name: &str) {
+    let spec = json!({ "target": { "name": "v" }, "args": { "bucket": name } });
+    saves(rig)
+        .make(json!({ "metadata": { "name": name }, "spec": spec }))
+        .await;
+    rig.pass(Duration::from_secs(1)).await;
+}
+
+fn outcome<A: Request>(request: &RequestObject<A>) -> Option<RequestOutcome> {
+    request.status.as_ref()?.outcome
+}
+
+/// Waits until a request has an outcome.
+async fn until<A: Request>(
+    rig: &Vaultage,
+    requests: &Api<RequestObject<A>>,
+    name: &str,
+    expected: RequestOutcome,
+) -> RequestObject<A> {
+    let mut last = None;
+    for _ in 0..2000 {
+        let request = requests.read(name).await;
+        if outcome(&request) == Some(expected) {
+            return request;
+        }
+        last = outcome(&request);
+        rig.pass(Duration::from_secs(1)).await;
+    }
+    panic!("{name} is {last:?}, and not {expected:?}")
+}
+
+/// Returns the reason and the message of the condition that is true.
+fn why<A: Request>(request: &RequestObject<A>) -> (String, String) {
+    let conditions = request.status.iter().flat_map(|it| &it.conditions);
+    let mut held = conditions.filter(|it| it.status == "True");
+    let held = held.next().expect("a condition");
+    (held.reason.clone(), held.message.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_served_with_its_arguments_and_gets_its_result_for_four_writes() {
+    let rig = open().await;
+    rig.wire.clear();
+    ask(&rig, "night").await;
+    let served = until(&rig, &restores(&rig), "night", RequestOutcome::Reached).await;
+    assert_eq!(rig.app.args(), ["night"]);
+    let status = served.status.clone().expect("a status");
+    assert_eq!(status.result.map(|it| it.records), Some(7));
+    assert_eq!(served.labels()["okt.dev/finished"], "Reached");
+    assert_eq!(why(&served).0, "Reached");
+    let complete = status.conditions.iter().find(|it| it.type_ == "Complete");
+    assert_eq!(complete.expect("a condition").status, "True");
+    let id = rig.app.log.lock()[0].0.clone();
+    assert_eq!(status.action, Some(id), "the id of its work");
+    rig.until_ready("v", VaultState::Open).await;
+    let writes = rig.wire.writes();
+    let of = |kind: &str| writes.iter().filter(|it| it.contains(kind)).count();
+    // Running, the outcome, the label; and of the vault one for each transition.
+    assert_eq!(
+        (of("/restores/night"), of("/vaults/v/status")),
+        (3, 2),
+        "{writes:?}"
+    );
+    rig.writes_nothing_for(Duration::from_mins(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_requests_are_served_once_each_in_order_through_kills() {
+    let rig = open().await;
+    let names = numbered("r", 10..60);
+    rig.app.attempts.lock().push_back(Do::Hangs);
+    for name in &names {
+        ask(&rig, name).await;
+    }
+    for _ in 0..20 {
+        rig.pass(Duration::from_millis(300)).await;
+        rig.restart().await;
+    }
+    for name in &names {
+        until(&rig, &restores(&rig), name, RequestOutcome::Reached).await;
+    }
+    let mut ids: Vec<(String, String)> = rig.app.log.lock().clone();
+    ids.dedup();
+    let served: Vec<&String> = ids.iter().map(|(_, args)| args).collect();
+    assert_eq!(served, names.iter().collect::<Vec<_>>(), "each by one id");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_deleted_while_it_runs_ends_as_usual_with_its_arguments() {
+    let rig = open().await;
+    rig.app.attempts.lock().push_back(Do::Hangs);
+    save(&rig, "one").await;
+    rig.until_in("v", VaultState::Saving).await;
+    rig.pass(Duration::from_secs(5)).await;
+    save(&rig, "two").await;
+    rig.kill().await;
+    saves(&rig).remove("one").await;
+    rig.start();
+    until(&rig, &saves(&rig), "two", RequestOutcome::Reached).await;
+    let log = rig.app.log.lock().clone();
+    assert_eq!(rig.app.args(), ["one", "one", "two"]);
+    assert_eq!(log[0].0, log[1].0, "one id");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_request_leads_out_by_on_abort_and_the_next_one_is_served() {
+    let rig = open().await;
+    rig.app.attempts.lock().push_back(Do::Hangs);
+    ask(&rig, "one").await;
+    rig.until_in("v", VaultState::Restoring).await;
+    ask(&rig, "two").await;
+    restores(&rig).remove("one").await;
+    until(&rig, &restores(&rig), "two", RequestOutcome::Reached).await;
+    assert_eq!(rig.app.args(), ["one", "two"]);
+    let causes: Vec<String> = rig
+        .position("v")
+        .await
+        .history
+        .iter()
+        .map(|it| it.cause.clone())
+        .collect();
+    let expected = [
+        "Created", "Handler", "Request", "OnAbort", "Request", "Handler",
+    ];
+    assert_eq!(causes, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_could_not_be_written_is_written_before_the_next_request_begins() {
+    let rig = open().await;
+    let lost = Fault::forbidden().client(OPERATOR).resource("restores");
+    let lost = rig.server.inject(lost.on(Verb::Patch));
+    ask(&rig, "one").await;
+    ask(&rig, "two").await;
+    ask(&rig, "three").await;
+    rig.pass(Duration::from_mins(2)).await;
+    // The work of the vault goes on, and no other request begins.
+    assert_eq!(
+        (rig.app.args(), rig.position("v").await.transition),
+        (vec!["one".to_owned()], 4)
+    );
+    let asked = lost.struck();
+    rig.pass(Duration::from_mins(10)).await;
+    assert!(
+        lost.struck() - asked < 10,
+        "it is tried less and less often"
+    );
+    rig.kill().await;
+    lost.end();
+    rig.start();
+    until(&rig, &restores(&rig), "three", RequestOutcome::Reached).await;
+    until(&rig, &restores(&rig), "one", RequestOutcome::Reached).await;
+    assert_eq!(rig.app.args(), ["one", "two", "three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_fails_has_its_reason_is_not_tried_again_and_blocks_no_other() {
+    let rig = open().await;
+    rig.app
+        .attempts
+        .lock()
+        .extend([Do::Fails, Do::Fails, Do::Talks, Do::Talks]);
+    ask(&rig, "one").await;
+    let failed = until(&rig, &restores(&rig), "one", RequestOutcome::Failed).await;
+    assert_eq!(
+        why(&failed),
+        ("NoSpace".to_owned(), "the disk is full".to_owned())
+    );
+    rig.until_in("v", VaultState::Broken).await;
+    // A new one leads out of the holding state; a result that is too long is no result.
+    ask(&rig, "two").await;
+    let failed = until(&rig, &restores(&rig), "two", RequestOutcome::Failed).await;
+    assert_eq!(why(&failed).0, reasons::BAD_RESULT);
+    rig.until_in("v", VaultState::Broken).await;
+    save(&rig, "three").await;
+    until(&rig, &saves(&rig), "three", RequestOutcome::Reached).await;
+    assert_eq!(rig.app.args(), ["one", "one", "two", "three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_older_than_the_arrival_in_a_holding_state_waits() {
+    let rig = open().await;
+    rig.app.attempts.lock().extend([Do::Hangs]);
+    ask(&rig, "one").await;
+    rig.until_in("v", VaultState::Restoring).await;
+    ask(&rig, "two").await;
+    rig.app.attempts.lock().extend([Do::Fails, Do::Fails]);
+    rig.restart().await;
+    until(&rig, &restores(&rig), "one", RequestOutcome::Failed).await;
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.position("v").await.state.as_str(), "Broken");
+    let waits = restores(&rig).read("two").await;
+    assert_eq!(outcome(&waits), Some(RequestOutcome::Queued));
+    rig.patch(
+        "v",
+        json!({ "spec": { "lifecycle": { "request": "again" } } }),
+    )
+    .await;
+    until(&rig, &restores(&rig), "two", RequestOutcome::Reached).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_served_is_refused_by_the_schema_or_with_its_reason() {
+    let rig = open().await;
+    let target = json!({ "name": "v" });
+    let refused = |spec: Value| {
+        let restores = restores(&rig);
+        async move {
+            let request = json!({
+                "apiVersion": "demo.okt.dev/v1",
+                "kind": "Restore",
+                "metadata": { "name": "x" },
+                "spec": spec,
+            });
+            let raw: Api<DynamicObject> = Api::default_namespaced_with(
+                restores.into_client(),
+                &ApiResource::erase::<Restore>(&()),
+            );
+            let request = serde_json::from_value(request).expect("an object");
+            let made = raw.create(&PostParams::default(), &request).await;
+            made.expect_err("refused").to_string()
+        }
+    };
+    assert_contains(&refused(json!({ "target": target })).await, "spec.args");
+    assert_contains(
+        &refused(json!({ "target": target, "args": { "backup": 3 } })).await,
+        "spec.args.backup",
+    );
+    ask_with(&rig, "late", json!({ "target": target, "args": { "backup": "b" }, "startBefore": "2020-01-01T00:00:00Z" })).await;
+    until(&rig, &restores(&rig), "late", RequestOutcome::Expired).await;
+    let long = "x".repeat(3000);
+    ask_with(
+        &rig,
+        "long",
+        json!({ "target": target, "args": { "backup": long } }),
+    )
+    .await;
+    let long = until(&rig, &restores(&rig), "long", RequestOutcome::Refused).await;
+    assert_contains(&why(&long).1, "2048 at most");
+    assert_eq!(rig.app.args(), Vec::<String>::new());
+    let other = Patch::Merge(json!({ "spec": { "target": { "name": "w" } } }));
+    let restores = restores(&rig);
+    let changed = restores
+        .patch("long", &PatchParams::default(), &other)
+        .await;
+    assert_contains(
+        &changed.expect_err("immutable").to_string(),
+        "cannot be changed",
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_expires_while_it_waits_and_is_overtaken_by_a_deletion() {
+    let rig = open().await;
+    rig.app.attempts.lock().push_back(Do::Hangs);
+    ask(&rig, "one").await;
+    rig.until_in("v", VaultState::Restoring).await;
+    let since = rig.position("v").await.since.expect("a time");
+    let soon = since + Duration::from_mins(2);
+    ask_with(&rig, "two", json!({ "target": { "name": "v" }, "args": { "backup": "b" }, "startBefore": soon.to_string() })).await;
+    ask(&rig, "three").await;
+    until(&rig, &restores(&rig), "two", RequestOutcome::Expired).await;
+    rig.api()
+        .delete("v", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&rig, &restores(&rig), "three", RequestOutcome::Overtaken).await;
+    rig.app.attempts.lock().push_back(Do::Fails);
+    rig.restart().await;
+    until(&rig, &restores(&rig), "one", RequestOutcome::Overtaken).await;
+    rig.until_gone("v").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_an_object_that_does_not_exist_waits_ten_minutes() {
+    let rig = open().await;
+    let spec = json!({ "target": { "name": "nowhere" }, "args": { "backup": "b" } });
+    ask_with(&rig, "one", spec).await;
+    let waits = until(&rig, &restores(&rig), "one", RequestOutcome::Queued).await;
+    let conditions = waits.status.expect("a status").conditions;
+    assert_contains(&conditions[0].message, "does not exist");
+    let gone = until(&rig, &restores(&rig), "one", RequestOutcome::TargetGone).await;
+    assert_eq!(why(&gone).0, "TargetGone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_cluster_repeats_no_request() {
+    let rig = open().await;
+    ask(&rig, "one").await;
+    until(&rig, &restores(&rig), "one", RequestOutcome::Reached).await;
+    rig.kill().await;
+    // What a backup of objects without their status restores.
+    let labels = restores(&rig).read("one").await.labels().clone();
+    restores(&rig).remove("one").await;
+    let spec = json!({ "target": { "name": "v" }, "args": { "backup": "one" } });
+    restores(&rig)
+        .make(json!({ "metadata": { "name": "one", "labels": labels }, "spec": spec }))
+        .await;
+    rig.abandon("v").await;
+    rig.api()
+        .delete("v", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    rig.patch("v", json!({ "metadata": { "finalizers": null } }))
+        .await;
+    rig.create("v", json!({})).await;
+    ask(&rig, "two").await;
+    rig.start();
+    let unseen = until(&rig, &restores(&rig), "two", RequestOutcome::NotReplayed).await;
+    assert_contains(&why(&unseen).1, "make another one");
+    rig.until_ready("v", VaultState::Open).await;
+    ask(&rig, "three").await;
+    until(&rig, &restores(&rig), "three", RequestOutcome::Reached).await;
+    assert_eq!(rig.app.args(), ["one", "three"]);
+    assert_eq!(outcome(&restores(&rig).read("one").await), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_request_is_deleted_when_its_time_is_over() {
+    let rig = open().await;
+    ask(&rig, "one").await;
+    let spec = json!({ "target": { "name": "v" }, "args": { "backup": "b" }, "ttlSecondsAfterFinished": 60 });
+    ask_with(&rig, "short", spec).await;
+    until(&rig, &restores(&rig), "short", RequestOutcome::Reached).await;
+    rig.pass(Duration::from_mins(20)).await;
+    let has = |name: &'static str| {
+        let restores = restores(&rig);
+        async move { restores.has(name).await }
+    };
+    assert_eq!((has("one").await, has("short").await), (true, false));
+    rig.pass(Duration::from_hours(1)).await;
+    assert!(!has("one").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_on_record_that_somebody_changes_are_not_acted_upon() {
+    let rig = open().await;
+    rig.app.attempts.lock().push_back(Do::Hangs);
+    ask(&rig, "one").await;
+    rig.until_in("v", VaultState::Restoring).await;
+    let edited =
+        json!({ "lifecycle": { "request": { "args": { "value": { "backup": "other" } } } } });
+    rig.patch_status("v", edited).await.expect("a status");
+    let part = "somebody else than the operator has changed `value`";
+    rig.until_message("v", "Stalled", reasons::UNDECODABLE, part)
+        .await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.app.args(), ["one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_state_for_requests_fails_where_none_is_served() {
+    let rig = open().await;
+    // Another writer moves the object there.
+    let position = rig.position("v").await;
+    let moved =
+        json!({ "lifecycle": { "state": "Saving", "transition": position.transition + 1 } });
+    rig.patch_status("v", moved).await.expect("a status");
+    rig.until_message("v", "Stalled", reasons::NO_REQUEST, "without one")
+        .await;
+    assert_eq!(rig.app.args(), Vec::<String>::new());
+}
+
+/// Returns the names of all restores.
+async fn names(rig: &Vaultage) -> Vec<String> {
+    let all = restores(rig)
+        .list(&ListParams::default())
+        .await
+        .expect("a list");
+    all.items.iter().map(ResourceExt::name_any).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
+    let rig = open().await;
+    let template = json!({ "target": { "name": "v" }, "args": { "backup": "latest" } });
+    let schedule = json!({ "metadata": { "name": "hourly" }, "spec": { "schedule": "0 * * * *", "template": template } });
+    rig.of::<RestoreSchedule>().make(schedule).await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert_eq!(
+        names(&rig).await,
+        Vec::<String>::new(),
+        "a new one makes nothing"
+    );
+    rig.pass(Duration::from_hours(2)).await;
+    assert_eq!(rig.app.args().len(), 2);
+    rig.kill().await;
+    rig.pass(Duration::from_hours(5)).await;
+    rig.start();
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.args().len(), 3, "one for five missed times");
+    rig.pass(Duration::from_hours(4)).await;
+    assert_eq!(rig.app.args().len(), 7);
+    let kept = names(&rig).await;
+    assert!(kept.len() <= 4, "three are kept: {kept:?}");
+    assert!(
+        kept.iter().all(|it| it.starts_with("hourly-20")),
+        "{kept:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_cannot_be_followed_says_why() {
+    let rig = open().await;
+    let make = |name: &'static str, zone: &'static str, backup: Value| {
+        let template = json!({ "target": { "name": "v" }, "args": { "backup": backup } });
+        let spec = json!({ "schedule": "0 25 * * *", "timeZone": zone, "template": template });
+        let schedules = rig.of::<RestoreSchedule>();
+        async move {
+            schedules
+                .make(json!({ "metadata": { "name": name }, "spec": spec }))
+                .await
+        }
+    };
+    make("never", "Etc/UTC", json!("b")).await;
+    make("nowhere", "Europe/Berlni", json!("b")).await;
+    rig.pass(Duration::from_mins(1)).await;
+    let problem = |name: &'static str| {
+        let schedules = rig.of::<RestoreSchedule>();
+        async move { schedules.read(name).await.status.expect("a status").problem }
+    };
+    assert_contains(&problem("never").await, "names no times");
+    assert_contains(&problem("nowhere").await, "names no times");
+}
