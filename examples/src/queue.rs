@@ -5,6 +5,7 @@
 //! | knows how many nodes there are, which version they run, and which backups were taken | [`QueueMemory`], which is recorded with the transition or the step that changes it |
 //! | makes a user, drains a node, or upgrades one | steps, which no crash repeats once they are recorded |
 //! | begins to resize or to upgrade | triggers that name the part of the spec |
+//! | takes a backup into a bucket, and restores one | requests, with their arguments and results |
 //!
 //! [`Servers`] is the API of the queue itself; [`Model`] is one in memory, for tests.
 
@@ -17,8 +18,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::{CustomResource, ResourceExt};
 use okt::{
-    Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources, Status,
-    StepPart, Watches, lifecycle_graph,
+    Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Request, Requests,
+    Resources, Status, StepPart, Watches, lifecycle_graph,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,7 @@ pub enum QueueState {
     #[trigger(Upgrading, on_change(version))]
     #[trigger(Resizing, on_change(nodes))]
     #[child(BackingUp)]
+    #[child(Restoring)]
     #[child(Stopping)]
     Running,
 
@@ -58,11 +60,17 @@ pub enum QueueState {
     Resizing,
 
     /// A backup is taken.
-    #[visit]
+    #[visit(args = BackupArgs, result = BackedUp)]
     #[condition(Available)]
-    #[trigger(Running, on_error(attempts = 3))]
+    #[trigger(Running, on_error(attempts = 3), on_abort)]
     #[child(Running)]
     BackingUp,
+
+    /// Its messages are replaced by those of a backup. It takes none meanwhile.
+    #[visit(args = RestoreArgs)]
+    #[trigger(Failed, on_error(attempts = 3))]
+    #[child(Running)]
+    Restoring,
 
     /// Somebody has to look; then the spec is brought about again.
     #[rest(hold, idle)]
@@ -77,6 +85,31 @@ pub enum QueueState {
     /// Nothing is left.
     #[leaf(idle)]
     Gone,
+}
+
+/// Where a backup goes.
+#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[request(kind = "Backup", of = Queue, schedule)]
+pub struct BackupArgs {
+    /// The bucket.
+    #[schemars(length(min = 1, max = 63))]
+    pub bucket: String,
+}
+
+/// A backup that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackedUp {
+    /// Its id.
+    pub backup: String,
+}
+
+/// Which backup is restored.
+#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[request(kind = "Restore", of = Queue)]
+pub struct RestoreArgs {
+    /// The id of the backup.
+    #[schemars(length(min = 1, max = 253))]
+    pub backup: String,
 }
 
 /// A message queue.
@@ -142,12 +175,21 @@ pub trait Servers: Clone + Debug + Send + Sync + 'static {
         id: &str,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Takes a backup, and returns its id.
+    /// Takes a backup into a bucket, and returns its id.
     fn back_up(
         &self,
         queue: &str,
+        bucket: &str,
         id: &str,
     ) -> impl Future<Output = Result<String, Failure>> + Send;
+
+    /// Replaces the messages by those of a backup.
+    fn restore(
+        &self,
+        queue: &str,
+        backup: &str,
+        id: &str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// The operator of queues.
@@ -229,16 +271,34 @@ impl<S: Servers> QueueStateHandler for Queues<S> {
         Ok(queue_state::AfterResizing::Next)
     }
 
-    async fn backing_up(&self, cx: &Action<Queue>) -> Result<queue_state::AfterBackingUp, Failure> {
-        let queue = cx.object().name_any();
-        let back_up = |id: String| async move { self.servers.back_up(&queue, &id).await };
+    async fn backing_up(
+        &self,
+        cx: &Action<Queue>,
+        args: &BackupArgs,
+    ) -> Result<queue_state::AfterBackingUp<BackedUp>, Failure> {
+        let (queue, bucket) = (cx.object().name_any(), &args.bucket);
+        let back_up = |id: String| async move { self.servers.back_up(&queue, bucket, &id).await };
         let backup: String = cx.step("back-up", back_up).await?;
         cx.remember(|memory| {
             memory.backups.push(backup.clone());
             let surplus = memory.backups.len().saturating_sub(BACKUPS);
             memory.backups.drain(..surplus);
         })?;
-        Ok(queue_state::AfterBackingUp::Next)
+        Ok(queue_state::AfterBackingUp::Next(BackedUp { backup }))
+    }
+
+    async fn restoring(
+        &self,
+        cx: &Action<Queue>,
+        args: &RestoreArgs,
+    ) -> Result<queue_state::AfterRestoring, Failure> {
+        if !cx.memory().backups.contains(&args.backup) {
+            let why = format!("there is no backup {} of this queue", args.backup);
+            return Err(Failure::permanent("NoBackup", why));
+        }
+        let queue = cx.object().name_any();
+        self.servers.restore(&queue, &args.backup, cx.id()).await?;
+        Ok(queue_state::AfterRestoring::Next)
     }
 
     async fn stopping(&self, cx: &Action<Queue>) -> Result<queue_state::AfterStopping, Failure> {
@@ -254,6 +314,10 @@ impl<S: Servers> Application for Queues<S> {
 
     fn watches(watches: Watches<Queue>) -> Watches<Queue> {
         watches.owns::<StatefulSet>().owns::<PodDisruptionBudget>()
+    }
+
+    fn requests(requests: Requests<Queue>) -> Requests<Queue> {
+        requests.serves::<Backup>().serves::<Restore>()
     }
 
     /// Declares as many nodes as are remembered, and not as many as the spec asks for: a node that is not drained stays.

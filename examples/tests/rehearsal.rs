@@ -45,7 +45,8 @@ fn a_queue_reaches_the_same_end_with_the_same_effects_despite_every_fault() {
     Rehearsal::of(Queues::<queue::Model>::default)
         .object(orders())
         .patch(json!({ "spec": { "nodes": 1, "version": "4.0" } }))
-        .ask_for(json!({ "visit": { "state": "BackingUp", "request": "nightly-1" } }))
+        .request("Backup", "nightly-1", json!({ "bucket": "nightly" }))
+        .request("Restore", "again", json!({ "backup": "nightly-6" }))
         .delete()
         .holds("no node goes before it is drained", no_node_went_early)
         .ends_in(QueueState::Gone)
@@ -84,8 +85,12 @@ impl Servers for Forgetful {
             .await
     }
 
-    async fn back_up(&self, queue: &str, id: &str) -> Result<String, Failure> {
-        self.0.back_up(queue, &self.other_id(id)).await
+    async fn back_up(&self, queue: &str, bucket: &str, id: &str) -> Result<String, Failure> {
+        self.0.back_up(queue, bucket, &self.other_id(id)).await
+    }
+
+    async fn restore(&self, queue: &str, backup: &str, id: &str) -> Result<(), Failure> {
+        self.0.restore(queue, backup, &self.other_id(id)).await
     }
 }
 

@@ -170,6 +170,16 @@ impl<A: Application + Clone> Rehearsal<A> {
         self
     }
 
+    /// Adds a step that makes a request of this kind for the object, of this name and with these arguments.
+    ///
+    /// Each run must end with the same outcome and result as the undisturbed one.
+    #[must_use]
+    pub fn request(mut self, kind: &str, name: &str, args: Value) -> Self {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.steps.push(RehearsalStep::Request { kind, name, args });
+        self
+    }
+
     /// Adds a step that deletes the object.
     #[must_use]
     pub fn delete(mut self) -> Self {

@@ -102,10 +102,15 @@ impl Servers for Model {
         self.call((&what, node), id, |_| ()).await
     }
 
-    async fn back_up(&self, queue: &str, id: &str) -> Result<String, Failure> {
-        let what = format!("back up {queue}");
-        self.call((&what, ""), id, |number| format!("backup-{number}"))
+    async fn back_up(&self, queue: &str, bucket: &str, id: &str) -> Result<String, Failure> {
+        let what = format!("back up {queue} to {bucket}");
+        self.call((&what, bucket), id, |number| format!("{bucket}-{number}"))
             .await
+    }
+
+    async fn restore(&self, queue: &str, backup: &str, id: &str) -> Result<(), Failure> {
+        let what = format!("restore {queue} from {backup}");
+        self.call((&what, backup), id, |_| ()).await
     }
 }
 

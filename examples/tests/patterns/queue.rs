@@ -6,8 +6,11 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use okt::{Operator, crd};
-use okt_examples::queue::{Model, Queue, QueueMemory, QueueState, Queues, no_node_went_early};
+use okt::{Application, Operator, RequestOutcome, Requests, crd};
+use okt_examples::queue::{
+    Backup, BackupArgs, Model, Queue, QueueMemory, QueueState, Queues, Restore, RestoreArgs,
+    no_node_went_early,
+};
 use okt_testing::ApiServer;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -27,11 +30,16 @@ impl Land {
     async fn with_nodes(nodes: u32) -> Self {
         let server = ApiServer::new();
         let user = server.client();
-        let definition = crd::<Queue>().expect("a CRD");
-        let made = Api::all(user.clone())
-            .create(&PostParams::default(), &definition)
-            .await;
-        made.expect("the CRD is accepted");
+        let mut definitions = vec![crd::<Queue>().expect("a CRD")];
+        for kind in Queues::<Model>::requests(Requests::default()).kinds {
+            definitions.extend(kind.crds().expect("CRDs"));
+        }
+        for definition in definitions {
+            let made = Api::all(user.clone())
+                .create(&PostParams::default(), &definition)
+                .await;
+            made.expect("the CRD is accepted");
+        }
         let servers = Model::default();
         let land = Self {
             operator: start(&server, &servers),
@@ -211,6 +219,45 @@ async fn a_queue_that_failed_before_it_had_a_user_gets_one_when_somebody_lets_it
     land.until_settled().await;
     assert_eq!(land.remembered().await.1.user, "user-0");
     assert_eq!(land.servers.effects(), ["create user of orders"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_is_taken_and_restored_by_requests_whatever_crashes_between() {
+    let mut land = Land::with_nodes(1).await;
+    land.until_settled().await;
+    let backups: Api<Backup> = Api::default_namespaced(land.server.client());
+    let bucket = "nightly".to_owned();
+    let backup = Backup::new("nightly", NAME, BackupArgs { bucket });
+    let made = backups.create(&PostParams::default(), &backup).await;
+    made.expect("it is accepted");
+    land.kill().await;
+    let taken = async |_: &mut Land| {
+        let backup = backups.get("nightly").await.expect("it is there");
+        let outcome = backup.status.and_then(|it| it.outcome);
+        outcome == Some(RequestOutcome::Reached)
+    };
+    land.until("a backup is taken", taken).await;
+    let status = backups.get("nightly").await.expect("it is there").status;
+    let backup = status.expect("a status").result.expect("a result").backup;
+    assert_eq!(land.remembered().await.1.backups, [backup.clone()]);
+
+    let restores: Api<Restore> = Api::default_namespaced(land.server.client());
+    for (name, backup) in [("other", "none".to_owned()), ("own", backup.clone())] {
+        let restore = Restore::new(name, NAME, RestoreArgs { backup });
+        let made = restores.create(&PostParams::default(), &restore).await;
+        made.expect("it is accepted");
+    }
+    let failed = async |_: &mut Land| {
+        let restore = restores.get("other").await.expect("it is there");
+        restore.status.and_then(|it| it.outcome) == Some(RequestOutcome::Failed)
+    };
+    land.until("there is no such backup", failed).await;
+    // The queue holds after a restore that failed; somebody lets it go on.
+    land.edit(json!({ "lifecycle": { "state": "Running", "request": "go on" } }))
+        .await;
+    let restored = format!("restore {NAME} from {backup}");
+    let own = async |land: &mut Land| land.servers.effects().last() == Some(&restored);
+    land.until("it is restored", own).await;
 }
 
 /// Kills the operator at random moments. `OKT_QUEUE_KILLS` sets how often, `OKT_SEED` the moments.

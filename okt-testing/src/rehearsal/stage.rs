@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Resource};
 use okt_runtime::__testing::{Attempt, AttemptFault, TestHooks};
-use okt_runtime::{Application, Lifecycle, OWNER_LABEL, Operator, StateOf, crd};
+use okt_runtime::{Application, Lifecycle, OWNER_LABEL, Operator, Requests, StateOf, crd};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::task::{JoinHandle, JoinSet};
@@ -110,10 +110,16 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
         let crds = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> =
             Api::all_with(server.client(), &ApiResource::from_gvk(&crds));
-        let json = serde_json::to_value(definition).expect("a CRD is JSON");
-        let object = serde_json::from_value(json).expect("a CRD is an object");
-        let created = crds.create(&PostParams::default(), &object).await;
-        created.expect("the server takes the CRD");
+        let mut definitions = vec![definition];
+        for served in A::requests(Requests::default()).kinds {
+            definitions.extend(served.crds().expect("requests have CRDs"));
+        }
+        for definition in definitions {
+            let json = serde_json::to_value(definition).expect("a CRD is JSON");
+            let object = serde_json::from_value(json).expect("a CRD is an object");
+            let created = crds.create(&PostParams::default(), &object).await;
+            created.expect("the server takes the CRD");
+        }
         let resource = ApiResource::erase::<A::Resource>(&());
         let metadata = &rehearsal.object["metadata"];
         if let Some(namespace) = metadata["namespace"].as_str() {
@@ -431,6 +437,10 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                     let patched = self.objects.patch(&self.name, &params, &patch);
                     patched.await.map(drop)
                 }
+                RehearsalStep::Request { kind, name, args } => {
+                    self.request(kind, name, args).await?;
+                    Ok(())
+                }
                 RehearsalStep::Happens(_, what) => {
                     what(&self.app);
                     Ok(())
@@ -473,10 +483,13 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                 let object = newest
                     .filter(|it| it.kind != EventKind::Deleted)
                     .map(|newest| newest.object());
-                if object.as_ref().is_none_or(is_settled) {
+                if object.as_ref().is_none_or(is_settled) && self.are_requests_settled() {
                     return Rest {
                         after: after.to_owned(),
-                        place: object.map(|object| place(&object, &self.owned(&object))),
+                        place: object.map(|object| {
+                            let requests = self.requests();
+                            place(&object, &self.owned(&object), &requests)
+                        }),
                     };
                 }
             }
@@ -535,6 +548,52 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
                 format!("no owned resource {resource} has a value at {pointer}: correct `random`")
             })
             .collect()
+    }
+
+    /// Makes a request for the object.
+    async fn request(&self, kind: &str, name: &str, args: &Value) -> Result<(), String> {
+        let served = A::requests(Requests::default()).kinds.into_iter();
+        let mut served = served.filter(|it| it.kind.api.kind == kind);
+        let served = served
+            .next()
+            .ok_or_else(|| format!("the application serves no {kind}"))?;
+        let client = self.server.client();
+        let requests: Api<DynamicObject> = match self.objects.namespace() {
+            Some(namespace) => Api::namespaced_with(client, namespace, &served.kind.api),
+            None => Api::all_with(client, &served.kind.api),
+        };
+        let mut request = DynamicObject::new(name, &served.kind.api);
+        request.data = json!({ "spec": { "target": { "name": self.name }, "args": args } });
+        let made = requests.create(&PostParams::default(), &request).await;
+        made.map(drop)
+            .map_err(|error| format!("the request {kind}/{name} was refused: {error}"))
+    }
+
+    /// Returns the requests so far: the outcome and the result of each, by its name.
+    fn requests(&self) -> BTreeMap<String, Value> {
+        let steps = self.rehearsal.steps.iter();
+        let asked = steps.filter_map(|step| match step {
+            RehearsalStep::Request { kind, name, .. } => Some((kind, name)),
+            _ => None,
+        });
+        asked
+            .filter_map(|(kind, name)| {
+                let versions = self.server.versions();
+                let of_name = versions.name(name);
+                let newest = of_name.iter().rev().map(|it| it.object());
+                let newest = newest.into_iter().find(|it| it["kind"] == **kind)?;
+                let status = &newest["status"];
+                let shown = json!({ "outcome": status["outcome"], "result": status["result"] });
+                Some((format!("{kind}/{name}"), shown))
+            })
+            .collect()
+    }
+
+    /// Returns whether each request so far has an outcome, or waits.
+    fn are_requests_settled(&self) -> bool {
+        let requests = self.requests();
+        let mut outcomes = requests.values().map(|it| it["outcome"].as_str());
+        outcomes.all(|outcome| outcome.is_some_and(|it| it != "Running"))
     }
 
     async fn delete(&self) -> kube::Result<()> {
@@ -609,7 +668,7 @@ fn is_settled(object: &Value) -> bool {
 }
 
 /// Returns the part of an object that must be the same in every run.
-fn place(object: &Value, owned: &Map<String, Value>) -> Value {
+fn place(object: &Value, owned: &Map<String, Value>, requests: &BTreeMap<String, Value>) -> Value {
     let lifecycle = &object["status"]["lifecycle"];
     let conditions: Vec<_> = items(object, &["status", "conditions"])
         .iter()
@@ -625,6 +684,7 @@ fn place(object: &Value, owned: &Map<String, Value>) -> Value {
         "reached": lifecycle["desired"]["reached"],
         "visit": lifecycle["visit"]["outcome"],
         "conditions": conditions,
+        "requests": requests,
         "owned": owned,
     })
 }

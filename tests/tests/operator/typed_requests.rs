@@ -4,7 +4,7 @@
     reason = "`CustomResource` makes a public type of the spec"
 )]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kube::{Api, CustomResource, ResourceExt};
 use okt::reasons;
 use okt::{
     Action, Application, Desired, Failure, LifecycleSpec, Request, RequestObject, RequestOutcome,
-    Requests, Status, lifecycle_graph,
+    Requests, Status, lifecycle_graph, rbac,
 };
 use okt_testing::{Fault, Verb};
 use okt_tests::{OPERATOR, Objects, Rig, Served, assert_contains, numbered};
@@ -591,6 +591,39 @@ async fn names(rig: &Vaultage) -> Vec<String> {
     all.items.iter().map(ResourceExt::name_any).collect()
 }
 
+/// Returns what the printed role of the operator permits on a kind.
+fn granted(plural: &str) -> BTreeSet<String> {
+    let roles = rbac::<Vaults>(&[] as &[&str], None).expect("roles");
+    let rules = roles.cluster_roles[0].rules.clone().unwrap_or_default();
+    let all = rules.iter().flat_map(|rule| {
+        let of = rule.resources.iter().flatten();
+        of.flat_map(|resource| {
+            rule.verbs
+                .iter()
+                .map(move |verb| format!("{verb} {resource}"))
+        })
+    });
+    let is_of = |it: &String| {
+        let resource = it.split(' ').nth(1).unwrap_or_default();
+        resource.split('/').next() == Some(plural)
+    };
+    all.filter(is_of).collect()
+}
+
+/// Returns what the operator has asked for of a kind.
+fn asked(rig: &Vaultage, plural: &str) -> BTreeSet<String> {
+    let requests = rig.server.requests().into_iter();
+    let own = requests.filter(|it| it.client == OPERATOR && it.resource == plural);
+    own.map(|it| {
+        let verb = format!("{:?}", it.verb).to_lowercase();
+        match it.subresource {
+            Some(part) => format!("{verb} {plural}/{part}"),
+            None => format!("{verb} {plural}"),
+        }
+    })
+    .collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
     let rig = open().await;
@@ -614,6 +647,8 @@ async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
     assert_eq!(rig.app.args().len(), 7);
     let kept = names(&rig).await;
     assert!(kept.len() <= 4, "three are kept: {kept:?}");
+    assert_eq!(granted("restores"), asked(&rig, "restores"));
+    assert_eq!(granted("restoreschedules"), asked(&rig, "restoreschedules"));
     assert!(
         kept.iter().all(|it| it.starts_with("hourly-20")),
         "{kept:?}"
