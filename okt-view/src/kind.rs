@@ -1,6 +1,6 @@
 //! The kinds of objects that OKT operators manage, found in the cluster by the graph of their CRDs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
@@ -16,7 +16,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use okt_core::Graph;
 use okt_core::stored::StoredGraph;
-use okt_wire::keys::GRAPH_ANNOTATION;
+use okt_wire::keys::{GRAPH_ANNOTATION, REQUEST_OF_ANNOTATION, REQUEST_STATE_ANNOTATION};
 use okt_wire::scope::api;
 use okt_wire::texts::chain;
 use okt_wire::watch::{PAGE, change_objects, retried};
@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::stranger::Stranger;
-use super::text::clean;
+use super::text::{clean, plain};
 
 /// The category of all kinds of OKT operators (`kubectl get okt`).
 const CATEGORY: &str = "okt";
@@ -46,22 +46,26 @@ pub struct RequestError {
 impl RequestError {
     /// Creates the error; `what` is what was wanted (e.g. `list databases.demo.okt.dev`).
     pub fn new(what: impl Into<String>, error: &kube::Error) -> Self {
-        Self {
-            what: what.into(),
-            why: explained(error),
-        }
+        let what = what.into();
+        let why = explained(&what, error);
+        Self { what, why }
     }
 }
 
-fn explained(error: &kube::Error) -> String {
+fn explained(what: &str, error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 401 => {
             "the API server does not accept your credentials; log in again, or choose another context by --context".to_owned()
         }
-        kube::Error::Api(status) if status.code == 403 => format!(
-            "you may not: {}; ask an administrator for the cluster role `<plural>.<group>:view`, which the subcommand `rbac` of the operator prints",
-            status.message
-        ),
+        kube::Error::Api(status) if status.code == 403 => {
+            let reads = ["get ", "list ", "read ", "watch "];
+            let is_read = reads.iter().any(|verb| what.starts_with(verb));
+            let role = if is_read { "view" } else { "edit" };
+            format!(
+                "you may not: {}; ask an administrator for the cluster role `<plural>.<group>:{role}`, which the subcommand `rbac` of the operator prints",
+                status.message
+            )
+        }
         kube::Error::Api(status) => status.message.clone(),
         error => chain(error),
     }
@@ -78,8 +82,33 @@ pub struct Kind {
     pub graph: Result<&'static Graph<'static>, String>,
     /// The field of the spec with the desired state.
     pub field: String,
+    /// The kinds of the requests that its objects serve.
+    pub requests: Vec<RequestResource>,
     /// The names by which kubectl knows the kind, in lower case.
     names: Vec<String>,
+}
+
+/// A kind of requests: objects that ask another one for a visit with arguments.
+#[derive(Clone, Debug)]
+pub struct RequestResource {
+    /// Its names; it has no graph.
+    pub kind: Kind,
+    /// The state that serves the requests.
+    pub state: String,
+    /// The schema of the arguments; none if it cannot be read.
+    pub args: Option<JSONSchemaProps>,
+}
+
+impl RequestResource {
+    fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
+        let state = annotation(crd, REQUEST_STATE_ANNOTATION)?;
+        let fields = spec_fields(usable(&crd.spec)?);
+        Some(Self {
+            kind: Kind::of_crd(crd)?,
+            state: plain(state),
+            args: fields.and_then(|fields| fields.get("args")).cloned(),
+        })
+    }
 }
 
 impl Kind {
@@ -104,7 +133,11 @@ impl Kind {
                 let names = crds.items.into_iter().filter_map(|crd| {
                     let annotations = crd.metadata.annotations.unwrap_or_default();
                     let name = crd.metadata.name?;
-                    annotations.contains_key(GRAPH_ANNOTATION).then_some(name)
+                    let of_okt = [GRAPH_ANNOTATION, REQUEST_OF_ANNOTATION];
+                    of_okt
+                        .iter()
+                        .any(|it| annotations.contains_key(*it))
+                        .then_some(name)
                 });
                 let reads = stream::iter(names.map(|name| {
                     let requests = Request::new(api.resource_url());
@@ -129,7 +162,7 @@ impl Kind {
                     .iter()
                     .flatten()
                     .filter_map(|text| read_crd(text).ok());
-                crds.filter_map(|crd| Self::of_crd(&crd)).collect()
+                Self::of_crds(&crds.collect::<Vec<_>>())
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 Self::by_category(client, &status.message).await?
@@ -140,19 +173,27 @@ impl Kind {
         Ok(kinds)
     }
 
-    /// Returns the kind of a CRD; none if it serves no version.
+    /// Returns the kinds of these CRDs that have a graph, each with the kinds of its requests.
+    pub(crate) fn of_crds(crds: &[CustomResourceDefinition]) -> Vec<Self> {
+        let graphs = crds
+            .iter()
+            .filter(|crd| annotation(crd, GRAPH_ANNOTATION).is_some());
+        let mut kinds: Vec<Self> = graphs.filter_map(Self::of_crd).collect();
+        for crd in crds {
+            let of = annotation(crd, REQUEST_OF_ANNOTATION);
+            if let Some(kind) = kinds.iter_mut().find(|kind| of == Some(&*kind.id())) {
+                kind.requests.extend(RequestResource::of_crd(crd));
+            }
+        }
+        kinds
+    }
+
+    /// Returns the kind of a CRD, without the kinds of its requests; none if it serves no version.
     pub fn of_crd(crd: &CustomResourceDefinition) -> Option<Self> {
         let spec = &crd.spec;
-        let served = |version: &&CustomResourceDefinitionVersion| version.served;
-        let version = spec
-            .versions
-            .iter()
-            .filter(served)
-            .find(|version| version.storage)
-            .or_else(|| spec.versions.iter().find(served))?;
-        let annotations = crd.metadata.annotations.as_ref();
-        let text = annotations.and_then(|all| all.get(GRAPH_ANNOTATION));
-        let graph = match text.map(|text| read(text)) {
+        let version = usable(spec)?;
+        let text = annotation(crd, GRAPH_ANNOTATION);
+        let graph = match text.map(read) {
             Some(Ok(graph)) => Ok(graph),
             Some(Err(why)) => Err(format!(
                 "the annotation {GRAPH_ANNOTATION} of the CRD cannot be read: {why}"
@@ -174,6 +215,7 @@ impl Kind {
             is_namespaced: spec.scope == "Namespaced",
             field: desired_field(version, graph.as_deref().ok()),
             graph,
+            requests: Vec::new(),
             names: known.iter().map(|name| name.to_lowercase()).collect(),
         })
     }
@@ -269,6 +311,7 @@ impl Kind {
             is_namespaced: resource.namespaced,
             graph: Err("its CRD was not read".to_owned()),
             field: FIELD.to_owned(),
+            requests: Vec::new(),
             names: names.into_iter().map(|name| name.to_lowercase()).collect(),
         }
     }
@@ -409,6 +452,26 @@ fn read_crd(text: &str) -> Result<CustomResourceDefinition, serde_json::Error> {
     })
 }
 
+fn annotation<'c>(crd: &'c CustomResourceDefinition, name: &str) -> Option<&'c str> {
+    let annotations = crd.metadata.annotations.as_ref();
+    Some(annotations?.get(name)?.as_str())
+}
+
+/// Returns the version that is stored, or else one that is served.
+fn usable(spec: &CustomResourceDefinitionSpec) -> Option<&CustomResourceDefinitionVersion> {
+    let mut served = spec.versions.iter().filter(|version| version.served);
+    let first = served.clone().next();
+    served.find(|version| version.storage).or(first)
+}
+
+/// Returns the schemas of the fields of the spec.
+fn spec_fields(
+    version: &CustomResourceDefinitionVersion,
+) -> Option<&BTreeMap<String, JSONSchemaProps>> {
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    schema.properties.as_ref()?.get("spec")?.properties.as_ref()
+}
+
 /// Reads a graph; its texts control no terminal.
 fn read(text: &str) -> Result<&'static Graph<'static>, String> {
     let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -419,10 +482,6 @@ fn read(text: &str) -> Result<&'static Graph<'static>, String> {
 
 /// Returns the field of the spec that has the desired state: the one whose schema lists states of the graph.
 fn desired_field(version: &CustomResourceDefinitionVersion, graph: Option<&Graph<'_>>) -> String {
-    let validation = version.schema.as_ref();
-    let schema = validation.and_then(|it| it.open_api_v3_schema.as_ref());
-    let spec = schema.and_then(|schema| schema.properties.as_ref()?.get("spec"));
-    let fields = spec.and_then(|spec| spec.properties.as_ref());
     let lists_states = |field: &&JSONSchemaProps| {
         let state = field.properties.as_ref().and_then(|it| it.get("state"));
         let mut values = state.and_then(|it| it.enum_.as_ref()).into_iter().flatten();
@@ -431,7 +490,7 @@ fn desired_field(version: &CustomResourceDefinitionVersion, graph: Option<&Graph
             values.any(|value| value.0.as_str().is_some_and(|it| graph.named(it).is_some()))
         })
     };
-    let mut fields = fields.into_iter().flatten();
+    let mut fields = spec_fields(version).into_iter().flatten();
     let found = fields.find(|(_, field)| lists_states(field));
     found.map_or_else(|| FIELD.to_owned(), |(name, _)| name.clone())
 }

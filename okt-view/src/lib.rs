@@ -29,7 +29,8 @@
 // |---|---|
 // | `text`, `untyped`, `stranger` | texts for people; states whose Rust types are not known; objects of any kind |
 // | `kind`, `object`, `summary` | the kinds of all operators; one object on its graph; all objects of a kind, counted |
-// | `why` | why an object is where it is: `causes` (pure), `surroundings` |
+// | `requests` | the requests for an object, and what they wait for |
+// | `why` | why an object is where it is: `causes` (pure), `requests`, `surroundings` |
 // | `map` | the page that shows all objects: `board`, `serve` |
 // | `conditions` | the rules of conditions |
 
@@ -42,6 +43,8 @@ mod map;
 #[cfg(feature = "client")]
 mod object;
 #[cfg(feature = "client")]
+mod requests;
+#[cfg(feature = "client")]
 mod stranger;
 #[cfg(feature = "client")]
 mod summary;
@@ -53,11 +56,15 @@ mod untyped;
 mod why;
 
 #[cfg(feature = "client")]
-pub use self::kind::{Kind, RequestError};
+pub use self::kind::{Kind, RequestError, RequestResource};
 #[cfg(feature = "map")]
 pub use self::map::{Map, MapError};
 #[cfg(feature = "client")]
 pub use self::object::{Deadline, Goal, View, route};
+#[cfg(feature = "client")]
+pub use self::requests::{
+    ObjectRequests, QueuedRequest, RequestReport, RequestView, Turn, request_title,
+};
 #[cfg(feature = "client")]
 pub use self::summary::Summary;
 #[cfg(feature = "client")]

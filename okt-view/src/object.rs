@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::DynamicObject;
 use okt_core::record::{Phase, VisitOutcome};
+use okt_core::request::RequestOutcome;
 use okt_core::{Cause, Graph, StateId};
 use okt_wire::desired::{Desired, StateName};
 use okt_wire::keys::PAUSED_ANNOTATION;
 use okt_wire::parts;
-use okt_wire::status::{Position, RecordedAction, Status};
+use okt_wire::status::{Position, RecordedAction, RecordedRequest, Status};
 use okt_wire::texts::qualified;
 use serde_json::{Map, Value};
 
@@ -175,8 +176,17 @@ impl<'k> View<'k> {
         is_it.then_some(recorded.outcome)
     }
 
-    /// Returns the visit that the spec asks for and that is not over.
+    /// Returns the request that the object serves, until its outcome is recorded.
+    pub fn served(&self) -> Option<&RecordedRequest> {
+        let request = self.position()?.request.as_ref();
+        request.filter(|it| it.outcome == RequestOutcome::Running)
+    }
+
+    /// Returns the visit that is not over: of the request that the object serves, or that the spec asks for.
     pub fn pending_visit(&self) -> Option<&str> {
+        if let Some(request) = self.served() {
+            return Some(&request.state);
+        }
         let asked = self.desired.visit.as_ref()?;
         let is_over = self
             .visit_outcome()

@@ -1,6 +1,7 @@
 //! Why an object is not where it is to go, and what would move it.
 
 mod causes;
+mod requests;
 mod surroundings;
 
 use jiff::Timestamp;
@@ -9,8 +10,10 @@ use serde::Serialize;
 
 pub use self::causes::Cause;
 use self::causes::causes;
+use self::requests::of_requests;
 use self::surroundings::ObjectSurroundings;
 use super::object::{Goal, View};
+use super::requests::request_title;
 use super::text::age;
 
 /// Why an object is not where it is to go, in words that a person on call understands.
@@ -32,9 +35,13 @@ impl Why {
     /// What may not be read is left out, and listed in [`unread`](Self::unread).
     pub async fn of(client: &Client, view: &View<'_>, now: Timestamp) -> Self {
         let around = ObjectSurroundings::read(client, view).await;
+        let mut causes = causes(view, &around, now);
+        if let Some(requests) = &around.requests {
+            causes.extend(of_requests(view, requests));
+        }
         Self {
             goal: goal(view),
-            causes: causes(view, &around, now),
+            causes,
             events: around.events,
             unread: around.unread,
         }
@@ -64,6 +71,10 @@ fn goal(view: &View<'_>) -> String {
     let graph = view.kind.graph();
     let name = |id| graph.map_or("", |graph| graph.name_of(id));
     match view.goal() {
+        Some(Goal::Visit(to)) if let Some(served) = view.served() => {
+            let request = request_title(&served.kind, &served.name);
+            format!("{}, for {request}", name(to))
+        }
         Some(Goal::Deletion) => "its end, because it is being deleted".to_owned(),
         Some(Goal::Visit(to)) => format!("{}, for a visit", name(to)),
         Some(Goal::Desired(to)) => name(to).to_owned(),

@@ -15,6 +15,7 @@ use okt_core::reasons::resources;
 use okt_wire::keys::{GROUP_LABEL, KINDS_KEY, READY_KEY};
 
 use crate::object::View;
+use crate::requests::ObjectRequests;
 use crate::text::plain;
 
 /// How many events, and how many pods, are shown.
@@ -29,6 +30,8 @@ pub(super) struct ObjectSurroundings {
     pub(super) webhooks: Vec<String>,
     /// The pods of the resources that the object waits for, each with what it waits for.
     pub(super) pods: Vec<String>,
+    /// The requests for the object; none if they cannot be listed.
+    pub(super) requests: Option<ObjectRequests>,
     /// The last warnings about the object, oldest first.
     pub(super) events: Vec<String>,
     /// What could not be read, and why.
@@ -51,10 +54,12 @@ pub(super) struct ReplicaGroup {
 impl ObjectSurroundings {
     pub(super) async fn read(client: &Client, view: &View<'_>) -> Self {
         let mut all = Self::default();
-        let (groups, webhooks, pods, events) = futures::join!(
+        let name = view.name();
+        let (groups, webhooks, pods, requests, events) = futures::join!(
             groups(client, view),
             webhooks(client, view),
             pods(client, view),
+            ObjectRequests::read(client, view.kind, view.namespace(), name, Some(view)),
             events(client, view)
         );
         match groups {
@@ -68,6 +73,10 @@ impl ObjectSurroundings {
         match pods {
             Ok(pods) => all.pods = pods,
             Err(error) => all.note("pods", &error),
+        }
+        match requests {
+            Ok(requests) => all.requests = Some(requests),
+            Err(error) => all.unread.push(format!("requests ({error})")),
         }
         match events {
             Ok(events) => all.events = events,
