@@ -9,6 +9,7 @@ pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod plan;
+pub(crate) mod request;
 pub(crate) mod steer;
 pub(crate) mod top;
 pub(crate) mod trail;

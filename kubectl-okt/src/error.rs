@@ -29,7 +29,8 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  done
   1  the cluster does not answer, does not permit it, or does not have the object; or a file cannot be read
   2  the command line is wrong
-  3  refused: the graph has no such way, another manager owns the field, or a check found something
+  3  refused: the graph has no such way, another manager owns the field, a check found something, or a request did not
+     reach its state
   4  the time to wait is over";
 
 impl Error {

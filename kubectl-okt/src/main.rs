@@ -32,6 +32,7 @@ use crate::commands::graph::ShowGraph;
 use crate::commands::list::List;
 use crate::commands::map::ServeMap;
 use crate::commands::plan::PlanCommand;
+use crate::commands::request::MakeRequest;
 use crate::commands::steer::{Abandon, Pause, Resume};
 use crate::commands::top::Top;
 use crate::commands::trail::Trail;
@@ -57,6 +58,7 @@ enum OktCommand {
     Why(WhyCommand),
     Plan(PlanCommand),
     Go(Go),
+    Request(MakeRequest),
     Retry(Retry),
     Pause(Pause),
     Resume(Resume),
@@ -98,6 +100,7 @@ async fn run(line: KubectlLine) -> Result<(), Error> {
         OktCommand::Why(why) => why.run(&connection.client().await?).await,
         OktCommand::Plan(plan) => plan.run(&connection.client().await?).await,
         OktCommand::Go(go) => go.run(&connection.client().await?).await,
+        OktCommand::Request(request) => request.run(&connection.client().await?).await,
         OktCommand::Retry(retry) => retry.run(&connection.client().await?).await,
         OktCommand::Pause(pause) => pause.run(&connection.client().await?).await,
         OktCommand::Resume(resume) => resume.run(&connection.client().await?).await,

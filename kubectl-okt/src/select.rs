@@ -13,7 +13,7 @@ use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::runtime::watcher;
 use okt_core::Graph;
-use okt_view::{Kind, RequestError, View, plain};
+use okt_view::{Kind, RequestError, RequestResource, View, plain};
 
 use crate::error::{Error, watch_message};
 
@@ -82,6 +82,19 @@ impl One {
         Self {
             words: vec![word.to_owned()],
         }
+    }
+
+    /// Returns the request that the words name: that of a kind of requests, and its name.
+    pub(crate) fn request<'k>(
+        &self,
+        kinds: &'k [Kind],
+    ) -> Result<Option<(RequestKind<'k>, &str)>, Error> {
+        Ok(match self.split()? {
+            (Some(of), name) if called(kinds, of).is_err() => {
+                request_kind(kinds, of).ok().map(|kind| (kind, name))
+            }
+            _ => None,
+        })
     }
 
     /// Reads the object.
@@ -372,12 +385,46 @@ pub(crate) fn called<'k>(kinds: &'k [Kind], name: &str) -> Result<Vec<&'k Kind>,
         return Ok(found);
     }
     let known: Vec<String> = kinds.iter().map(Kind::id).collect();
-    Err(Error::Failed(if known.is_empty() {
+    Err(Error::Failed(if request_kind(kinds, name).is_ok() {
+        format!(
+            "`{name}` is a kind of requests, which have no states; `kubectl okt why {name}/NAME` explains one"
+        )
+    } else if known.is_empty() {
         NO_KINDS.to_owned()
     } else {
         format!(
             "no OKT operator has the kind `{name}`; there are {}",
             known.join(", ")
         )
+    }))
+}
+
+/// The kind of the objects that serve requests, and a kind of these requests.
+pub(crate) type RequestKind<'k> = (&'k Kind, &'k RequestResource);
+
+/// Returns every kind of requests.
+pub(crate) fn request_kinds(kinds: &[Kind]) -> impl Iterator<Item = RequestKind<'_>> {
+    let of = |kind| move |request| (kind, request);
+    kinds
+        .iter()
+        .flat_map(move |kind| kind.requests.iter().map(of(kind)))
+}
+
+/// Returns the kind of requests that a user means.
+pub(crate) fn request_kind<'k>(kinds: &'k [Kind], name: &str) -> Result<RequestKind<'k>, Error> {
+    let mut found = request_kinds(kinds).filter(|(_, request)| request.kind.is_called(name));
+    let (first, second) = (found.next(), found.next());
+    if let (Some(kind), None) = (first, second) {
+        return Ok(kind);
+    }
+    let known: Vec<String> = request_kinds(kinds)
+        .filter(|(_, request)| first.is_none() || request.kind.is_called(name))
+        .map(|(_, request)| request.kind.id())
+        .collect();
+    let known_names = known.join(", ");
+    Err(Error::Failed(match first {
+        Some(_) => format!("several kinds of requests are called `{name}`; name one: {known_names}"),
+        None if known.is_empty() => "no OKT operator has a kind of requests: no CRD that you may read has the annotation okt.dev/request-of".to_owned(),
+        None => format!("no OKT operator has the kind of requests `{name}`; there are {known_names}"),
     }))
 }

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use okt_view::Kind;
 
 use crate::output::print_lines;
-use crate::select::{called, states_of};
+use crate::select::{called, request_kind, request_kinds, states_of};
 
 /// How many objects of a kind are offered.
 const OFFERED: u32 = 200;
@@ -114,7 +114,7 @@ fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
 
 /// Kinds, objects or states; nothing if the cluster does not answer.
 async fn of_cluster(client: &Client, wanted: &str, given: &[&str]) -> Vec<String> {
-    if !["TYPE", "TYPE/NAME", "STATE"].contains(&wanted) {
+    if !["TYPE", "TYPE/NAME", "STATE", "KIND", "TARGET"].contains(&wanted) {
         return Vec::new();
     }
     let kinds = Kind::all(client).await.unwrap_or_default();
@@ -123,6 +123,14 @@ async fn of_cluster(client: &Client, wanted: &str, given: &[&str]) -> Vec<String
             let names = kinds.iter().map(|kind| kind.resource.plural.clone());
             names.collect()
         }
+        ("KIND", _) => {
+            let names = request_kinds(&kinds).map(|(_, it)| it.kind.resource.kind.to_lowercase());
+            names.collect()
+        }
+        ("TARGET", Some(request)) => match request_kind(&kinds, request) {
+            Ok((kind, _)) => objects(client, kind).await,
+            Err(_) => Vec::new(),
+        },
         ("TYPE/NAME", _) => {
             let all = join_all(kinds.iter().map(|kind| objects(client, kind)));
             all.await.concat()

@@ -11,6 +11,7 @@ use okt_core::Graph;
 use okt_core::evolution::{Change, changes};
 use okt_view::{Kind, RequestError, View};
 use okt_wire::desired::StateName;
+use okt_wire::keys::{REQUEST_OF_ANNOTATION, SCHEDULE_OF_ANNOTATION};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -159,7 +160,12 @@ fn kinds(path: &Path) -> Result<Vec<Kind>, Error> {
     for document in lists.filter(|document| document["kind"] == "CustomResourceDefinition") {
         let crd: CustomResourceDefinition =
             serde_json::from_value(document).map_err(|error| cannot(&error))?;
-        kinds.extend(Kind::of_crd(&crd));
+        let of_requests = [REQUEST_OF_ANNOTATION, SCHEDULE_OF_ANNOTATION];
+        let mut annotations = crd.metadata.annotations.iter().flatten();
+        // Requests and their schedules have no graph.
+        if !annotations.any(|(name, _)| of_requests.contains(&name.as_str())) {
+            kinds.extend(Kind::of_crd(&crd));
+        }
     }
     if kinds.is_empty() {
         return Err(cannot(&"there are none in it"));

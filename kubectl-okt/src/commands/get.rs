@@ -3,7 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use okt_view::{Goal, Kind, View, age};
+use okt_view::{Goal, Kind, ObjectRequests, QueuedRequest, Turn, View, age, request_title};
+use okt_wire::texts::cut;
+use serde_json::json;
 
 use super::list::coloured;
 use crate::draw::{Marks, draw, legend};
@@ -28,14 +30,24 @@ impl Get {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
         let view = self.object.read(client, &kinds).await?;
-        print_as(self.output, &view.details(), [view.id()], || {
-            text(&view, Timestamp::now())
+        let (namespace, name) = (view.namespace(), view.name());
+        let requests = ObjectRequests::read(client, view.kind, namespace, name, Some(&view)).await;
+        let requests = requests.unwrap_or_else(|error| {
+            eprintln!("warning: {error}");
+            ObjectRequests::default()
+        });
+        let mut details = view.details();
+        if !view.kind.requests.is_empty() {
+            details["requests"] = json!(requests.queue);
+        }
+        print_as(self.output, &details, [view.id()], || {
+            text(&view, &requests, Timestamp::now())
         })
     }
 }
 
 /// Returns the text for people.
-fn text(view: &View<'_>, now: Timestamp) -> String {
+fn text(view: &View<'_>, requests: &ObjectRequests, now: Timestamp) -> String {
     let resource = &view.kind.resource;
     let generation = view.meta.generation.unwrap_or_default();
     let observed = match view.status.observed_generation {
@@ -49,7 +61,7 @@ fn text(view: &View<'_>, now: Timestamp) -> String {
         resource.api_version
     );
     let mut table = TextTable::untitled();
-    for (title, words) in facts(view, now) {
+    for (title, words) in facts(view, requests, now) {
         table.row(&[format!("{title}:"), words]);
     }
     text.push_str(&table.text());
@@ -73,13 +85,15 @@ fn text(view: &View<'_>, now: Timestamp) -> String {
 type Fact = (&'static str, String);
 
 /// Returns the lines about an object.
-fn facts(view: &View<'_>, now: Timestamp) -> Vec<Fact> {
+fn facts(view: &View<'_>, requests: &ObjectRequests, now: Timestamp) -> Vec<Fact> {
     let mut facts = vec![("State", state(view, now))];
     if view.is_deleting() {
         facts.push(("Deletion", "requested".to_owned()));
     }
     facts.extend(desired(view));
     facts.extend(visit(view));
+    facts.extend(served(view, requests, now));
+    facts.extend(queue(requests));
     facts.extend(route(view));
     facts.extend(deadline(view, now));
     facts.extend(work(view, now));
@@ -140,6 +154,44 @@ fn visit(view: &View<'_>) -> Option<Fact> {
         request => format!(" (request {request})"),
     };
     Some(("Visit", format!("{name}{request}: {outcome}")))
+}
+
+/// How many waiting requests are shown, and how much of arguments.
+const WAITING: usize = 10;
+const ARGS: usize = 100;
+
+fn served(view: &View<'_>, requests: &ObjectRequests, now: Timestamp) -> Option<Fact> {
+    let served = view.served()?;
+    let title = request_title(&served.kind, &served.name);
+    let begun = served.transition.checked_add(1);
+    let mut history = view.position()?.history.iter();
+    let since = history.find(|it| Some(it.transition) == begun);
+    let since = since.and_then(|transition| transition.at);
+    let since = since.map_or_else(String::new, |since| {
+        format!(", for {}", age(now.duration_since(since)))
+    });
+    let gone = if requests.is_served_gone {
+        ", which was deleted"
+    } else {
+        ""
+    };
+    let args = served.args.value.to_string();
+    let words = match cut(&args, ARGS) {
+        short if short == args => short,
+        short => format!("{short}…"),
+    };
+    Some(("Request", format!("{title}{gone}{since}: {words}")))
+}
+
+fn queue(requests: &ObjectRequests) -> Vec<Fact> {
+    let waiting = requests.queue.iter().filter(|it| it.turn != Turn::Running);
+    let mut lines: Vec<String> = waiting.map(QueuedRequest::line).collect();
+    let more = lines.len().saturating_sub(WAITING);
+    lines.truncate(WAITING);
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines.into_iter().map(|line| ("Queue", line)).collect()
 }
 
 fn route(view: &View<'_>) -> Option<Fact> {

@@ -55,6 +55,17 @@ impl Go {
         if !graph.may_be_desired(to) {
             return Err(no_route(graph, at, to));
         }
+        if graph.get(to).is_some_and(|state| state.is(Mark::Args)) {
+            let mut kinds = view.kind.requests.iter();
+            let kind = kinds.find(|it| graph.named(&it.state) == Some(to));
+            let kind = kind.map_or("KIND", |it| it.kind.resource.kind.as_str());
+            return Err(Error::Refused(format!(
+                "{} is a visit with arguments: `kubectl okt request {} {}` asks for it",
+                graph.name_of(to),
+                kind.to_lowercase(),
+                view.arguments()
+            )));
+        }
         let goal = goal(graph, to);
         let is_visit = matches!(goal, Goal::Visit(_));
         let states = route(graph, at, goal);

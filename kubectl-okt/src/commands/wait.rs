@@ -37,7 +37,7 @@ pub(crate) struct Wait {
     timeout: Duration,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let time: SignedDuration = text
         .parse()
         .map_err(|_| "write a time such as 90s, 10m or 1h30m".to_owned())?;
@@ -97,15 +97,7 @@ async fn reach(
         if view.meta.uid != uid {
             return Err(gone());
         }
-        for transition in later(&view, printed) {
-            printed = transition.transition;
-            print(&format!(
-                "{} → {} ({})\n",
-                transition.from,
-                transition.to,
-                transition.cause_text()
-            ));
-        }
+        printed = print_later(&view, printed);
         let (_, reason, message) = view.ready();
         let state = view.state().unwrap_or("no state");
         *last = format!("{} is in {state}, {reason}: {message}", view.title());
@@ -165,6 +157,20 @@ fn is_reached(
         )));
     }
     Ok(false)
+}
+
+/// Prints the transitions after one, and returns the number of the last.
+pub(super) fn print_later(view: &View<'_>, mut printed: u64) -> u64 {
+    for transition in later(view, printed) {
+        printed = transition.transition;
+        print(&format!(
+            "{} → {} ({})\n",
+            transition.from,
+            transition.to,
+            transition.cause_text()
+        ));
+    }
+    printed
 }
 
 /// Returns the transitions of the history after one.

@@ -3,15 +3,19 @@
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use okt_view::{Kind, View, Why};
+use okt_core::request::RequestOutcome;
+use okt_view::{Cause, Kind, RequestReport, View, Why, request_title};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::output::{BOLD, OutputFormat, print_as, styled};
-use crate::select::One;
+use crate::select::{One, RequestKind};
 
-/// Say why an object is not where it is to go, and what would move it.
+/// Say why an object is not where it is to go, and what would move it; or what a request waits for.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  kubectl okt why orders
+  kubectl okt why restore/restore-x7k2    a request: what it waits for, or what became of it")]
 pub(crate) struct WhyCommand {
     #[command(flatten)]
     object: One,
@@ -31,6 +35,9 @@ struct WhyAnswer<'v> {
 impl WhyCommand {
     pub(crate) async fn run(&self, client: &Client) -> Result<(), Error> {
         let kinds = Kind::all(client).await?;
+        if let Some((kind, name)) = self.object.request(&kinds)? {
+            return self.of_request(client, kind, name).await;
+        }
         let view = self.object.read(client, &kinds).await?;
         let now = Timestamp::now();
         let why = Why::of(client, &view, now).await;
@@ -41,6 +48,39 @@ impl WhyCommand {
         };
         print_as(self.output, &answer, [view.id()], || text(&view, &why, now))
     }
+
+    async fn of_request(
+        &self,
+        client: &Client,
+        (kind, resource): RequestKind<'_>,
+        name: &str,
+    ) -> Result<(), Error> {
+        let namespace = client.default_namespace();
+        let read = RequestReport::read(client, kind, resource, namespace, name).await?;
+        let Some(report) = read else {
+            let title = request_title(&resource.kind.resource.kind, name);
+            return Err(Error::Failed(format!(
+                "there is no {title} in the namespace {namespace}; a finished request is deleted after some time"
+            )));
+        };
+        let request = &report.request;
+        let why = Why {
+            goal: format!("{} of {}", request.state, request.target),
+            causes: vec![Cause::of_request(&report)],
+            events: Vec::new(),
+            unread: Vec::new(),
+        };
+        let id = format!("{}/{name}", resource.kind.id());
+        let answer = WhyAnswer {
+            object: id.clone(),
+            state: request.outcome().map(RequestOutcome::as_str),
+            why: &why,
+        };
+        print_as(self.output, &answer, [id], || {
+            let title = styled(BOLD, &request.title());
+            format!("{title} asks for {}.\n{}", why.goal, causes(&why))
+        })
+    }
 }
 
 fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {
@@ -49,12 +89,7 @@ fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {
     if let Some(way) = view.way() {
         text.push_str(&format!("The route: {way}\n"));
     }
-    for cause in &why.causes {
-        text.push_str(&format!("\n{}\n", cause.what));
-        for remedy in &cause.remedies {
-            text.push_str(&format!("  → {remedy}\n"));
-        }
-    }
+    text.push_str(&causes(why));
     if !why.events.is_empty() {
         text.push_str("\nThe last warnings about the object:\n");
         for event in &why.events {
@@ -63,6 +98,17 @@ fn text(view: &View<'_>, why: &Why, now: Timestamp) -> String {
     }
     for unread in &why.unread {
         text.push_str(&format!("\nNot looked at: {unread}\n"));
+    }
+    text
+}
+
+fn causes(why: &Why) -> String {
+    let mut text = String::new();
+    for cause in &why.causes {
+        text.push_str(&format!("\n{}\n", cause.what));
+        for remedy in &cause.remedies {
+            text.push_str(&format!("  → {remedy}\n"));
+        }
     }
     text
 }

@@ -16,13 +16,13 @@ use crate::world::{World, long_ago};
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A command that runs, and the lines that it prints.
-struct Following {
+pub(crate) struct Following {
     lines: Lines<BufReader<ChildStdout>>,
-    program: Child,
+    pub(crate) program: Child,
 }
 
 impl Following {
-    fn of(world: &World, arguments: &[&str]) -> Self {
+    pub(crate) fn of(world: &World, arguments: &[&str]) -> Self {
         let mut program = Command::new(env!("CARGO_BIN_EXE_kubectl-okt"))
             .arg("--kubeconfig")
             .arg(world.kubeconfig())
@@ -39,7 +39,7 @@ impl Following {
     }
 
     /// Returns the next line, without the spaces between columns.
-    async fn next(&mut self) -> String {
+    pub(crate) async fn next(&mut self) -> String {
         let read = timeout(PATIENCE, self.lines.next_line()).await;
         let next = read.expect("a line in time").expect("text");
         let line = next.expect("it goes on");

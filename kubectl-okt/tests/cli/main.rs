@@ -5,6 +5,7 @@ mod following;
 mod moving;
 mod page;
 mod real;
+mod requests;
 mod seeing;
 mod stuck;
 mod top;
