@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::graph::{Graph, Parts, StateId};
-use crate::request::NextRequest;
 
 /// A state name, resolved against the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,6 +42,15 @@ pub struct DesiredVisit {
     pub state: Named,
     /// The state or the request differs from the recorded one.
     pub fresh: bool,
+}
+
+/// The first request that waits for an object and can begin where it rests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NextRequest {
+    /// The state that serves it.
+    pub state: StateId,
+    /// A hash of its uid: a request made anew under the same name is another one.
+    pub token: u64,
 }
 
 /// The observation of the application in this reconciliation.

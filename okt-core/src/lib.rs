@@ -11,7 +11,7 @@ extern crate alloc;
 // |---|---|
 // | `names`, `duration`, `backoff`, `reasons`, `trail` | rules for names, durations as text, backoff, reasons of conditions, the trail |
 // | `state`, `hops`, `graph`, `routes` | states, edges and marks; the next hop to every desired state, the route to a leaf |
-// | `request`, `facts`, `decision`, `record`, `decide` | requests; the decision of a lifecycle: its input, its result, and the record after it |
+// | `facts`, `decision`, `request`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
 // | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
 // | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
 // | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads, and what is reported to it, as numbers; the facts of one moment |

@@ -59,7 +59,7 @@ pub use self::facts::{
     StatusDiff, Waits, WorkFacts, WriteFacts,
 };
 use self::findings::Findings;
-pub use self::object::{Object, Readable, Requests, TaskId, Version, WorkId};
+pub use self::object::{KnownRequests, Object, Readable, TaskId, Version, WorkId};
 use self::observation::ObservationMemory;
 use self::pass::PassMemory;
 use self::requests::RequestMemory;

@@ -3,15 +3,6 @@
 use crate::facts::Named;
 use crate::graph::StateId;
 
-/// The first request that waits for an object and can begin where it rests.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct NextRequest {
-    /// The state that serves it.
-    pub state: StateId,
-    /// A hash of its uid: a request made anew under the same name is another one.
-    pub token: u64,
-}
-
 /// A request that waits for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WaitingRequest {

@@ -152,6 +152,12 @@ fn every_row_of_the_table() {
         A desired state without a route is stalled with the reason.
             graph: entry A >B | rest B >D -C | rest C >D -B | leaf D
             B, newly desired C -> False Stalled NoRoute: no route from B to C: because
+        On the way to the state of a request, and there, it is reconciling; a request that waits does not show.
+            graph: entry A >B | rest B >W >D | W >V >B | visit args V >B | leaf D
+            B, request V -> False Reconciling W: in W, on the way to V
+            W, serves V, task Running -> False Reconciling W: in W, on the way to V
+            V, serves V, task Running -> False Reconciling V: the work of V is under way
+            B, serves V, served Failed -> True B
         A refused visit does not show.
             graph: entry A >V | visit V >B >C | rest B >C -V | leaf C
             B, new visit V, desired B 1 -> True B

@@ -7,6 +7,7 @@
 //! | `open` | a request that has not finished, as a cache has it |
 //! | `queue` | the open requests, by the object that is to serve them |
 //! | `outcome` | the outcome of a request so far, and when it is to be written |
+//! | `known` | the requests for an object, as its machine reads them |
 //! | `api` | requests to the API server about requests |
 //! | `watch` | the watches of the kinds |
 //! | `calendar`, `schedules` | the times of a schedule, and what is due; makes the requests |
@@ -16,6 +17,7 @@ mod alone;
 mod api;
 mod calendar;
 mod crd;
+mod known;
 mod open;
 mod outcome;
 mod queue;
@@ -25,8 +27,9 @@ mod watch;
 
 pub(crate) use self::alone::{Targets, look_after};
 pub(crate) use self::api::{RequestPlace, deliver, is_over, read};
+pub(crate) use self::known::{facts_of, known};
 pub(crate) use self::open::OpenRequest;
-pub(crate) use self::outcome::{OutcomeReport, Situation};
+pub(crate) use self::outcome::OutcomeReport;
 pub(crate) use self::queue::RequestQueue;
 pub(crate) use self::schedules::follow;
 pub(crate) use self::served::DecodedArgs;

@@ -12,11 +12,11 @@ use syn::{DeriveInput, Path, Visibility, parse_quote};
 /// The options in `#[request(..)]`.
 #[derive(FromDeriveInput)]
 #[darling(attributes(request), supports(struct_any))]
-struct Options {
+struct RequestOptions {
     ident: Ident,
     vis: Visibility,
     /// The name of the kind.
-    kind: Kind,
+    kind: KindName,
     /// The resource whose objects serve the requests.
     of: Path,
     /// The state that serves them.
@@ -31,9 +31,9 @@ struct Options {
 }
 
 /// The name of a kind.
-struct Kind(String);
+struct KindName(String);
 
-impl FromMeta for Kind {
+impl FromMeta for KindName {
     fn from_string(name: &str) -> darling::Result<Self> {
         let is_kind = is_state(name) && name.starts_with(char::is_uppercase) && !name.contains('_');
         if is_kind {
@@ -62,16 +62,16 @@ impl FromMeta for Ttl {
 
 /// Generates `impl Request for RestoreArgs`, and a name for the kind: `Restore`.
 pub(crate) fn expand(input: &DeriveInput) -> TokenStream {
-    let Options {
+    let RequestOptions {
         ident,
         vis,
-        kind: Kind(kind),
+        kind: KindName(kind),
         of,
         state,
         ttl,
         schedule,
         krate,
-    } = match Options::from_derive_input(input) {
+    } = match RequestOptions::from_derive_input(input) {
         Ok(options) => options,
         Err(error) => return error.write_errors(),
     };

@@ -31,6 +31,7 @@ mod stall;
 mod tap;
 pub mod transitions;
 pub mod upgrades;
+mod vault;
 mod web_app;
 mod wire;
 
@@ -56,5 +57,9 @@ pub use site::{Site, SiteExtra, SiteSpec, SiteState, Sites};
 pub use slate::{Slate, SlateSpec, Slates};
 pub use stall::{Stall, StallSpec, StallState, Stalls, Surroundings, jobs, services};
 pub use tap::{Tap, Tapped};
+pub use vault::{
+    Do, Restore, RestoreArgs, RestoreSchedule, Restored, Save, SaveArgs, Vault, VaultSpec,
+    VaultState, Vaults,
+};
 pub use web_app::{Mistake, WebApp, WebAppSpec, WebAppState, WebApps};
 pub use wire::{OPERATOR, Wire};

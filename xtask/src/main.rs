@@ -24,13 +24,13 @@ use order::Order;
 /// What must not grow.
 mod limits {
     /// Lines of code in the `src` of the published crates.
-    pub(crate) const PRODUCT: usize = 78_750;
+    pub(crate) const PRODUCT: usize = 82_750;
     /// Lines of code of all tests and benches.
-    pub(crate) const TESTS: usize = 73_700;
+    pub(crate) const TESTS: usize = 76_200;
     /// Types whose name another type has, in percent.
     pub(crate) const REPEATED_NAMES: usize = 12;
     /// Functions of more than 60 lines.
-    pub(crate) const LONG_FUNCTIONS: usize = 50;
+    pub(crate) const LONG_FUNCTIONS: usize = 52;
     /// Lines of code of okt-runtime.
     pub(crate) const RUNTIME_LINES: usize = 20_000;
     /// Floors of okt-runtime.

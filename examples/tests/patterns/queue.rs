@@ -239,7 +239,8 @@ async fn a_backup_is_taken_and_restored_by_requests_whatever_crashes_between() {
     land.until("a backup is taken", taken).await;
     let status = backups.get("nightly").await.expect("it is there").status;
     let backup = status.expect("a status").result.expect("a result").backup;
-    assert_eq!(land.remembered().await.1.backups, [backup.clone()]);
+    let remembered = land.remembered().await.1.backups;
+    assert_eq!(remembered, std::slice::from_ref(&backup));
 
     let restores: Api<Restore> = Api::default_namespaced(land.server.client());
     for (name, backup) in [("other", "none".to_owned()), ("own", backup.clone())] {

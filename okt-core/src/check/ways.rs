@@ -307,8 +307,14 @@ impl Faults<'_, '_> {
                 None => groups.push((obstacle, [*to].into())),
             }
         }
+        let has_args = |to: &StateId| graph.get(*to).is_some_and(|to| to.is(Mark::Args));
+        let asks = if missing.iter().all(has_args) {
+            "request"
+        } else {
+            "spec"
+        };
         let mut message = format!(
-            "no route from {} to {}, which a spec may ask for",
+            "no route from {} to {}, which a {asks} may ask for",
             self.spell(from),
             self.some(missing)
         );

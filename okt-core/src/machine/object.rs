@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
+use crate::facts::NextRequest;
 use crate::facts::{DesiredState, DesiredVisit};
 use crate::graph::Parts;
 use crate::record::Recorded;
-use crate::request::NextRequest;
 
 /// The version of an object: its `metadata.resourceVersion`.
 ///
@@ -61,7 +61,7 @@ pub struct Object {
     /// The visit.
     pub visit: Option<DesiredVisit>,
     /// The requests for it.
-    pub requests: Requests,
+    pub requests: KnownRequests,
     /// `metadata.generation`.
     pub generation: i64,
     /// A hash of the data that handlers act upon.
@@ -110,7 +110,7 @@ impl Object {
 
 /// The requests for an object, as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Requests {
+pub struct KnownRequests {
     /// The first one that waits and can begin where the object rests.
     pub next: Option<NextRequest>,
     /// The one on record is not among the known ones.

@@ -10,7 +10,7 @@ use super::effect::{
     Start, TakeOver, Write,
 };
 use super::facts::{PassResult, Setup, StatusDiff};
-use super::object::{Readable, Requests, Version};
+use super::object::{KnownRequests, Readable, Version};
 use super::results::{
     ApplyResult, ClearResult, DeliverResult, ExtraResult, ObservationResult, PassReport,
     ReadRequestResult, Retry, ShowResult, StartResult, Stored, WriteError,
@@ -72,7 +72,7 @@ impl Machine {
         &mut self,
         effect: ReadRequest,
         result: ReadRequestResult,
-        requests: Requests,
+        requests: KnownRequests,
         setup: &Setup<'_>,
         now: Time,
     ) {
@@ -90,7 +90,7 @@ impl Machine {
         &mut self,
         effect: Deliver,
         result: DeliverResult,
-        requests: Requests,
+        requests: KnownRequests,
         setup: &Setup<'_>,
         now: Time,
     ) {

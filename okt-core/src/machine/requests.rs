@@ -5,7 +5,7 @@ use super::findings::Findings;
 use super::object::Object;
 use super::results::{DeliverResult, ReadRequestResult};
 use super::time::Time;
-use crate::request::NextRequest;
+use crate::facts::NextRequest;
 
 /// The memory of the requests for an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use okt_core::backoff::Backoff;
 use okt_core::decide::{Verdict, decide};
+use okt_core::facts::NextRequest;
 use okt_core::facts::{
     ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
 };
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
-use okt_core::request::{NextRequest, RequestOutcome, RequestRecord};
+use okt_core::request::{RequestOutcome, RequestRecord};
 use okt_core::{Graph, Mark, Parts, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.

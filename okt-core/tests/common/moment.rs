@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
+use okt_core::facts::NextRequest;
 use okt_core::facts::{
     ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
 };
 use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
 };
-use okt_core::request::{NextRequest, RequestOutcome, RequestRecord};
+use okt_core::request::{RequestOutcome, RequestRecord};
 use okt_core::{Graph, Parts, StateId};
 
 use crate::ids::any_id;

@@ -53,7 +53,7 @@ use std::time::Instant;
 
 use expect_test::{expect, expect_file};
 // What the machine uses of the crate.
-use okt_core::{backoff, decide, facts, graph, pass, record, request};
+use okt_core::{backoff, decide, facts, graph, pass, record};
 
 use cases::{CASES, Case};
 use coverage::Coverage;

@@ -5,7 +5,7 @@ use okt_core::request::{RequestOutcome, RequestRecord, WaitingRequest};
 use okt_core::{Mark, StateId};
 
 use crate::event::EffectOutcome;
-use crate::machine::{Deliver, DeliverResult, ReadRequest, ReadRequestResult, Requests};
+use crate::machine::{Deliver, DeliverResult, KnownRequests, ReadRequest, ReadRequestResult};
 use crate::object::Object;
 use crate::plant::Bug;
 use crate::process::AtHand;
@@ -61,9 +61,9 @@ impl World {
     }
 
     /// Returns the requests as the machine reads them; `known` are those that are known.
-    pub(crate) fn requests(&self, object: &Object, known: &[Asked; ASKED]) -> Requests {
+    pub(crate) fn requests(&self, object: &Object, known: &[Asked; ASKED]) -> KnownRequests {
         let Some((serving, life)) = self.serving().zip(self.case.life) else {
-            return Requests::default();
+            return KnownRequests::default();
         };
         let record = object.status.recorded.at();
         let own = record.and_then(|it| it.request);
@@ -77,7 +77,7 @@ impl World {
             seen: known[it].seen,
         });
         let served = record.and_then(Record::served);
-        Requests {
+        KnownRequests {
             next: record.and_then(|record| record.next_request(life, waiting)),
             is_missing: served.is_some_and(|served| {
                 let known = known[index(served.token)];

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use okt_core::machine::{
-    self as core, ApplyResult, ClearResult, Decision, DeliverResult, Draft, Effect as Asked,
-    ExtraResult, Graphs, MAX_EFFECTS, ObservationResult, OperatorFacts, ReadRequestResult, Render,
-    Requests, Requeue, ResourceStatus, Setup, Start, StartResult, Stored,
+    self as core, ApplyResult, ClearResult, Decision, Draft, Effect as Asked, ExtraResult, Graphs,
+    MAX_EFFECTS, ObservationResult, OperatorFacts, Render, Requeue, ResourceStatus, Setup, Start,
+    StartResult, Stored,
 };
 use okt_core::record::Recorded;
 use okt_core::{Answer, Lifecycle, LifecycleFacts};
@@ -255,15 +255,6 @@ impl<K: LifecycleObject> Reconciliation<K> {
                         self.memory.work.take_effect(&draft);
                     }
                     Asked::Cancel(cancel) => machine.cancelled(cancel),
-                    // Nor does it know of requests.
-                    Asked::ReadRequest(read) => {
-                        let (result, none) = (ReadRequestResult::Failed, Requests::default());
-                        machine.request_read(read, result, none, &self.setup, now);
-                    }
-                    Asked::Deliver(deliver) => {
-                        let (result, none) = (DeliverResult::Delivered, Requests::default());
-                        machine.delivered(deliver, result, none, &self.setup, now);
-                    }
                     // A controller of its own has no owned resources that OKT knows.
                     Asked::Apply(apply) => {
                         let (status, due) = (ResourceStatus::AsDeclared, None);
@@ -272,8 +263,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
                     Asked::Clear(clear) => {
                         machine.cleared(clear, ClearResult::Cleared, now);
                     }
-                    // They are about passes, failed writes and objects that do not decode: nothing of these is reported
-                    // to the machine here.
+                    // They are about passes, requests, failed writes and objects that do not decode: nothing of these is
+                    // reported to the machine here.
                     other => self.asked = Some(other),
                 }
                 return None;

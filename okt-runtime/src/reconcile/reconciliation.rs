@@ -14,7 +14,6 @@ use okt_wire::status::{Position, RecordedRequest};
 use serde_json::Value;
 
 use super::reading;
-use super::requests::requests_of;
 use crate::author::application::{Application, DeadlineClock, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
 use crate::author::context::Context;
@@ -23,6 +22,7 @@ use crate::cache::cached::PlaceOf;
 use crate::cache::guarded::Guarded;
 use crate::reconcile::memory::{Known, Remembered};
 use crate::reconcile::shared::Shared;
+use crate::requests::known;
 use crate::resources::Owner;
 
 /// An object that is being reconciled: its memory, and what its machine does not hold, the decoded objects and the texts.
@@ -176,7 +176,7 @@ fn read_with<A: Application>(
     let read = reading::read(object, revision, &mut memory.parts, begun, &shared.clock);
     Object {
         newer: position.is_some_and(is_newer),
-        requests: requests_of(&shared.requests, object, &read.recorded, &shared.clock),
+        requests: known(&shared.requests, object, &read.recorded, &shared.clock),
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)

@@ -6,10 +6,8 @@ use kube::Resource;
 use kube::core::DynamicObject;
 use okt_core::Lifecycle;
 use okt_core::machine::{self, Deliver, DeliverResult, ReadRequest, ReadRequestResult};
-use okt_core::record::{Record, Recorded};
-use okt_core::request::{RequestOutcome, WaitingRequest};
-use okt_wire::clock::{Clock, moment};
-use okt_wire::object::{LifecycleObject, lifecycle_of, position_of};
+use okt_core::request::RequestOutcome;
+use okt_wire::clock::moment;
 use okt_wire::read;
 use okt_wire::sealed::Sealed;
 use okt_wire::status::RecordedRequest;
@@ -18,67 +16,15 @@ use okt_wire::texts::chain;
 use super::reconciliation::Reconciliation;
 use crate::author::application::{Application, StateOf};
 use crate::requests::{
-    OpenRequest, OutcomeReport, RequestPlace, RequestQueue, ServedKind, Situation, deliver, is_over,
+    OpenRequest, OutcomeReport, RequestPlace, ServedKind, deliver, facts_of, is_over, known,
 };
 use crate::resources::name_of;
 
-/// Returns the requests for an object, for its machine.
-pub(super) fn requests_of<K: LifecycleObject>(
-    queue: &RequestQueue,
-    object: &K,
-    recorded: &Recorded,
-    clock: &Clock,
-) -> machine::Requests {
-    let Some(life) = lifecycle_of::<K>().filter(|_| !queue.kinds.is_empty()) else {
-        return machine::Requests::default();
-    };
-    let open = queue.waiting(&name_of(object));
-    let situation = situation(object, clock);
-    let own = situation.request.map(|it| it.uid.as_str());
-    let is_next = |it: &&Arc<OpenRequest>| {
-        Some(it.uid.as_str()) != own && situation.report(it).outcome == RequestOutcome::Queued
-    };
-    let waiting = || open.iter().filter(is_next);
-    let record = recorded.at();
-    let served = record.and_then(Record::served);
-    let left = waiting().filter_map(|it| Some(situation.now.duration_until(it.start_before?)));
-    machine::Requests {
-        next: record.and_then(|record| {
-            let all = waiting().map(|it| WaitingRequest {
-                state: queue.kinds[it.kind].state,
-                token: it.token(),
-                seen: it.seen,
-            });
-            record.next_request(life, all)
-        }),
-        is_missing: queue.is_listed()
-            && served.is_some_and(|served| open.iter().all(|it| it.token() != served.token)),
-        undelivered: open.iter().any(|it| situation.is_undelivered(it)),
-        expires: left.filter_map(|left| left.try_into().ok()).min(),
-    }
-}
-
-/// Returns the facts about an object on which the outcomes of its requests depend.
-fn situation<'a, K: LifecycleObject>(object: &'a K, clock: &Clock) -> Situation<'a> {
-    let position = position_of(object);
-    let request = position.and_then(|it| it.request.as_ref());
-    let serves = |it: &&RecordedRequest| position.is_some_and(|at| at.state.as_str() == it.state);
-    let action = position.and_then(|it| it.action.as_ref());
-    Situation {
-        request,
-        is_recorded: position.is_some(),
-        deleting: object.meta().deletion_timestamp.is_some(),
-        transition: position.map_or(0, |it| it.transition),
-        action: request.filter(serves).and(action).map(|it| it.id.as_str()),
-        now: clock.now(),
-    }
-}
-
 impl<A: Application> Reconciliation<'_, A> {
     /// Returns the requests for the object at hand, for its machine.
-    fn requests(&self) -> machine::Requests {
+    fn requests(&self) -> machine::KnownRequests {
         let shared = self.shared;
-        requests_of(
+        known(
             &shared.requests,
             &*self.object,
             self.recorded(),
@@ -155,7 +101,7 @@ impl<A: Application> Reconciliation<'_, A> {
         };
         let shared = self.shared;
         let now = shared.clock.now();
-        let report = situation(&*self.object, &shared.clock).of_recorded(own);
+        let report = facts_of(&*self.object, &shared.clock).of_recorded(own);
         let ttl = self.ttl(own).unwrap_or(shared.requests.kinds[kind].ttl);
         let found = deliver(&shared.connection.client, place, &report, ttl, now).await?;
         self.put(kind, &own.uid, found);
@@ -195,10 +141,8 @@ impl<A: Application> Reconciliation<'_, A> {
         let now = shared.clock.now();
         for open in shared.requests.waiting(&name_of(&*self.object)) {
             let report: Option<OutcomeReport> = {
-                let situation = situation(&*self.object, &shared.clock);
-                situation
-                    .is_undelivered(&open)
-                    .then(|| situation.report(&open))
+                let facts = facts_of(&*self.object, &shared.clock);
+                facts.is_undelivered(&open).then(|| facts.report(&open))
             };
             let Some(report) = report else { continue };
             // An outcome that no record has depends on the newest version: another replica may have begun the request.

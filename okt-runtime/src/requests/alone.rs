@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::api::{RequestPlace, deliver, expire};
 use super::open::OpenRequest;
-use super::outcome::Situation;
+use super::outcome::TargetFacts;
 use super::queue::RequestQueue;
 use crate::resources::{Name, ResourceKind};
 
@@ -107,7 +107,7 @@ fn deliver_alone<'a>(
         if !found.items.is_empty() {
             return Ok(());
         }
-        let nothing = Situation {
+        let nothing = TargetFacts {
             request: None,
             is_recorded: false,
             deleting: false,

@@ -93,9 +93,7 @@ pub(crate) fn deliver<'a>(
         if !is_over(&request) && outcome(&request) != Some(report.outcome) {
             let status = status(&request, report, now);
             let version = &request.metadata.resource_version;
-            let patch = json!({ "metadata": { "resourceVersion": version }, "status": status });
-            let patch = Patch::Merge(patch);
-            request = answer(api.patch_status(place.name, &params, &patch)).await?;
+            request = write_status(&api, place.name, version.as_deref(), &status).await?;
         }
         let outcome = outcome(&request).filter(|outcome| outcome.is_final());
         let labels = request.metadata.labels.as_ref();
@@ -113,6 +111,22 @@ pub(crate) fn deliver<'a>(
         Ok(Some(request))
     }
     .boxed()
+}
+
+/// Writes the status of a request or of a schedule, if it has this version.
+///
+/// # Errors
+///
+/// 409 if it has not.
+pub(super) async fn write_status(
+    api: &Api<DynamicObject>,
+    name: &str,
+    version: Option<&str>,
+    status: &Value,
+) -> Result<DynamicObject, kube::Error> {
+    let patch = json!({ "metadata": { "resourceVersion": version }, "status": status });
+    let (params, patch) = (merge_by(MANAGER), Patch::Merge(patch));
+    answer(api.patch_status(name, &params, &patch)).await
 }
 
 /// Returns the status of a request with an outcome.

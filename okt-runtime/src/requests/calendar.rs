@@ -31,7 +31,7 @@ pub(super) struct Missed {
 
 /// What is due.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Due {
+pub(super) struct DueRequest {
     /// The time for which a request is made before the status is written.
     pub(super) make: Option<Timestamp>,
     pub(super) status: ScheduleStatus,
@@ -82,14 +82,14 @@ impl Calendar {
         missed: Missed,
         is_busy: bool,
         now: Timestamp,
-    ) -> Due {
+    ) -> DueRequest {
         let next = self.next(now).filter(|_| !self.is_suspended);
         let known = status.calendar.as_deref() == Some(self.text.as_str());
         let base = status.base.filter(|_| known && !status.suspended);
         let Some(base) = base.filter(|_| !self.is_suspended) else {
             // New, changed, or suspended until now: nothing is made up for.
             let stays = self.is_suspended && known && status.suspended;
-            return Due {
+            return DueRequest {
                 make: None,
                 status: ScheduleStatus {
                     base: if stays { status.base } else { Some(now) },
@@ -109,7 +109,7 @@ impl Calendar {
         };
         let is_young = due.is_some_and(|due| age(due) <= within);
         let is_skipped = is_young && is_busy;
-        Due {
+        DueRequest {
             make: due.filter(|_| is_young && !is_busy),
             status: ScheduleStatus {
                 last: due.or(status.last),

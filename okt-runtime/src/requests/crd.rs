@@ -79,32 +79,7 @@ fn of_schedules<A: Request>() -> Result<CustomResourceDefinition, CrdError> {
     let count = json!({ "type": "integer", "format": "int32", "minimum": 0 });
     let text = json!({ "type": "string", "maxLength": 1024 });
     let parts = json!({
-        "spec": {
-            "type": "object",
-            "required": ["schedule", "template"],
-            "properties": {
-                "schedule": {
-                    "type": "string",
-                    "description": "Minute, hour, day of the month, month, day of the week.",
-                    "maxLength": 256,
-                    "pattern": r"^\s*\S+(\s+\S+){4}\s*$",
-                },
-                "timeZone": { "type": "string", "maxLength": 64, "default": "Etc/UTC", "description": "The time zone of the schedule." },
-                "suspend": { "type": "boolean", "default": false, "description": "Nothing is made, and nothing is made up for later." },
-                "catchUp": { "type": "string", "enum": ["Latest", "None"], "default": "Latest", "description": "What happens about times at which no operator ran." },
-                "startWithin": { "type": "string", "maxLength": 32, "default": "1h", "description": "The age up to which a missed time is made up for." },
-                "template": spec::<A>(),
-                "keep": {
-                    "type": "object",
-                    "description": "How many finished requests of the schedule are kept.",
-                    "default": {},
-                    "properties": {
-                        "reached": { "type": "integer", "format": "int32", "minimum": 0, "default": 3 },
-                        "failed": { "type": "integer", "format": "int32", "minimum": 0, "default": 1 },
-                    },
-                },
-            },
-        },
+        "spec": schedule_spec::<A>(),
         "status": {
             "type": "object",
             "properties": {
@@ -135,6 +110,36 @@ fn of_schedules<A: Request>() -> Result<CustomResourceDefinition, CrdError> {
     let requests = format!("{}.{}", plural(A::KIND), RequestObject::<A>::group(&()));
     let annotations = json!({ SCHEDULE_OF_ANNOTATION: requests });
     definition::<A>(&kind, &annotations, &parts, &columns, Some(rules))
+}
+
+/// Returns the schema of when a schedule makes which requests.
+fn schedule_spec<A: Request>() -> Value {
+    json!({
+        "type": "object",
+        "required": ["schedule", "template"],
+        "properties": {
+            "schedule": {
+                "type": "string",
+                "description": "Minute, hour, day of the month, month, day of the week.",
+                "maxLength": 256,
+                "pattern": r"^\s*\S+(\s+\S+){4}\s*$",
+            },
+            "timeZone": { "type": "string", "maxLength": 64, "default": "Etc/UTC", "description": "The time zone of the schedule." },
+            "suspend": { "type": "boolean", "default": false, "description": "Nothing is made, and nothing is made up for later." },
+            "catchUp": { "type": "string", "enum": ["Latest", "None"], "default": "Latest", "description": "What happens about times at which no operator ran." },
+            "startWithin": { "type": "string", "maxLength": 32, "default": "1h", "description": "The age up to which a missed time is made up for." },
+            "template": spec::<A>(),
+            "keep": {
+                "type": "object",
+                "description": "How many finished requests of the schedule are kept.",
+                "default": {},
+                "properties": {
+                    "reached": { "type": "integer", "format": "int32", "minimum": 0, "default": 3 },
+                    "failed": { "type": "integer", "format": "int32", "minimum": 0, "default": 1 },
+                },
+            },
+        },
+    })
 }
 
 /// Returns the schema of what requests and the template of a schedule have in common.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::open::OpenRequest;
 
 /// The facts about an object on which the outcomes of its requests depend.
-pub(crate) struct Situation<'a> {
+pub(crate) struct TargetFacts<'a> {
     /// The request on record.
     pub(crate) request: Option<&'a RecordedRequest>,
     /// Whether a position is recorded.
@@ -34,7 +34,7 @@ pub(crate) struct OutcomeReport {
     pub(crate) result: Option<Value>,
 }
 
-impl Situation<'_> {
+impl TargetFacts<'_> {
     /// Returns the outcome of a request so far.
     pub(crate) fn report(&self, request: &OpenRequest) -> OutcomeReport {
         match self.request.filter(|it| it.uid == request.uid) {

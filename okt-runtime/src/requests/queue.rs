@@ -15,13 +15,13 @@ use crate::resources::Name;
 #[derive(Default)]
 pub(crate) struct RequestQueue {
     pub(crate) kinds: Vec<ServedKind>,
-    known: Mutex<Known>,
+    known: Mutex<OpenByTarget>,
     /// The kinds that were listed, or that cannot be listed.
     listed: watch::Sender<BTreeSet<usize>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct OpenByTarget {
     by_target: HashMap<Name, Vec<Arc<OpenRequest>>>,
     targets: HashMap<String, Name>,
 }
@@ -96,7 +96,7 @@ impl RequestQueue {
     }
 }
 
-impl Known {
+impl OpenByTarget {
     fn add(&mut self, open: OpenRequest) -> Name {
         let target = open.target();
         self.targets.insert(open.uid.clone(), target.clone());

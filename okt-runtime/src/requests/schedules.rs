@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use kube::Client;
-use kube::api::{ListParams, Patch, PostParams};
+use kube::api::{ListParams, PostParams};
 use kube::core::DynamicObject;
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
@@ -17,13 +17,13 @@ use okt_wire::api_timeout::answer;
 use okt_wire::clock::{Clock, after};
 use okt_wire::keys::{FINISHED_LABEL, SCHEDULE_LABEL};
 use okt_wire::request::{ScheduleSpec, ScheduleStatus};
-use okt_wire::scope::{api, merge_by};
+use okt_wire::scope::api;
 use okt_wire::texts::{LastError, chain};
 use okt_wire::watch::{Connection, PAGE, retried};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::api::{MANAGER, delete};
+use super::api::{MANAGER, delete, write_status};
 use super::calendar::{Calendar, Missed};
 use super::queue::RequestQueue;
 use super::served::ServedKind;
@@ -309,14 +309,10 @@ impl Schedule<'_> {
         if let Ok(Value::Object(known)) = serde_json::to_value(status) {
             fields.extend(known);
         }
-        let patch = json!({
-            "metadata": { "resourceVersion": meta.resource_version },
-            "status": fields,
-        });
         let all = api::<DynamicObject>(self.client, meta.namespace.as_deref(), &kind.api);
         let name = meta.name.as_deref().unwrap_or_default();
-        let params = merge_by(MANAGER);
-        match answer(all.patch_status(name, &params, &Patch::Merge(patch))).await {
+        let version = meta.resource_version.as_deref();
+        match write_status(&all, name, version, &Value::Object(fields)).await {
             Ok(_) => Ok(()),
             // The newer version comes as an event.
             Err(kube::Error::Api(refused)) if matches!(refused.code, 404 | 409) => Ok(()),

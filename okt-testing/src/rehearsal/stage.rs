@@ -580,8 +580,8 @@ impl<'r, A: Application + Clone> RehearsalStage<'r, A> {
             .filter_map(|(kind, name)| {
                 let versions = self.server.versions();
                 let of_name = versions.name(name);
-                let newest = of_name.iter().rev().map(|it| it.object());
-                let newest = newest.into_iter().find(|it| it["kind"] == **kind)?;
+                let mut newest = of_name.iter().rev().map(Version::object);
+                let newest = newest.find(|it| it["kind"] == **kind)?;
                 let status = &newest["status"];
                 let shown = json!({ "outcome": status["outcome"], "result": status["result"] });
                 Some((format!("{kind}/{name}"), shown))

@@ -6,6 +6,7 @@ mod nested;
 mod passes;
 mod preview;
 mod refused;
+mod requests;
 mod resources;
 mod sharing;
 mod silence;

@@ -1,173 +1,20 @@
 //! Requests for visits with arguments: each is served at most once, in order, with its arguments, and gets its outcome.
-#![expect(
-    unreachable_pub,
-    reason = "`CustomResource` makes a public type of the spec"
-)]
-
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, CustomResource, ResourceExt};
+use kube::{Api, ResourceExt};
 use okt::reasons;
-use okt::{
-    Action, Application, Desired, Failure, LifecycleSpec, Request, RequestObject, RequestOutcome,
-    Requests, Status, lifecycle_graph, rbac,
-};
+use okt::{Application, Request, RequestObject, RequestOutcome, Requests, rbac};
 use okt_testing::{Fault, Verb};
-use okt_tests::{OPERATOR, Objects, Rig, Served, assert_contains, numbered};
-use parking_lot::Mutex;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use okt_tests::{
+    Do, OPERATOR, Objects, Restore, RestoreSchedule, Rig, Save, VaultState, Vaults,
+    assert_contains, numbered,
+};
 use serde_json::{Value, json};
-
-/// The life of a vault.
-#[lifecycle_graph]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VaultState {
-    #[entry]
-    #[child(Open)]
-    Starting,
-    #[rest(idle)]
-    #[child(Restoring)]
-    #[child(Saving)]
-    #[child(Gone)]
-    Open,
-    #[visit(args = RestoreArgs, result = Restored)]
-    #[trigger(Broken, on_error(attempts = 2))]
-    #[trigger(Open, on_abort)]
-    #[child(Open)]
-    Restoring,
-    #[visit(args = SaveArgs)]
-    #[child(Open)]
-    Saving,
-    #[rest(hold, idle)]
-    #[child(Restoring)]
-    #[child(Saving)]
-    #[child(Open)]
-    #[child(Gone)]
-    Broken,
-    #[leaf(idle)]
-    Gone,
-}
-
-/// What a vault is restored from.
-#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[request(kind = "Restore", of = Vault, state = VaultState::Restoring, ttl = "1h", schedule)]
-pub struct RestoreArgs {
-    pub backup: String,
-}
-
-/// What a restored vault has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Restored {
-    pub records: u32,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
-}
-
-/// Where a vault is saved.
-#[derive(Request, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[request(kind = "Save", of = Vault)]
-pub struct SaveArgs {
-    #[serde(default)]
-    pub bucket: String,
-}
-
-#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "demo.okt.dev",
-    version = "v1",
-    kind = "Vault",
-    namespaced,
-    status = "Status<VaultState>"
-)]
-pub struct VaultSpec {
-    #[serde(default)]
-    pub lifecycle: Desired<VaultState>,
-}
-
-/// What an attempt does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Do {
-    Done,
-    Fails,
-    Hangs,
-    /// It answers with a result that is too long.
-    Talks,
-}
-
-/// The operator of vaults; clones share what they do.
-#[derive(Clone, Default)]
-struct Vaults {
-    attempts: Arc<Mutex<VecDeque<Do>>>,
-    /// The id and the arguments of each attempt.
-    log: Arc<Mutex<Vec<(String, String)>>>,
-}
-
-impl Vaults {
-    async fn attempt(&self, cx: &Action<Vault>, args: &str) -> Result<Do, Failure> {
-        self.log.lock().push((cx.id().to_owned(), args.to_owned()));
-        let attempt = self.attempts.lock().pop_front().unwrap_or(Do::Done);
-        match attempt {
-            Do::Hangs => std::future::pending().await,
-            Do::Fails => Err(Failure::retry("NoSpace", "the disk is full")),
-            Do::Done | Do::Talks => Ok(attempt),
-        }
-    }
-
-    fn args(&self) -> Vec<String> {
-        self.log
-            .lock()
-            .iter()
-            .map(|(_, args)| args.clone())
-            .collect()
-    }
-}
-
-impl VaultStateHandler for Vaults {
-    type Context = Action<Vault>;
-    type Error = Failure;
-
-    async fn starting(&self, _: &Action<Vault>) -> Result<vault_state::AfterStarting, Failure> {
-        Ok(vault_state::AfterStarting::Open)
-    }
-
-    async fn restoring(
-        &self,
-        cx: &Action<Vault>,
-        args: &RestoreArgs,
-    ) -> Result<vault_state::AfterRestoring<Restored>, Failure> {
-        let attempt = self.attempt(cx, &args.backup).await?;
-        let long = if attempt == Do::Talks { 2000 } else { 0 };
-        Ok(vault_state::AfterRestoring::Open(Restored {
-            records: 7,
-            note: "x".repeat(long),
-        }))
-    }
-
-    async fn saving(
-        &self,
-        cx: &Action<Vault>,
-        args: &SaveArgs,
-    ) -> Result<vault_state::AfterSaving, Failure> {
-        self.attempt(cx, &args.bucket).await?;
-        Ok(vault_state::AfterSaving::Open)
-    }
-}
-
-impl Application for Vaults {
-    type Resource = Vault;
-
-    fn requests(requests: Requests<Vault>) -> Requests<Vault> {
-        requests.serves::<Restore>().serves::<Save>()
-    }
-}
-
-impl Served for Vaults {}
 
 type Vaultage = Rig<Vaults>;
 
@@ -627,8 +474,11 @@ fn asked(rig: &Vaultage, plural: &str) -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
     let rig = open().await;
+    // Half an hour from now, so that no time comes at the moments at which the test looks.
+    let since = rig.position("v").await.since.expect("a time");
+    let minute = (since.to_zoned(TimeZone::UTC).minute() + 30) % 60;
     let template = json!({ "target": { "name": "v" }, "args": { "backup": "latest" } });
-    let schedule = json!({ "metadata": { "name": "hourly" }, "spec": { "schedule": "0 * * * *", "template": template } });
+    let schedule = json!({ "metadata": { "name": "hourly" }, "spec": { "schedule": format!("{minute} * * * *"), "template": template } });
     rig.of::<RestoreSchedule>().make(schedule).await;
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(
