@@ -343,6 +343,8 @@ impl Situation<'_, '_> {
                 let refused = Verdict::End(Ending::Refused(to));
                 return self.along(to, Why::Handler).unwrap_or(refused);
             }
+            // A request that fails is not tried again, and keeps no other from its turn: the object goes on.
+            WorkState::Fails | WorkState::Failed if self.state.is(Mark::Args) => {}
             WorkState::Fails if !self.facts.deleting => return Verdict::End(Ending::Failed),
             WorkState::Failed if !self.facts.deleting => return self.stays_failed(),
             WorkState::Stayed

@@ -64,7 +64,8 @@ reasons! {
     REFUSED = "Refused";
     /// The operator's roles do not allow a write.
     FORBIDDEN = "Forbidden";
-    /// Writes of the status or the finalizer have failed for a long time.
+    /// Writes of the status or the finalizer have failed for a long time, or those of the outcome of a request that came
+    /// before the object, or before its deletion.
     WRITE_FAILED = "WriteFailed";
     /// This operator is shutting down; the next one continues.
     STOPPING = "Stopping";

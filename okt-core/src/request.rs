@@ -10,7 +10,7 @@ pub struct WaitingRequest {
     pub state: StateId,
     /// A hash of its uid.
     pub token: u64,
-    /// The object's transition number when the request was seen first; none if nobody has seen it before.
+    /// The object's transition number when the operator saw the request first; none if it has not.
     pub seen: Option<u64>,
 }
 
@@ -37,9 +37,9 @@ pub enum RequestOutcome {
     Running,
     /// The work succeeded.
     Reached,
-    /// The work failed for good, a trigger ended it, or the object came to rest before it reached the state.
+    /// The work failed permanently, a trigger ended it, or the object came to rest before it reached the state.
     Failed,
-    /// It cannot be served: its arguments do not fit, or no route leads to the state from where an object rests.
+    /// It cannot be served: its arguments do not fit or are too long, or its state serves none any more.
     Refused,
     /// It had not begun when its time was over.
     Expired,
@@ -49,7 +49,7 @@ pub enum RequestOutcome {
     Overtaken,
     /// Its object does not exist.
     TargetGone,
-    /// It was there before anything was recorded of its object: it may have happened before, so OKT does not repeat it.
+    /// It may have been served before: it is older than the record of its object, or it had begun and the record is lost.
     ///
     /// Any unknown value reads as this.
     #[default]

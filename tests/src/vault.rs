@@ -98,6 +98,8 @@ pub enum Do {
     Done,
     /// It fails.
     Fails,
+    /// It fails permanently.
+    GivesUp,
     /// It does not end.
     Hangs,
     /// It answers with a result that is too long.
@@ -120,6 +122,7 @@ impl Vaults {
         match attempt {
             Do::Hangs => std::future::pending().await,
             Do::Fails => Err(Failure::retry("NoSpace", "the disk is full")),
+            Do::GivesUp => Err(Failure::permanent("NoBucket", "there is no such bucket")),
             Do::Done | Do::Talks => Ok(attempt),
         }
     }

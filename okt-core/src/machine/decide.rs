@@ -132,25 +132,29 @@ fn decide_work(f: &Facts<'_>) -> Decision {
     if is_new && f.requests.to_deliver {
         return Deliver::decided();
     }
-    if is_new && object.requests.undelivered {
-        let waits = Verdict::Stay(StayReason::Unsure);
-        return Decision::Rest(requeue(&waits, NotReadyReason::None, None, f));
-    }
+    let is_blocked = is_new && object.requests.undelivered > 0;
 
     // --- the lifecycle
-    if life.is_some() && !state.is_some_and(|it| it.is(Mark::Leaf)) && must_observe(f) {
+    if life.is_some()
+        && !is_blocked
+        && !state.is_some_and(|it| it.is(Mark::Leaf))
+        && must_observe(f)
+    {
         return Observe::decided(true);
     }
     let facts = f.for_decision();
     let mut step = match life {
+        Some(_) if is_blocked => Verdict::Stay(StayReason::Unsure),
         Some(life) => lifecycle::decide(life, recorded, &facts),
         None if object.deleting => Verdict::Release,
         None => Verdict::Stay(StayReason::Settled),
     };
     let releases = step == Verdict::Release;
+    let is_undelivered = object.requests.undelivered > 0 && f.requests.is_patient;
 
     // --- the pass
     let (opens, mut not_ready, prunes) = match pass_stage(f, releases) {
+        _ if is_blocked => (false, NotReadyReason::Requests, false),
         PassStage::Run { leaving } => return RunPass::decided(leaving),
         PassStage::Open { not_ready, prunes } => (true, not_ready, prunes),
         PassStage::Shut(not_ready) => (false, not_ready, false),
@@ -161,6 +165,7 @@ fn decide_work(f: &Facts<'_>) -> Decision {
         if opens {
             match f.resources.cleared {
                 None if f.requests.to_deliver => return Deliver::decided(),
+                None if is_undelivered => not_ready = NotReadyReason::Requests,
                 None => return Clear::decided(),
                 Some(true) => return DropFinalizer::decided(false),
                 Some(false) => not_ready = NotReadyReason::Resources(ResourceStatus::Awaited),
@@ -242,7 +247,7 @@ fn unconfirmed(step: &Verdict, f: &Facts<'_>) -> Option<u64> {
                 .filter(|it| it.state.known() == Some(record.state));
             let mut triggers = life.get(record.state)?.triggers.iter();
             let aborts = triggers.any(|trigger| trigger.cause == Cause::OnAbort);
-            let may_be_gone = f.object.requests.is_missing && f.requests.wait.is_none();
+            let may_be_gone = f.object.requests.is_missing && f.requests.may_read;
             let served = served.filter(|_| aborts && may_be_gone && !f.life.is_aborted)?;
             served.token
         }

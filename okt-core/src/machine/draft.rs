@@ -38,6 +38,8 @@ pub enum NotReadyReason {
     Pass(RunEnd),
     /// This operator is shutting down; the next one continues.
     Stopping,
+    /// The outcomes of its requests, which cannot be written.
+    Requests,
     /// The owned resources.
     Resources(ResourceStatus),
 }

@@ -140,9 +140,13 @@ pub struct ResourceFacts {
 pub struct RequestFacts {
     /// The request that the API server has, as found in this reconciliation.
     pub confirmed: Option<u64>,
+    /// Requests may be read: not after a failure, until the next attempt.
+    pub may_read: bool,
     /// An outcome is to be written into a request now.
     pub to_deliver: bool,
-    /// The time until requests are read and written again, after a failure.
+    /// A deletion waits for outcomes that could not be written.
+    pub is_patient: bool,
+    /// The time until requests are read or written again, after a failure.
     pub wait: Option<Duration>,
 }
 

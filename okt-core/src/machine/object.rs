@@ -115,8 +115,8 @@ pub struct KnownRequests {
     pub next: Option<NextRequest>,
     /// The one on record is not among the known ones.
     pub is_missing: bool,
-    /// The outcome of one of them is not written into it.
-    pub undelivered: bool,
+    /// The number of those into which their outcome is not written.
+    pub undelivered: usize,
     /// The time until the next one expires.
     pub expires: Option<Duration>,
 }

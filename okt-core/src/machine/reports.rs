@@ -95,9 +95,13 @@ impl Machine {
         now: Time,
     ) {
         self.done(effect);
+        if let DeliverResult::Outdated(Some(newest)) = result {
+            self.writes.last.version = Some(newest);
+        }
+        let before = self.findings.object.requests.undelivered;
         self.findings.object.requests = requests;
         self.requests
-            .delivered(result, &self.findings.object, setup, now);
+            .delivered(result, before, &self.findings.object, setup, now);
     }
 
     /// Takes a rendered status: how it differs from the stored one, and a hash of it. Returns how it counts.

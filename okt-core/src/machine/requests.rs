@@ -1,5 +1,7 @@
 //! The memory of the requests for an object: a deletion that was seen, and failures to read them or to write their outcomes.
 
+use core::time::Duration;
+
 use super::facts::{RequestFacts, Setup};
 use super::findings::Findings;
 use super::object::Object;
@@ -12,13 +14,41 @@ use crate::facts::NextRequest;
 pub(super) struct RequestMemory {
     /// The request on record, if it was deleted.
     pub(super) gone: Option<u64>,
-    /// The number of consecutive failures to read a request or to write an outcome.
+    /// The attempts to read a request.
+    pub(super) reads: Attempts,
+    /// The attempts to write outcomes.
+    pub(super) deliveries: Attempts,
+}
+
+/// Attempts that failed one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Attempts {
     pub(super) failures: u32,
-    /// Until when that is not tried again.
+    /// Until when there is no other.
     pub(super) until: Option<Time>,
 }
 
+impl Attempts {
+    fn wait(self, now: Time) -> Option<Duration> {
+        let until = self.until.filter(|until| now < *until)?;
+        Some(until.left(now))
+    }
+
+    fn end(&mut self, is_success: bool, object: &Object, setup: &Setup<'_>, now: Time) {
+        if is_success {
+            *self = Self::default();
+        } else {
+            self.failures = self.failures.saturating_add(1);
+            let wait = setup.backoff.wait(self.failures, object.seed);
+            self.until = Some(now.after(wait));
+        }
+    }
+}
+
 impl RequestMemory {
+    /// How many deliveries may fail before an object is deleted without them.
+    const PATIENCE: u32 = 5;
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -31,7 +61,8 @@ impl RequestMemory {
 
     /// Returns the next request, unless requests cannot be read.
     pub(super) fn next(&self, object: &Object, now: Time) -> Option<NextRequest> {
-        object.requests.next.filter(|_| !self.waits(now))
+        let may_read = self.reads.wait(now).is_none();
+        object.requests.next.filter(|_| may_read)
     }
 
     /// Returns whether the request on record was deleted.
@@ -39,17 +70,15 @@ impl RequestMemory {
         self.gone.is_some() && self.gone == token(object)
     }
 
-    fn waits(&self, now: Time) -> bool {
-        self.until.is_some_and(|until| now < until)
-    }
-
     pub(super) fn facts(&self, findings: &Findings, now: Time) -> RequestFacts {
-        let waits = self.waits(now);
-        let left = self.until.map(|until| until.left(now));
+        let requests = &findings.object.requests;
+        let (reads, deliveries) = (self.reads.wait(now), self.deliveries.wait(now));
         RequestFacts {
             confirmed: findings.confirmed,
-            to_deliver: findings.object.requests.undelivered && !waits,
-            wait: left.filter(|_| waits),
+            may_read: reads.is_none(),
+            to_deliver: requests.undelivered > 0 && deliveries.is_none(),
+            is_patient: self.deliveries.failures < Self::PATIENCE,
+            wait: reads.into_iter().chain(deliveries).min(),
         }
     }
 
@@ -62,43 +91,36 @@ impl RequestMemory {
         setup: &Setup<'_>,
         now: Time,
     ) {
-        let is_next = object.requests.next.is_some_and(|next| next.token == token);
-        match result {
-            // It is still the next one: the shell has not taken it out.
-            ReadRequestResult::Gone if is_next => self.fails(object, setup, now),
-            ReadRequestResult::There | ReadRequestResult::Gone => {
-                if result == ReadRequestResult::Gone && self::token(object) == Some(token) {
-                    self.gone = Some(token);
-                }
-                self.succeeds();
-            }
-            ReadRequestResult::Failed => self.fails(object, setup, now),
+        if result == ReadRequestResult::Gone && self::token(object) == Some(token) {
+            self.gone = Some(token);
         }
+        let is_next = object.requests.next.is_some_and(|next| next.token == token);
+        let is_success = match result {
+            ReadRequestResult::There => true,
+            // If it is still the next one, the shell has not taken it out.
+            ReadRequestResult::Gone => !is_next,
+            ReadRequestResult::Failed => false,
+        };
+        self.reads.end(is_success, object, setup, now);
     }
 
-    /// Takes the result of writing outcomes into requests.
+    /// Takes the result of writing outcomes into requests; `before` is the number of those that were to be written.
     pub(super) fn delivered(
         &mut self,
         result: DeliverResult,
+        before: usize,
         object: &Object,
         setup: &Setup<'_>,
         now: Time,
     ) {
-        if result == DeliverResult::Delivered && !object.requests.undelivered {
-            self.succeeds();
-        } else {
-            self.fails(object, setup, now);
-        }
-    }
-
-    fn succeeds(&mut self) {
-        (self.failures, self.until) = (0, None);
-    }
-
-    fn fails(&mut self, object: &Object, setup: &Setup<'_>, now: Time) {
-        self.failures = self.failures.saturating_add(1);
-        let wait = setup.backoff.wait(self.failures, object.seed);
-        self.until = Some(now.after(wait));
+        let left = object.requests.undelivered;
+        let is_success = match result {
+            DeliverResult::Delivered => left == 0 || left < before,
+            DeliverResult::Failed | DeliverResult::Outdated(None) => false,
+            // The newer version comes first.
+            DeliverResult::Outdated(Some(_)) => return,
+        };
+        self.deliveries.end(is_success, object, setup, now);
     }
 }
 

@@ -151,6 +151,7 @@ pub(super) fn requeue(
         NotReadyReason::Pass(RunEnd::GaveUp) => f.object.deleting,
         NotReadyReason::Unchecked
         | NotReadyReason::Stopping
+        | NotReadyReason::Requests
         | NotReadyReason::Pass(RunEnd::Short | RunEnd::Held)
         | NotReadyReason::Resources(ResourceStatus::Awaited | ResourceStatus::Failed { .. }) => {
             true

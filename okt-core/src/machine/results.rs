@@ -133,6 +133,9 @@ pub enum DeliverResult {
     Delivered,
     /// At least one was not; a retry may help.
     Failed,
+    /// The object is not the newest version, on which outcomes depend that are not on record. This is the newest version,
+    /// if it is known.
+    Outdated(Option<Version>),
 }
 
 /// The result of starting work.

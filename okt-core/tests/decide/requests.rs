@@ -4,7 +4,7 @@
 fn requests() {
     crate::decides(
         "
-        graph: entry Start >Up | rest Up >Way >Out | Way >Back >Up | visit args Back !Up:abort !Bad:error2 >Up | rest hold Bad >Back >Up >Out | leaf Out
+        graph: entry Start >Up | rest Up >Way >Sole >Out | Way >Back >Up | visit args Back !Up:abort !Bad:error2 >Up | rest hold Bad >Back >Up >Out | visit args Sole >Up | leaf Out
         A request begins with the move towards the state that serves it.
             Up, request Back -> Way by Child for Request, request Running 2 5
         It begins before the desired state is pursued, and after an open visit and a request that is served.
@@ -24,11 +24,15 @@ fn requests() {
             Back, serves Back, says Next -> Up by Child for DesiredState, request Reached 1 3
             Back, serves Back, names Up -> Up by Child for Handler, request Reached 1 3
             Back, serves Back, newly desired Out, says Next -> Up by Child for DesiredState, request Reached 1 3
-        It fails when a trigger ends the work, or the work fails for good: it is not tried again.
+        It fails when a trigger ends the work, or the work fails permanently: it is not retried.
             Back, serves Back, attempt 2, fails -> Bad by Trigger for OnError, request Failed 1 3
             Back, serves Back, names Bad -> Bad by Trigger for Handler, request Failed 1 3
             Back, serves Back, fails | says Wait -> request Running 1 3
             Bad, serves Back, served Failed, desired Bad 1 -> Stay(Settled), request Failed 1 3
+        Without on_error the object goes on.
+            Sole, serves Sole, fails permanently -> Up by Child for DesiredState, request Failed 1 3
+            Sole, fails permanently | work Failed -> Up by Child for DesiredState
+            Sole, serves Sole, served Reached, request Back, work Failed -> Up by Child for DesiredState
         A deletion of the request leads along on_abort, and only there.
             Back, serves Back, task Running, aborted -> Up by Trigger for OnAbort, request Aborted 1 3
             Way, serves Back, task Running, aborted -> Stay(Running), request Running 1 3

@@ -45,6 +45,7 @@ pub(crate) enum Bug {
     OutcomeNeverDelivered,
     /// A request that is not in the cache counts as deleted.
     MissingTakenForGone,
+    OutcomeLostAtDeletion,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
     /// A time that has passed without effect is used again.
@@ -116,6 +117,7 @@ impl Bug {
                 facts.requests.confirmed = facts.life.request.map(|next| next.token);
             },
             Self::OutcomeNeverDelivered => |facts| facts.requests.to_deliver = false,
+            Self::OutcomeLostAtDeletion => |facts| facts.requests.is_patient = false,
             Self::MissingTakenForGone => |facts| {
                 facts.life.is_aborted = facts.object.requests.is_missing;
             },
@@ -232,7 +234,8 @@ impl Machine {
         }
         // What is compared with "five failures" or "more than one attempt".
         writes.trouble.times = writes.trouble.times.min(6);
-        requests.failures = 0;
+        requests.reads.failures = 0;
+        requests.deliveries.failures = requests.deliveries.failures.min(5);
         let run = work.run.as_mut();
         let due = run.and_then(|run| match &mut run.stage {
             WorkStage::Waiting { due, .. } => Some(due),
@@ -255,7 +258,8 @@ impl Machine {
             resources.due.as_mut(),
             resources.patience.as_mut(),
             resources.delivery_patience.as_mut(),
-            requests.until.as_mut(),
+            requests.reads.until.as_mut(),
+            requests.deliveries.until.as_mut(),
             Some(&mut findings.read_at),
         ];
         for time in times.iter_mut().flatten() {

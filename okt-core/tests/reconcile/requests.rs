@@ -48,14 +48,16 @@ impl World {
         states.find(|(_, it)| it.is(Mark::Args)).map(|(id, _)| id)
     }
 
-    /// Returns what a request is to be outcome.
-    fn due(object: &Object, index: usize) -> RequestOutcome {
+    /// Returns the outcome of a request so far.
+    fn due(object: &Object, index: usize, known: &[Asked; ASKED]) -> RequestOutcome {
+        let known = known[index];
         let record = object.status.recorded.at();
         let own = record.and_then(|it| it.request);
         match own.filter(|own| own.token == token(index)) {
             Some(own) => own.outcome,
             None if object.spec.deleting => RequestOutcome::Overtaken,
-            None if record.is_none() => RequestOutcome::NotReplayed,
+            None if known.outcome == Some(RequestOutcome::Running) => RequestOutcome::NotReplayed,
+            None if record.is_none() && known.seen != Some(0) => RequestOutcome::NotReplayed,
             None => RequestOutcome::Queued,
         }
     }
@@ -83,7 +85,9 @@ impl World {
                 let known = known[index(served.token)];
                 !known.is_made || known.is_gone
             }),
-            undelivered: open().any(|it| known[it].outcome != Some(Self::due(object, it))),
+            undelivered: open()
+                .filter(|it| known[*it].outcome != Some(Self::due(object, *it, known)))
+                .count(),
             expires: None,
         }
     }
@@ -137,7 +141,7 @@ impl World {
         let holds = life.get(record.state).is_some_and(|it| it.is(Mark::Hold));
         let may_begin = |it: usize| {
             let known = at_hand.asked[it];
-            let is_old = known.seen.is_some_and(|seen| seen != record.transition);
+            let is_old = known.seen != Some(record.transition);
             known.is_open() && !self.history.begun[it] && !(holds && is_old)
         };
         let is_new = !self.history.begun[asked];
@@ -165,12 +169,12 @@ impl World {
             .and_then(|it| it.request);
         let is_own = |asked: usize| own.is_some_and(|own| own.token == token(asked));
         let mut open = (0..ASKED).filter(|it| known[*it].is_open() && !is_own(*it));
-        let is_judged = open.any(|it| Self::due(&at_hand.object, it).is_final());
+        let is_judged = open.any(|it| Self::due(&at_hand.object, it, &known).is_final());
         let is_old = is_judged && at_hand.object.version != self.stored.version;
-        let fails = fails || is_old;
         if outcome != EffectOutcome::NotRead && !is_old {
-            for (asked, known) in known.iter().enumerate() {
-                let due = Self::due(&at_hand.object, asked);
+            let all = &known;
+            for (asked, known) in all.iter().enumerate() {
+                let due = Self::due(&at_hand.object, asked, all);
                 if known.is_open() && known.outcome != Some(due) {
                     self.delivers(asked, due, &at_hand.object);
                     if !fails {
@@ -179,7 +183,9 @@ impl World {
                 }
             }
         }
-        let result = if fails {
+        let result = if is_old && !fails {
+            DeliverResult::Outdated(Some(self.stored.version.of_machine()))
+        } else if fails {
             DeliverResult::Failed
         } else {
             DeliverResult::Delivered
@@ -241,7 +247,7 @@ impl World {
         let requests = self.requests(&self.stored, &self.asked);
         if self.process.asked != self.asked {
             Some("a request has not arrived")
-        } else if requests.undelivered {
+        } else if requests.undelivered > 0 {
             Some("the outcome of a request is not written into it")
         } else {
             requests.next.map(|_| "a request could begin")

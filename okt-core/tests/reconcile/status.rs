@@ -162,6 +162,7 @@ fn resources(not_ready: NotReadyReason) -> OwnedWords<'static> {
             OwnedWords::Awaited("the object")
         }
         NotReadyReason::Stopping => failed("Stopping", false),
+        NotReadyReason::Requests => failed("NotWritten", false),
         NotReadyReason::Pass(RunEnd::GaveUp) => failed("GaveUp", true),
         NotReadyReason::Pass(RunEnd::Short) => failed("Short", false),
         NotReadyReason::Pass(RunEnd::Held) => failed("Held", false),

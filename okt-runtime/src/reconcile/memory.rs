@@ -234,6 +234,8 @@ pub(crate) struct Remembered {
     acting: Option<Timestamp>,
     /// The reason and message of the writes that fail.
     pub(crate) failure: Option<Box<(&'static str, String)>>,
+    /// Why the last outcome could not be written into a request.
+    pub(crate) undelivered: String,
     /// The states that the observation named as events although no edge leads there, as last logged.
     pub(crate) refused_events: Vec<StateId>,
     /// The record of a write whose answer was lost, and what to publish if it was carried out.
@@ -267,6 +269,7 @@ impl Remembered {
             // These mean nothing without what the machine remembers of them.
             held: _,
             failure: _,
+            undelivered: _,
             refused_events,
             unanswered,
             // It can be decoded again.

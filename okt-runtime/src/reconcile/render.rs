@@ -185,6 +185,13 @@ impl<A: Application> Reconciliation<'_, A> {
                 reasons::STOPPING,
                 "this operator is stopping; the next one continues",
             )),
+            NotReadyReason::Requests => OwnedStatus::Failed(Failure::retry(
+                reasons::WRITE_FAILED,
+                format!(
+                    "the outcome of a request cannot be written: {}",
+                    self.memory.undelivered
+                ),
+            )),
             NotReadyReason::Resources(_) => self.memory.owned.status.clone(),
         }
     }

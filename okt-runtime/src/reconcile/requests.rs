@@ -20,6 +20,9 @@ use crate::requests::{
 };
 use crate::resources::name_of;
 
+/// The number of requests that get their outcomes at once.
+const AT_ONCE: usize = 20;
+
 impl<A: Application> Reconciliation<'_, A> {
     /// Returns the requests for the object at hand, for its machine.
     fn requests(&self) -> machine::KnownRequests {
@@ -68,7 +71,7 @@ impl<A: Application> Reconciliation<'_, A> {
         let kind = &shared.requests.kinds[next.kind];
         match crate::requests::read(client, place(kind, next)).await? {
             Some(found) if !is_over(&found) => {
-                shared.requests.put(next.kind, &found);
+                shared.requests.renew(next.kind, &found);
                 self.begun = begun::<StateOf<A>>(&shared.requests.kinds, next.kind, &found);
                 let is_fit = self.begun.is_some();
                 Ok(if is_fit {
@@ -89,9 +92,11 @@ impl<A: Application> Reconciliation<'_, A> {
     fn put(&self, kind: usize, uid: &str, found: Option<DynamicObject>) {
         let queue = &self.shared.requests;
         match found {
-            Some(found) => queue.put(kind, &found),
-            None => queue.remove(uid),
-        };
+            Some(found) => queue.renew(kind, &found),
+            None => {
+                queue.remove(uid);
+            }
+        }
     }
 
     /// Writes the outcome of the request on record into it.
@@ -135,43 +140,50 @@ impl<A: Application> Reconciliation<'_, A> {
 
     /// Writes outcomes into the requests for the object, or that they wait.
     pub(super) async fn deliver(&mut self, effect: Deliver) {
-        let mut result = DeliverResult::Delivered;
-        let mut is_newest = None;
-        let shared = self.shared;
-        let now = shared.clock.now();
-        for open in shared.requests.waiting(&name_of(&*self.object)) {
-            let report: Option<OutcomeReport> = {
-                let facts = facts_of(&*self.object, &shared.clock);
-                facts.is_undelivered(&open).then(|| facts.report(&open))
-            };
-            let Some(report) = report else { continue };
-            // An outcome that no record has depends on the newest version: another replica may have begun the request.
-            if report.outcome.is_final() && !self.serves(&open) {
-                if is_newest.is_none() {
-                    is_newest = Some(self.check_newest().await.is_ok());
-                }
-                if is_newest == Some(false) {
-                    result = DeliverResult::Failed;
-                    continue;
-                }
-            }
-            let kind = &shared.requests.kinds[open.kind];
-            let client = &shared.connection.client;
-            match deliver(client, place(kind, &open), &report, open.ttl, now).await {
-                Ok(found) => self.put(open.kind, &open.uid, found),
-                Err(error) => {
-                    result = DeliverResult::Failed;
-                    tracing::warn!(
-                        request = open.name,
-                        "cannot write the outcome of a request: {}",
-                        chain(&error)
-                    );
-                }
-            }
-        }
+        let result = self.deliver_some().await;
         let (known, setup) = (self.requests(), self.setup);
         let machine = &mut self.memory.machine;
         machine.delivered(effect, result, known, &setup, moment());
+    }
+
+    /// Writes outcomes into a few requests: the object's work may end meanwhile.
+    async fn deliver_some(&mut self) -> DeliverResult {
+        let shared = Arc::clone(self.shared);
+        let (requests, client) = (&shared.requests, &shared.connection.client);
+        let now = shared.clock.now();
+        let open = requests.waiting(&name_of(&*self.object));
+        let facts = facts_of(&*self.object, &shared.clock);
+        let undelivered = open.iter().filter(|open| facts.is_undelivered(open));
+        let undelivered: Vec<(&OpenRequest, OutcomeReport)> = undelivered
+            .map(|open| (&**open, facts.report(open)))
+            .take(AT_ONCE)
+            .collect();
+        // An outcome that no record has depends on the newest version: another replica may have begun the request.
+        let is_judged = |(open, report): &(&OpenRequest, OutcomeReport)| {
+            report.outcome.is_final() && !self.serves(open)
+        };
+        if undelivered.iter().any(is_judged)
+            && let Err(newest) = self.check_newest().await
+        {
+            return DeliverResult::Outdated(newest);
+        }
+        let mut result = DeliverResult::Delivered;
+        for (open, report) in undelivered {
+            let kind = &requests.kinds[open.kind];
+            match deliver(client, place(kind, open), &report, open.ttl, now).await {
+                Ok(found) => self.put(open.kind, &open.uid, found),
+                Err(error) => {
+                    result = DeliverResult::Failed;
+                    let why = chain(&error);
+                    tracing::warn!(
+                        request = open.name,
+                        "cannot write the outcome of a request: {why}"
+                    );
+                    self.memory.undelivered = format!("{}: {why}", open.name);
+                }
+            }
+        }
+        result
     }
 }
 

@@ -123,9 +123,11 @@ fn deliver_alone<'a>(
         };
         let report = nothing.without_target(is_over);
         match deliver(client, place, &report, request.ttl, now).await? {
-            Some(report) => queue.put(request.kind, &report),
-            None => queue.remove(&request.uid),
-        };
+            Some(report) => queue.renew(request.kind, &report),
+            None => {
+                queue.remove(&request.uid);
+            }
+        }
         Ok(())
     }
     .boxed()

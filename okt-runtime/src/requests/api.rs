@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
-use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::core::{DynamicObject, PartialObjectMeta, Status};
 use kube::{Api, Client};
 use okt_core::request::RequestOutcome;
 use okt_wire::api_timeout::answer;
@@ -25,8 +25,8 @@ use crate::resources::ResourceKind;
 /// The field manager of requests.
 pub(super) const MANAGER: &str = "okt";
 
-/// The longest message of a condition, in bytes.
-const MESSAGE_LIMIT: usize = 1024;
+/// The longest message in a status, in bytes.
+pub(super) const MESSAGE_LIMIT: usize = 1024;
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, kube::Error>>;
 
@@ -70,7 +70,8 @@ fn outcome(request: &DynamicObject) -> Option<RequestOutcome> {
     serde_json::from_value(request.data["status"]["outcome"].clone()).ok()
 }
 
-/// Writes an outcome into a request that has not finished; returns the request as it is then, or none if it is gone.
+/// Writes an outcome into a request that has not finished; returns the request as it is then, or none if it is gone, or
+/// if the API server refuses it as it is.
 ///
 /// A request that has finished gets the label, by which no operator watches it any more.
 ///
@@ -85,32 +86,66 @@ pub(crate) fn deliver<'a>(
     now: Timestamp,
 ) -> Answer<'a, Option<DynamicObject>> {
     async move {
-        let Some(mut request) = read(client, place).await? else {
-            return Ok(None);
-        };
-        let api = api_at(client, place);
-        let params = merge_by(MANAGER);
-        if !is_over(&request) && outcome(&request) != Some(report.outcome) {
-            let status = status(&request, report, now);
-            let version = &request.metadata.resource_version;
-            request = write_status(&api, place.name, version.as_deref(), &status).await?;
+        match write_outcome(client, place, report, ttl, now).await {
+            Err(kube::Error::Api(refused)) if is_unfit(&refused) => {
+                tracing::warn!(
+                    request = place.name,
+                    "the API server takes no outcome for a request: {}",
+                    refused.message
+                );
+                Ok(None)
+            }
+            written => written,
         }
-        let outcome = outcome(&request).filter(|outcome| outcome.is_final());
-        let labels = request.metadata.labels.as_ref();
-        if let Some(outcome) = outcome
-            && !labels.is_some_and(|it| it.contains_key(FINISHED_LABEL))
-        {
-            let expires = now.saturating_add(ttl).unwrap_or(Timestamp::MAX);
-            let patch = json!({ "metadata": {
-                "resourceVersion": request.metadata.resource_version,
-                "labels": { FINISHED_LABEL: outcome.as_str() },
-                "annotations": { EXPIRES_ANNOTATION: expires.to_string() },
-            } });
-            request = answer(api.patch(place.name, &params, &Patch::Merge(patch))).await?;
-        }
-        Ok(Some(request))
     }
     .boxed()
+}
+
+async fn write_outcome(
+    client: &Client,
+    place: RequestPlace<'_>,
+    report: &OutcomeReport,
+    ttl: Duration,
+    now: Timestamp,
+) -> Result<Option<DynamicObject>, kube::Error> {
+    let Some(mut request) = read(client, place).await? else {
+        return Ok(None);
+    };
+    let api = api_at(client, place);
+    if !is_over(&request) && outcome(&request) != Some(report.outcome) {
+        let version = request.metadata.resource_version.as_deref();
+        let write = async |report: &OutcomeReport| {
+            let status = status(&request, report, now);
+            write_status(&api, place.name, version, &status).await
+        };
+        request = match write(report).await {
+            Err(kube::Error::Api(refused)) if is_unfit(&refused) && report.result.is_some() => {
+                // Its kind may have another schema than the work, and the outcome matters more.
+                write(&report.without_result(&refused.message)).await?
+            }
+            written => written?,
+        };
+    }
+    let outcome = outcome(&request).filter(|outcome| outcome.is_final());
+    let labels = request.metadata.labels.as_ref();
+    if let Some(outcome) = outcome
+        && !labels.is_some_and(|it| it.contains_key(FINISHED_LABEL))
+    {
+        let expires = now.saturating_add(ttl).unwrap_or(Timestamp::MAX);
+        let patch = json!({ "metadata": {
+            "resourceVersion": request.metadata.resource_version,
+            "labels": { FINISHED_LABEL: outcome.as_str() },
+            "annotations": { EXPIRES_ANNOTATION: expires.to_string() },
+        } });
+        let params = merge_by(MANAGER);
+        request = answer(api.patch(place.name, &params, &Patch::Merge(patch))).await?;
+    }
+    Ok(Some(request))
+}
+
+/// Returns whether the API server refuses what is written, whoever writes it.
+fn is_unfit(refused: &Status) -> bool {
+    matches!(refused.code, 400 | 422)
 }
 
 /// Writes the status of a request or of a schedule, if it has this version.
@@ -163,6 +198,10 @@ fn status(request: &DynamicObject, report: &OutcomeReport, now: Timestamp) -> Va
 }
 
 /// Deletes the finished requests of a kind whose time is over, of those that `may_delete`.
+///
+/// # Errors
+///
+/// One of them, after all others were tried. A retry may help.
 pub(crate) fn expire<'a>(
     client: &'a Client,
     kind: &'a ResourceKind,
@@ -173,17 +212,19 @@ pub(crate) fn expire<'a>(
     async move {
         let all: Api<DynamicObject> = api(client, namespace.filter(|_| kind.namespaced), &kind.api);
         let mut page = ListParams::default().labels(FINISHED_LABEL).limit(PAGE);
+        let mut result = Ok(());
         loop {
             let found = answer(all.list_metadata(&page)).await?;
             for request in found.items {
                 let uid = request.metadata.uid.as_deref().unwrap_or_default();
                 if is_expired(&request, now) && may_delete(uid) {
-                    delete(client, kind, &request).await?;
+                    let deleted = delete(client, kind, &request).await;
+                    result = deleted.and(result);
                 }
             }
             match found.metadata.continue_.filter(|it| !it.is_empty()) {
                 Some(next) => page.continue_token = Some(next),
-                None => return Ok(()),
+                None => return result,
             }
         }
     }

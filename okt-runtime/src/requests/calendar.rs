@@ -84,6 +84,11 @@ impl Calendar {
         now: Timestamp,
     ) -> DueRequest {
         let next = self.next(now).filter(|_| !self.is_suspended);
+        let problem = if next.is_none() && !self.is_suspended {
+            format!("`{}` names no time to come", self.text)
+        } else {
+            String::new()
+        };
         let known = status.calendar.as_deref() == Some(self.text.as_str());
         let base = status.base.filter(|_| known && !status.suspended);
         let Some(base) = base.filter(|_| !self.is_suspended) else {
@@ -96,6 +101,7 @@ impl Calendar {
                     next,
                     suspended: self.is_suspended,
                     calendar: Some(self.text.clone()),
+                    problem,
                     ..status.clone()
                 },
             };
@@ -104,8 +110,8 @@ impl Calendar {
         let due = self.last(now).filter(|due| *due > since);
         let age = |due: Timestamp| now.duration_since(due).try_into().unwrap_or(Duration::ZERO);
         let within = match missed.catch_up {
-            CatchUp::Latest => missed.start_within,
-            CatchUp::None => ON_TIME.min(missed.start_within),
+            CatchUp::Latest => ON_TIME.max(missed.start_within),
+            CatchUp::None => ON_TIME,
         };
         let is_young = due.is_some_and(|due| age(due) <= within);
         let is_skipped = is_young && is_busy;
@@ -114,6 +120,7 @@ impl Calendar {
             status: ScheduleStatus {
                 last: due.or(status.last),
                 next,
+                problem,
                 skipped: status.skipped.saturating_add(u32::from(is_skipped)),
                 ..status.clone()
             },

@@ -152,7 +152,11 @@ fn spec<A: Request>() -> Value {
                 "type": "object",
                 "description": "The object that is to serve it, in the same namespace.",
                 "required": ["name"],
-                "properties": { "name": { "type": "string", "minLength": 1, "maxLength": REQUEST_LIMIT } },
+                "properties": { "name": {
+                    "type": "string",
+                    "maxLength": REQUEST_LIMIT,
+                    "pattern": "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$",
+                } },
             },
             "args": schema_of::<A>(),
             "ttlSecondsAfterFinished": {

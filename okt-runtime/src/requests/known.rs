@@ -45,7 +45,7 @@ pub(crate) fn known<K: LifecycleObject>(
         }),
         is_missing: queue.is_listed()
             && served.is_some_and(|served| open.iter().all(|it| it.token() != served.token)),
-        undelivered: open.iter().any(|it| facts.is_undelivered(it)),
+        undelivered: open.iter().filter(|it| facts.is_undelivered(it)).count(),
         expires: left.filter_map(|left| left.try_into().ok()).min(),
     }
 }

@@ -1,6 +1,7 @@
 //! The outcome of a request so far, by the record of its object.
 
 use jiff::Timestamp;
+use okt_core::reasons;
 use okt_core::request::RequestOutcome;
 use okt_wire::status::RecordedRequest;
 use serde_json::Value;
@@ -32,6 +33,18 @@ pub(crate) struct OutcomeReport {
     pub(crate) transition: u64,
     pub(crate) action: Option<String>,
     pub(crate) result: Option<Value>,
+}
+
+impl OutcomeReport {
+    /// Returns the same outcome without the result, which the API server refuses with this message.
+    pub(super) fn without_result(&self, refusal: &str) -> Self {
+        Self {
+            reason: reasons::BAD_RESULT.to_owned(),
+            message: format!("the API server refuses its result: {refusal}"),
+            result: None,
+            ..self.clone()
+        }
+    }
 }
 
 impl TargetFacts<'_> {
@@ -77,12 +90,17 @@ impl TargetFacts<'_> {
         if request.start_before.is_some_and(|until| until <= self.now) {
             return self.plain(RequestOutcome::Expired, "it had not begun by `startBefore`");
         }
-        if self.is_recorded {
+        let has_begun = request.outcome == Some(RequestOutcome::Running);
+        let is_older = !self.is_recorded && request.seen != Some(0);
+        if !has_begun && !is_older {
             let message = "it waits for its turn: `kubectl okt why` says what for";
             return self.plain(RequestOutcome::Queued, message);
         }
-        let message = "it was there before anything was recorded of its object, and may have been served before: \
-                       make another one";
+        let message = if has_begun {
+            "it had begun, and its object has no record of it: make another one if it has to be repeated"
+        } else {
+            "it was there before anything was recorded of its object, and may have been served before: make another one"
+        };
         self.plain(RequestOutcome::NotReplayed, message)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::core::DynamicObject;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -77,6 +78,17 @@ impl RequestQueue {
         open.map(|open| known.add(open)).or(before)
     }
 
+    /// Takes a request as an answer shows it, unless the watch has shown meanwhile that it is gone.
+    pub(crate) fn renew(&self, kind: usize, object: &DynamicObject) {
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        let mut known = self.known.lock();
+        if known.remove(uid).is_some()
+            && let Some(open) = OpenRequest::of(&self.kinds, kind, object)
+        {
+            known.add(open);
+        }
+    }
+
     /// Forgets a request that is gone, or has finished; returns the object that was to serve it.
     pub(crate) fn remove(&self, uid: &str) -> Option<Name> {
         self.known.lock().remove(uid)
@@ -101,11 +113,8 @@ impl OpenByTarget {
         let target = open.target();
         self.targets.insert(open.uid.clone(), target.clone());
         let waiting = self.by_target.entry(target.clone()).or_default();
-        waiting.push(Arc::new(open));
-        waiting.sort_by(|one, other| {
-            let key = |it: &OpenRequest| (it.created, it.name.clone(), it.kind);
-            key(one).cmp(&key(other))
-        });
+        let at = waiting.partition_point(|it| order(it) < order(&open));
+        waiting.insert(at, Arc::new(open));
         target
     }
 
@@ -119,4 +128,9 @@ impl OpenByTarget {
         }
         Some(target)
     }
+}
+
+/// Returns what orders the requests for an object: the oldest is served first.
+fn order(request: &OpenRequest) -> (Option<Timestamp>, &str, usize) {
+    (request.created, &request.name, request.kind)
 }

@@ -18,12 +18,12 @@ use okt_wire::clock::{Clock, after};
 use okt_wire::keys::{FINISHED_LABEL, SCHEDULE_LABEL};
 use okt_wire::request::{ScheduleSpec, ScheduleStatus};
 use okt_wire::scope::api;
-use okt_wire::texts::{LastError, chain};
+use okt_wire::texts::{LastError, chain, cut};
 use okt_wire::watch::{Connection, PAGE, retried};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::api::{MANAGER, delete, write_status};
+use super::api::{MANAGER, MESSAGE_LIMIT, delete, write_status};
 use super::calendar::{Calendar, Missed};
 use super::queue::RequestQueue;
 use super::served::ServedKind;
@@ -155,35 +155,49 @@ impl Schedule<'_> {
         async move {
             let before: ScheduleStatus =
                 serde_json::from_value(schedule.data["status"].clone()).unwrap_or_default();
-            let (make, status) = match self.read(schedule) {
+            let (make, mut status) = match self.read(schedule) {
                 Ok((calendar, missed)) => {
                     let is_busy = self.is_busy(schedule);
                     let due = calendar.due(&before, missed, is_busy, self.clock.now());
-                    let problem = String::new();
-                    (
-                        due.make,
-                        ScheduleStatus {
-                            problem,
-                            ..due.status
-                        },
-                    )
+                    (due.make, due.status)
                 }
-                Err(problem) => (
-                    None,
-                    ScheduleStatus {
+                Err(problem) => {
+                    let status = ScheduleStatus {
                         next: None,
-                        problem,
+                        problem: cut(&problem, MESSAGE_LIMIT),
                         ..before.clone()
-                    },
-                ),
+                    };
+                    (None, status)
+                }
             };
+            let mut is_refused = false;
             if let Some(time) = make {
                 let minute = time.strftime("%Y%m%d%H%M").to_string();
-                self.make(schedule, &minute).await?;
-                self.trim(schedule).await?;
+                match self.make(schedule, &minute).await {
+                    Err(kube::Error::Api(refused)) if matches!(refused.code, 400..=499) => {
+                        is_refused = true;
+                        let problem =
+                            format!("the API server refuses the request: {}", refused.message);
+                        (status.problem, status.last) = (cut(&problem, MESSAGE_LIMIT), before.last);
+                    }
+                    made => made?,
+                }
             }
             if status != before {
                 self.record(schedule, &status).await?;
+            }
+            if is_refused {
+                return Ok(Some(RETRY));
+            }
+            if make.is_some()
+                && let Err(error) = self.trim(schedule).await
+            {
+                let name = schedule.metadata.name.as_deref().unwrap_or_default();
+                tracing::warn!(
+                    schedule = name,
+                    "cannot delete finished requests: {}",
+                    chain(&error)
+                );
             }
             let now = self.clock.now();
             let left = status.next.map(|next| now.duration_until(next));

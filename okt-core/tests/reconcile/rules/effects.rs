@@ -264,5 +264,11 @@ impl World {
             !has_way_out || at_hand.run.is_some_and(is_done),
             "lets an object go before the pass's path for deletion is done",
         );
+        // There are fewer faults than attempts before a deletion goes on.
+        let undelivered = self.requests(&at_hand.object, &at_hand.asked).undelivered;
+        self.must(
+            undelivered == 0,
+            "lets an object go before its requests have their outcomes",
+        );
     }
 }
