@@ -1,5 +1,6 @@
 //! The shared parts of the end-to-end tests: scripted applications, and a cluster around them.
 
+mod broker;
 mod bucket;
 mod chart;
 mod cluster;
@@ -35,6 +36,7 @@ mod vault;
 mod web_app;
 mod wire;
 
+pub use broker::{Broker, BrokerMemory, BrokerSpec, BrokerState, Brokers, Resize, STEPS};
 pub use bucket::{Bucket, BucketSpec, BucketState, Buckets};
 pub use chart::{Chart, ChartPass, ChartSpec, Charts};
 pub use cluster::{Cluster, Served, assert_contains, assert_within, numbered};

@@ -1,22 +1,24 @@
 //! These tests rehearse the lives of applications with every possible fault.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{Method, Request};
+use http::{Method, Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::client::Body;
-use okt::{Declared, Failure, Resources};
+use okt::{Application, Declared, Failure, Resources};
 use okt_testing::Rehearsal;
 use okt_testing::controllers::{deployment_controller, job_controller};
 use okt_tests::{
-    DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply, Scripted, Served,
-    ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
+    BrokerState, Brokers, DatabaseState::*, Databases, Ladders, Mistake, QueueState, Queues, Reply,
+    Scripted, Served, ShopState, Shops, Sight, WebAppState, WebApps, assert_contains,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A complete life of a database.
@@ -270,7 +272,7 @@ fn a_rehearsal_says_where_the_life_ends() {
 }
 
 /// Returns the findings of a rehearsal with a bug in the operator's requests.
-fn found(rehearsal: Rehearsal<Databases>, bug: Bug) -> Vec<String> {
+fn found<A: Application + Clone>(rehearsal: Rehearsal<A>, bug: Bug) -> Vec<String> {
     let report = rehearsal
         .__through(move |client| planted(client, bug))
         .run();
@@ -286,6 +288,8 @@ enum Bug {
     NoResourceVersion,
     /// Reports a write as done before it is done.
     WritesLate,
+    /// Reports as recorded what a handler remembers, and records it with the next write.
+    RemembersLate,
 }
 
 /// The delay of a write that is already reported as done.
@@ -294,8 +298,9 @@ const LATE: Duration = Duration::from_secs(1);
 /// Returns a client whose writes of a status have a bug.
 fn planted(client: Client, bug: Bug) -> Client {
     let namespace = client.default_namespace().to_owned();
+    let remembered = Arc::new(Mutex::new(None));
     let service = tower::service_fn(move |request: Request<Body>| {
-        let client = client.clone();
+        let (client, remembered) = (client.clone(), Arc::clone(&remembered));
         async move {
             if request.method() != Method::PATCH || !request.uri().path().ends_with("/status") {
                 return client.send(request).await;
@@ -319,6 +324,27 @@ fn planted(client: Client, bug: Bug) -> Client {
                     let uri = format!("{}&dryRun=All", parts.uri);
                     parts.uri = uri.parse().expect("an address");
                     return client.send(again(&parts, &status)).await;
+                }
+                Bug::RemembersLate => {
+                    let position = status.pointer_mut("/status/lifecycle");
+                    let position = position.and_then(Value::as_object_mut);
+                    let memory = position.and_then(|it| {
+                        let memory = it.remove("memory")?;
+                        let late = remembered.lock().replace(memory.clone());
+                        it.extend(late.map(|late| ("memory".to_owned(), late)));
+                        Some(memory)
+                    });
+                    let Some(memory) = memory else {
+                        return client.send(again(&parts, &status)).await;
+                    };
+                    let (parts, body) = client.send(again(&parts, &status)).await?.into_parts();
+                    let body = body.collect_bytes().await?;
+                    let mut answer: Value = serde_json::from_slice(&body).expect("JSON");
+                    if parts.status.is_success() {
+                        answer["status"]["lifecycle"]["memory"] = memory;
+                    }
+                    let body = Body::from(answer.to_string().into_bytes());
+                    return Ok(Response::from_parts(parts, body));
                 }
             }
             client.send(again(&parts, &status)).await
@@ -346,4 +372,20 @@ fn the_rehearsal_finds_an_operator_that_acts_before_its_write() {
         has(&found, "began before its position was written"),
         "{found:#?}"
     );
+}
+
+#[test]
+#[ignore = "takes a minute; run with --include-ignored"]
+fn the_rehearsal_finds_memory_that_is_read_before_it_is_recorded() {
+    let life = || {
+        let mut broker = Brokers::object("a", json!({}));
+        broker["spec"]["nodes"] = json!(3);
+        Rehearsal::of(Brokers::default)
+            .object(broker)
+            .patch(json!({ "spec": { "nodes": 4 } }))
+            .ends_in(BrokerState::Running)
+    };
+    life().check();
+    let found = found(life(), Bug::RemembersLate);
+    assert!(has(&found, "data.text is \"0\""), "{found:#?}");
 }

@@ -2,6 +2,7 @@
 
 mod cel;
 mod manifests;
+mod memory;
 mod nested;
 mod passes;
 mod preview;
