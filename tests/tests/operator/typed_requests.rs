@@ -585,15 +585,79 @@ fn asked(rig: &Vaultage, plural: &str) -> BTreeSet<String> {
     .collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
-    let rig = open().await;
-    // Half an hour from now, so that no time comes at the moments at which the test looks.
+/// Makes a schedule of restores, the first half an hour from now: no time comes at the moments at which a test looks.
+async fn schedule_hourly(rig: &Vaultage) {
     let since = rig.position("v").await.since.expect("a time");
     let minute = (since.to_zoned(TimeZone::UTC).minute() + 30) % 60;
     let template = json!({ "target": { "name": "v" }, "args": { "backup": "latest" } });
-    let schedule = json!({ "metadata": { "name": "hourly" }, "spec": { "schedule": format!("{minute} * * * *"), "template": template } });
+    let spec = json!({ "schedule": format!("{minute} * * * *"), "template": template });
+    let schedule = json!({ "metadata": { "name": "hourly" }, "spec": spec });
     rig.of::<RestoreSchedule>().make(schedule).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_a_suspension_and_a_restore_one_request_is_made_and_none_is_repeated() {
+    let rig = open().await;
+    schedule_hourly(&rig).await;
+    let schedules = rig.of::<RestoreSchedule>();
+    for suspend in [true, false] {
+        let suspend = json!({ "spec": { "suspend": suspend } });
+        schedules.edit("hourly", suspend).await;
+        rig.pass(Duration::from_hours(3)).await;
+    }
+    assert_eq!(rig.app.args().len(), 3, "none for the suspension");
+    rig.kill().await;
+    rig.pass(Duration::from_hours(5)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.app.args().len(), 4, "one for five missed times");
+
+    // What a backup of objects without their status restores.
+    rig.kill().await;
+    let stored = restores(&rig).all().await;
+    let spec = json!(schedules.read("hourly").await.spec);
+    schedules.remove("hourly").await;
+    schedules
+        .make(json!({ "metadata": { "name": "hourly" }, "spec": spec }))
+        .await;
+    for request in &stored {
+        let name = request.name_any();
+        restores(&rig).remove(&name).await;
+        let metadata = json!({ "name": name, "labels": request.labels() });
+        let spec = json!({ "target": { "name": "v" }, "args": { "backup": "latest" } });
+        let again = json!({ "metadata": metadata, "spec": spec });
+        restores(&rig).make(again).await;
+    }
+    rig.start();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!(rig.app.args().len(), 4, "nothing is repeated");
+    rig.pass(Duration::from_hours(1)).await;
+    assert_eq!(rig.app.args().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_made_before_a_crash_is_the_one_for_its_time() {
+    let rig = open().await;
+    schedule_hourly(&rig).await;
+    rig.pass(Duration::from_mins(1)).await;
+    // The request is made, and that cannot be recorded.
+    let lost = Fault::forbidden().client(OPERATOR);
+    let lost = lost.resource("restoreschedules").on(Verb::Patch);
+    let lost = rig.server.inject(lost);
+    rig.pass(Duration::from_mins(45)).await;
+    assert!(lost.struck() > 1);
+    rig.restart().await;
+    lost.end();
+    rig.pass(Duration::from_mins(5)).await;
+    assert_eq!((names(&rig).await.len(), rig.app.args().len()), (1, 1));
+    let status = rig.of::<RestoreSchedule>().read("hourly").await.status;
+    assert!(status.expect("a status").last.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_makes_one_request_per_time_and_one_after_an_outage() {
+    let rig = open().await;
+    schedule_hourly(&rig).await;
     rig.pass(Duration::from_secs(5)).await;
     assert_eq!(
         names(&rig).await,
