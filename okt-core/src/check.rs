@@ -1,6 +1,7 @@
 //! The rules of a graph: reports every mistake, each at its own place.
 
 mod declared;
+mod gates;
 mod search;
 mod ways;
 
@@ -9,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::gate::GateId;
 use crate::graph::{Graph, Kind, Mark, State, StateId};
 
 /// A rule of a graph; its code starts the message.
@@ -56,13 +58,23 @@ pub enum Rule {
     Pass = 19,
     /// OKT020: a name that cannot be generated or written.
     Name = 20,
+    /// OKT021: a gate names the entry or a leaf.
+    GatedEnd = 21,
+    /// OKT022: an edge into a gate begins in a passing state.
+    GatedWay = 22,
+    /// OKT023: the way out leads into a gate, or `passes(deletion)` is false.
+    GatedDeletion = 23,
+    /// OKT024: a trigger leads into a gate, or `passes(triggers)` is false.
+    GatedTrigger = 24,
+    /// OKT025: nothing waits before a gate.
+    IdleGate = 25,
     /// OKT028: arguments or `on_abort` where they mean nothing.
     Arguments = 28,
 }
 
 impl Rule {
     /// Every rule, by code.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 26] = [
         Self::UnknownTarget,
         Self::OneEntry,
         Self::NoLeaf,
@@ -83,6 +95,11 @@ impl Rule {
         Self::Exclude,
         Self::Pass,
         Self::Name,
+        Self::GatedEnd,
+        Self::GatedWay,
+        Self::GatedDeletion,
+        Self::GatedTrigger,
+        Self::IdleGate,
         Self::Arguments,
     ];
 
@@ -103,6 +120,10 @@ impl fmt::Display for Rule {
 pub enum Place {
     /// The enum itself.
     Graph,
+    /// A gate.
+    Gate(GateId),
+    /// A state that a gate names, by its position.
+    GateState(GateId, usize),
     /// A state.
     State(StateId),
     /// A former name of a state, by its position.
@@ -157,7 +178,7 @@ impl fmt::Display for Fault {
 ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
 ///     state("End", Marks(0), &[]),
 /// ];
-/// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states: &states, routes: Routes::NONE };
+/// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], gates: &[], states: &states, routes: Routes::NONE };
 /// let faults: Vec<String> = check(&graph).iter().map(ToString::to_string).collect();
 /// assert_eq!(faults.len(), 1);
 /// assert!(faults[0].starts_with("OKT003: "));
@@ -181,6 +202,7 @@ pub fn check(graph: &Graph<'_>) -> Vec<Fault> {
     faults.marks_agree();
     faults.no_routes_are_of_resting_states();
     faults.arguments();
+    faults.gate_names();
     if graph.kind == Kind::Pass {
         faults.a_pass();
     }
@@ -194,6 +216,7 @@ pub fn check(graph: &Graph<'_>) -> Vec<Fault> {
             faults.no_livelock();
             faults.ways_out();
             faults.routes();
+            faults.gates();
         }
     }
     faults
@@ -206,7 +229,7 @@ impl Place {
     /// Returns the state that a place belongs to, or nothing for the graph itself.
     pub fn state(self) -> Option<StateId> {
         match self {
-            Self::Graph => None,
+            Self::Graph | Self::Gate(_) | Self::GateState(..) => None,
             Self::State(id)
             | Self::Was(id, _)
             | Self::Mark(id, _)

@@ -179,6 +179,7 @@ impl Situation<'_, '_> {
             && record.action.is_some_and(|action| !action.leaving);
         match self.facts.task {
             Task::Ended(ActionResult::Stay) => WorkState::Stayed,
+            Task::Ended(answer) if self.waits_for(answer) => WorkState::Continues { failed: false },
             Task::Ended(ActionResult::Next) => WorkState::Next,
             Task::Ended(ActionResult::To(to)) => WorkState::Named(to),
             Task::Ended(ActionResult::Failed { permanent: true }) => WorkState::Fails,
@@ -196,6 +197,16 @@ impl Situation<'_, '_> {
                 WorkState::InFlight
             }
         }
+    }
+
+    /// Returns whether an answer leads along a child edge before which the object waits: then it counts as `Wait`.
+    fn waits_for(&self, answer: ActionResult) -> bool {
+        let child = match answer {
+            ActionResult::To(to) => Some(to).filter(|to| self.state.children.contains(to)),
+            ActionResult::Next => self.state.next().filter(|_| self.leads_out().is_none()),
+            ActionResult::Stay | ActionResult::Wait(_) | ActionResult::Failed { .. } => None,
+        };
+        child.is_some_and(|to| self.is_shut(to))
     }
 
     /// Returns whether the observation names a state, as an event or as the state of the application, and counts here.
@@ -238,7 +249,8 @@ impl Situation<'_, '_> {
     fn triggered(&self, work: WorkState) -> Option<Verdict> {
         self.state.triggers.iter().find_map(|trigger| {
             let why = self.raised(trigger, work)?;
-            Some(go(trigger.to, By::Trigger, why))
+            let waits = why == Why::OnChange && self.is_shut(trigger.to);
+            (!waits).then(|| go(trigger.to, By::Trigger, why))
         })
     }
 
@@ -325,10 +337,17 @@ impl Situation<'_, '_> {
             (_, Task::Absent) => Verdict::Run(Run::Resume),
             (_, Task::New | Task::Waiting | Task::Due) if changed => Verdict::Run(Run::Changed),
             (_, Task::New) => Verdict::Run(Run::Begin),
+            (_, Task::Waiting) if self.may_be_asked_again() => Verdict::Run(Run::Again),
             (_, Task::Waiting) => Verdict::Stay(StayReason::Waiting),
             (_, Task::Due) => Verdict::Run(Run::Again),
             (_, Task::Running | Task::Ended(_)) => Verdict::Stay(StayReason::Running),
         }
+    }
+
+    /// Returns whether the gate is open for which the answer of the handler counted as `Wait`.
+    fn may_be_asked_again(&self) -> bool {
+        let waiting = self.record.waiting.filter(|it| it.why == Why::Handler);
+        waiting.is_some_and(|it| !self.facts.shut.has(it.gate))
     }
 
     fn counts_attempts(&self) -> bool {
@@ -378,7 +397,7 @@ impl Situation<'_, '_> {
             let why = match hop {
                 _ if work == WorkState::Named(*child) => Why::Handler,
                 Some((to, why)) if to == *child => why,
-                _ if self.seen(*child) => Why::Observed,
+                _ if self.seen(*child) && !self.is_shut(*child) => Why::Observed,
                 _ => return None,
             };
             Some((*child, why))
@@ -504,14 +523,30 @@ impl Situation<'_, '_> {
                 .is(Mark::Rest)
                 .then_some((next.state, record.transition))
         };
+        // Before a gate, a visit keeps its precedence: otherwise the desired state would lead away, and the visit back.
+        let is_open = |(hop, _): &(StateId, Why)| !self.is_shut(*hop);
         let visit = towards(on_way, Why::Request)
-            .or_else(|| towards(record.open_visit(graph, facts), Why::Visit))
-            .or_else(|| towards(asked(), Why::Request));
+            .or_else(|| towards(record.open_visit(graph, facts), Why::Visit));
         if visit.is_some() {
-            return visit;
+            return visit.filter(is_open);
+        }
+        let asked = towards(asked(), Why::Request).filter(is_open);
+        if asked.is_some() {
+            return asked;
         }
         let hop = graph.hop(record.state, facts.known_target(graph)?)?;
-        counts(record.desired_since(graph, facts)).then_some((hop, Why::DesiredState))
+        let hop = counts(record.desired_since(graph, facts)).then_some((hop, Why::DesiredState));
+        hop.filter(is_open)
+    }
+
+    /// Returns whether a gate is shut between a resting state and another one: an object waits nowhere else.
+    fn is_shut(&self, to: StateId) -> bool {
+        let shut = self.facts.shut;
+        let mut gates = self.graph.gates_between(self.record.state, to);
+        !shut.is_empty()
+            && self.state.is(Mark::Rest)
+            && !self.facts.deleting
+            && gates.any(|(gate, _)| shut.has(gate))
     }
 
     /// Returns the move to a state along a child edge, or else along a trigger edge.

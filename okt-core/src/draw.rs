@@ -19,7 +19,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::duration;
-use crate::graph::{Cause, Graph, Mark, State, StateId};
+use crate::graph::{Cause, Graph, Mark, State, StateId, Trigger};
 
 /// What begins the words of a trigger by parts of the spec.
 pub(crate) const ON_CHANGE_OF: &str = "on change of ";
@@ -49,6 +49,8 @@ pub struct Edge {
     pub kind: EdgeKind,
     /// The causes of a trigger in words (e.g. `after 30m or on error`); empty if only its name raises it.
     pub causes: String,
+    /// The gates before which an object waits on it, in words (e.g. `window maintenance`); empty if there is none.
+    pub gates: String,
 }
 
 /// The kind of an edge.
@@ -66,9 +68,9 @@ impl Edge {
     /// Returns the name of the target with the causes (e.g. `Failed (on 3 errors)`).
     pub fn text(&self, graph: &Graph<'_>) -> String {
         let name = graph.get(self.to).map_or("?", |to| to.name);
-        match self.causes.as_str() {
+        match joined(&self.causes, &self.gates).as_str() {
             "" => name.to_string(),
-            causes => format!("{name} ({causes})"),
+            words => format!("{name} ({words})"),
         }
     }
 }
@@ -94,6 +96,7 @@ impl Graph<'_> {
                     to: trigger.to,
                     kind: EdgeKind::Trigger,
                     causes: words.unwrap_or_default(),
+                    gates: String::new(),
                 }),
             }
         }
@@ -107,9 +110,31 @@ impl Graph<'_> {
                 EdgeKind::Child
             },
             causes: String::new(),
+            gates: String::new(),
         }));
+        for edge in &mut edges {
+            let gates = self.waits_on(from, edge.to);
+            // A trigger by another cause than a change does not wait.
+            let by_change = |trigger: &Trigger| trigger.to == edge.to && trigger.cause.is_change();
+            let waits = edge.kind != EdgeKind::Trigger || state.triggers.iter().any(by_change);
+            let gates = gates.filter(|_| waits);
+            let words: Vec<String> = gates
+                .map(|(_, gate)| format!("{} {}", gate.kind.as_str(), gate.name))
+                .collect();
+            edge.gates = words.join(", ");
+        }
         edges
     }
+}
+
+/// Returns two texts as one.
+fn joined(one: &str, other: &str) -> String {
+    let between = if one.is_empty() || other.is_empty() {
+        ""
+    } else {
+        ", "
+    };
+    format!("{one}{between}{other}")
 }
 
 /// Each mark with its word.

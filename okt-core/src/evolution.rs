@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::draw::{Edge, EdgeKind, roles};
+use crate::gate::Gate;
 use crate::graph::{Graph, Kind, Mark, State, StateId};
 use crate::routes::Tables;
 
@@ -67,7 +68,7 @@ impl fmt::Display for Change {
 /// # let (entry, leaf) = (Marks(0).with(Mark::Entry), Marks(0).with(Mark::Leaf));
 /// let old = [state("Start", entry, &[StateId(1)]), state("Gone", leaf, &[])];
 /// let new = [state("Start", entry, &[StateId(1)]), state("End", leaf, &[])];
-/// # let graph = |states| Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states, routes: Routes::NONE };
+/// # let graph = |states| Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], gates: &[], states, routes: Routes::NONE };
 /// let changes = changes(&graph(&old), &graph(&new));
 /// assert_eq!(changes[0].to_string(), "removed state `Gone`");
 /// assert_eq!(changes[0].risk, Some("an object that is stored in it has no place in the graph"));
@@ -88,6 +89,7 @@ pub fn changes(old: &Graph<'_>, new: &Graph<'_>) -> Vec<Change> {
     found.kind();
     found.states();
     found.edges();
+    found.gates();
     found.conditions();
     found.desired_states();
     found.routes();
@@ -220,6 +222,34 @@ impl<'g> Changes<'g> {
                 let subject = format!("last child of `{name}`: `{now}`, was `{next}`");
                 self.report(ChangeKind::Changed, subject, None);
             }
+        }
+    }
+
+    fn gates(&mut self) {
+        let (old, new) = (self.old, self.new);
+        for before in old.gates {
+            let subject = format!("{} `{}`", before.kind.as_str(), before.name);
+            let Some(after) = new.gates.iter().find(|it| it.name == before.name) else {
+                self.report(ChangeKind::Removed, subject, None);
+                continue;
+            };
+            let states = |graph: &Graph<'g>, gate: &Gate<'g>| {
+                let names: Vec<&str> = gate.states.iter().map(|id| graph.name_of(*id)).collect();
+                names.join(", ")
+            };
+            let (was, now) = (states(&old, before), states(&new, after));
+            if (was != now) || (before.kind, before.passes) != (after.kind, after.passes) {
+                self.report(
+                    ChangeKind::Changed,
+                    format!("{subject}: {now}, was {was}"),
+                    None,
+                );
+            }
+        }
+        let is_new = |it: &&Gate<'g>| old.gates.iter().all(|before| before.name != it.name);
+        for gate in new.gates.iter().filter(is_new) {
+            let subject = format!("{} `{}`", gate.kind.as_str(), gate.name);
+            self.report(ChangeKind::Added, subject, None);
         }
     }
 

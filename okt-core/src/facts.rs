@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::gate::Gates;
 use crate::graph::{Graph, Parts, StateId};
 
 /// A state name, resolved against the graph.
@@ -148,6 +149,8 @@ pub struct LifecycleFacts<'a> {
     /// The parts of the spec that have changed since an edge for their change was taken, or since the first record or
     /// the last re-entry.
     pub parts: Parts,
+    /// The gates that are shut now.
+    pub shut: Gates,
     /// The object is being deleted.
     pub deleting: bool,
     /// A user paused the object.

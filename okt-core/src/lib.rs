@@ -10,7 +10,7 @@ extern crate alloc;
 // | module | content |
 // |---|---|
 // | `names`, `duration`, `backoff`, `reasons`, `trail` | rules for names, durations as text, backoff, reasons of conditions, the trail |
-// | `state`, `hops`, `graph`, `routes` | states, edges and marks; the next hop to every desired state, the route to a leaf |
+// | `state`, `hops`, `graph`, `gate`, `routes` | states, edges and marks; gates; the next hop to every desired state, the route to a leaf |
 // | `facts`, `decision`, `request`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
 // | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
 // | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
@@ -31,6 +31,7 @@ pub mod draw;
 pub mod duration;
 pub mod evolution;
 pub mod facts;
+pub mod gate;
 pub mod graph;
 mod hops;
 pub mod lifecycle;
@@ -53,12 +54,14 @@ pub mod __private;
 pub use answer::{Answer, Successor, VisitSuccessor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
+pub use gate::{Gate, GateId, GateKind, Gates, Passes};
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, Parts, State,
     StateId, Taken, Trigger,
 };
 pub use lifecycle::{
-    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, SpecPart, SpecParts, Visited,
+    Delegate, Delegated, Dispatch, Lifecycle, LifecycleGate, NoGate, PassDispatch, Serves,
+    SpecPart, SpecParts, Visited,
 };
 pub use pass::Step;
 pub use record::{Record, Recorded};

@@ -59,7 +59,7 @@ pub use self::facts::{
     StatusDiff, Waits, WorkFacts, WriteFacts,
 };
 use self::findings::Findings;
-pub use self::object::{KnownRequests, Object, Readable, TaskId, Version, WorkId};
+pub use self::object::{GateTimes, KnownRequests, Object, Readable, TaskId, Version, WorkId};
 use self::observation::ObservationMemory;
 use self::pass::PassMemory;
 use self::requests::RequestMemory;
@@ -86,7 +86,7 @@ pub const MAX_EFFECTS: u8 = 32;
 /// use okt_core::backoff::Backoff;
 /// use okt_core::machine::{Decision, Graphs, Machine, Object, OperatorFacts, Setup, Time};
 /// # use okt_core::{Graph, Kind, routes::Routes};
-/// # let graph = Graph { name: "", doc: "", kind: Kind::Lifecycle, parts: &[], states: &[], routes: Routes::NONE };
+/// # let graph = Graph { name: "", doc: "", kind: Kind::Lifecycle, parts: &[], gates: &[], states: &[], routes: Routes::NONE };
 /// let setup = Setup {
 ///     graphs: Graphs { life: Some(&graph), pass: None },
 ///     backoff: Backoff::default(),
@@ -301,6 +301,7 @@ impl Machine {
                 generation: object.generation,
                 revision: object.revision,
                 parts: object.parts,
+                shut: object.gates.shut,
                 deleting: object.deleting,
                 paused: object.paused,
                 observed: findings.observed.unwrap_or(Observed::Unobserved),
@@ -330,6 +331,10 @@ impl Machine {
                 .facts(setup.graphs, &self.writes.last, findings, now),
             resources: self.resources.facts(setup.owns_kinds, findings, now),
             requests: self.requests.facts(findings, now),
+            gates_change: object
+                .gates
+                .change
+                .map(|left| left.saturating_sub(since_read)),
             operator,
             writes: self.writes.facts(findings, now),
         }

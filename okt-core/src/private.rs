@@ -7,12 +7,14 @@ use core::fmt;
 use core::pin::Pin;
 
 pub use crate::answer::{Answer, Successor, VisitSuccessor};
+pub use crate::gate::{Gate, GateId, GateKind, Passes};
 use crate::graph::Mark;
 pub use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, Parts, State, StateId, Trigger,
 };
 pub use crate::lifecycle::{
-    Delegate, Delegated, Dispatch, Lifecycle, PassDispatch, Serves, SpecPart, SpecParts, Visited,
+    Delegate, Delegated, Dispatch, Lifecycle, LifecycleGate, NoGate, PassDispatch, Serves,
+    SpecPart, SpecParts, Visited,
 };
 pub use crate::pass::Step;
 pub use crate::routes::{Routes, Table};

@@ -55,6 +55,10 @@ reasons! {
     NO_REQUEST = "NoRequest";
     /// A trigger ended the work.
     LEFT = "Left";
+    /// The move of the object waits for a window.
+    WAITING_FOR_WINDOW = "WaitingForWindow";
+    /// The window before which the object waits has no times, or none to come.
+    BAD_WINDOW = "BadWindow";
     /// The work was cancelled because it is no longer needed.
     CANCELLED = "Cancelled";
 

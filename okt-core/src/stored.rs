@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::draw::{self, ROLES, roles};
 use crate::duration;
+use crate::gate::{Gate, GateKind, Passes};
 use crate::graph::{
     Cause, ConditionStatus, Declared, Graph, Kind, Marks, NoRoute, Parts, State, StateId, Trigger,
 };
@@ -35,9 +36,25 @@ pub struct StoredGraph {
     doc: String,
     #[serde(default)]
     kind: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gates: Vec<StoredGate>,
     /// The states; empty without a lifecycle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<StoredState>,
+}
+
+/// A gate.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct StoredGate {
+    name: String,
+    kind: String,
+    states: Vec<String>,
+    /// What passes without waiting: `triggers`, `deletion`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    passes: Vec<String>,
+    /// How much of a window must be left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    needs: Option<String>,
 }
 
 /// One state; in a joined graph its lists are those of both graphs.
@@ -141,7 +158,8 @@ impl Graph<'_> {
 
     /// Writes a graph as one line of JSON.
     ///
-    /// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `states`; of a state `name`, `doc`,
+    /// Fields: `format`, `name`, `doc`, `kind` (`lifecycle` or `pass`), `gates`, `states`; of a gate `name`, `kind`, `states`,
+    /// `passes`, `needs`; of a state `name`, `doc`,
     /// `roles`, `was`, `triggers` (`to`, `cause`, and `after`, `deadline` or `attempts`), `children` (the last is Next),
     /// `conditions`, `noRoutes`. Empty texts and lists are left out.
     ///
@@ -154,7 +172,7 @@ impl Graph<'_> {
     ///     state("Start", Marks(0).with(Mark::Entry), &[StateId(1)]),
     ///     state("End", Marks(0).with(Mark::Leaf), &[]),
     /// ];
-    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], states: &states, routes: Routes::NONE };
+    /// let graph = Graph { name: "App", doc: "", kind: Kind::Lifecycle, parts: &[], gates: &[], states: &states, routes: Routes::NONE };
     /// assert_eq!(
     ///     graph.json(),
     ///     r#"{"format":1,"name":"App","kind":"lifecycle","states":[{"name":"Start","roles":["entry"],"children":["End"]},{"name":"End","roles":["leaf"]}]}"#
@@ -202,6 +220,11 @@ impl StoredGraph {
             name: graph.name.to_owned(),
             doc: graph.doc.to_owned(),
             kind: kind.to_owned(),
+            gates: graph
+                .gates
+                .iter()
+                .map(|gate| StoredGate::of(graph, gate))
+                .collect(),
             states: states.map(|state| StoredState::of(graph, state)).collect(),
         }
     }
@@ -257,12 +280,15 @@ impl StoredGraph {
         edges.collect()
     }
 
-    /// Returns every state name in the graph, present, former or as a target.
+    /// Returns every name in the graph: of states, present, former or as a target, and of gates.
     fn words(&self) -> impl Iterator<Item = &str> {
-        self.states.iter().flat_map(|state| {
+        let gates = self.gates.iter();
+        let gates = gates.flat_map(|gate| gate.states.iter().chain([&gate.name]));
+        let states = self.states.iter().flat_map(|state| {
             let was = state.was.iter().map(String::as_str);
             state.declared().chain(was).chain([state.name.as_str()])
-        })
+        });
+        states.chain(gates.map(String::as_str))
     }
 
     /// Joins two graphs into one that has every state and every edge of either.
@@ -292,6 +318,12 @@ impl StoredGraph {
             }
         }
         let mut joined = self.clone();
+        for gate in &old.gates {
+            // The gate of this release counts; one that it does not have holds for the release before.
+            if joined.gates.iter().all(|own| own.name != gate.name) {
+                joined.gates.push(gate.renamed(present));
+            }
+        }
         for state in &old.states {
             let state = state.renamed(present);
             match joined.states.iter_mut().find(|own| own.name == state.name) {
@@ -341,6 +373,7 @@ impl StoredGraph {
             kind,
             states: kept(states),
             parts: kept(parts.iter().copied()),
+            gates: kept(stored.gates.iter().filter_map(|gate| gate.leak(&id))),
             routes: Routes::NONE,
         };
         let tables: &'static Tables = Box::leak(Box::new(Tables::of(&graph)));
@@ -367,6 +400,59 @@ impl StoredGraph {
 fn kept<T>(items: impl Iterator<Item = T>) -> &'static [T] {
     items.collect::<Vec<T>>().leak()
 }
+
+impl StoredGate {
+    fn of(graph: &Graph<'_>, gate: &Gate<'_>) -> Self {
+        let states = gate.states.iter();
+        let Passes { triggers, deletion } = gate.passes;
+        let passes = [(triggers, TRIGGERS), (deletion, DELETION)];
+        let GateKind::Window { needs } = gate.kind;
+        Self {
+            name: gate.name.to_owned(),
+            kind: gate.kind.as_str().to_owned(),
+            states: states.map(|id| graph.name_of(*id).to_owned()).collect(),
+            passes: passes
+                .iter()
+                .filter(|(passes, _)| *passes)
+                .map(|(_, word)| (*word).to_owned())
+                .collect(),
+            needs: (!needs.is_zero()).then(|| duration::text(needs)),
+        }
+    }
+
+    /// Returns the gate; none if this version of OKT does not know its kind.
+    fn leak(&'static self, id: &impl Fn(&str) -> StateId) -> Option<Gate<'static>> {
+        let needs = self.needs.as_deref().and_then(duration::parse);
+        let kind = match self.kind.as_str() {
+            "window" => GateKind::Window {
+                needs: needs.unwrap_or_default(),
+            },
+            _ => return None,
+        };
+        let passes = |word: &str| self.passes.iter().any(|own| own == word);
+        Some(Gate {
+            name: &self.name,
+            kind,
+            states: kept(self.states.iter().map(|name| id(name))),
+            passes: Passes {
+                triggers: passes(TRIGGERS),
+                deletion: passes(DELETION),
+            },
+        })
+    }
+
+    /// Renames the states.
+    fn renamed(&self, present: impl Fn(&str) -> String) -> Self {
+        Self {
+            states: self.states.iter().map(|name| present(name)).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+/// What passes a gate without waiting, as words.
+const TRIGGERS: &str = "triggers";
+const DELETION: &str = "deletion";
 
 impl StoredState {
     fn of(graph: &Graph<'_>, state: &State<'_>) -> Self {
@@ -659,7 +745,9 @@ mod tests {
 
     /// A graph with a state for each kind of mark and a trigger for each kind of cause, as [`Graph::json`] writes it.
     const EVERYTHING: &str = concat!(
-        r#"{"format":1,"name":"App","doc":"An app.","kind":"lifecycle","states":["#,
+        r#"{"format":1,"name":"App","doc":"An app.","kind":"lifecycle","gates":["#,
+        r#"{"name":"night","kind":"window","states":["Saved"],"passes":["triggers","deletion"],"needs":"1h"},"#,
+        r#"{"name":"day","kind":"window","states":["Saved"]}],"states":["#,
         r#"{"name":"Start","roles":["entry","idle"],"children":["Run"]},"#,
         r#"{"name":"Run","doc":"Runs.","roles":["rest"],"was":["Ran"],"triggers":["#,
         r#"{"to":"Broken","cause":"on 3 errors","attempts":3},"#,

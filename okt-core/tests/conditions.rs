@@ -17,7 +17,7 @@ mod rng;
 #[path = "common/table.rs"]
 mod table;
 
-use okt_core::conditions::{Condition, MESSAGE_LIMIT, Words, bounded, conditions};
+use okt_core::conditions::{Condition, MESSAGE_LIMIT, WaitWords, Words, bounded, conditions};
 use okt_core::decide::{StayReason, Verdict, decide};
 use okt_core::names::{RESERVED, is_reason};
 use okt_core::{ConditionStatus, Declared, Graph, State};
@@ -33,6 +33,7 @@ fn words() -> Words<'static> {
         state: "Elder",
         desired: "Younger",
         observed: "the sight",
+        waits: WaitWords::Opens("opens at dawn"),
         ..Words::default()
     }
 }
@@ -69,6 +70,22 @@ fn reports(failure: Option<(&str, &str)>, table: &'static str) {
         let is_part = part.is_some_and(|part| one.message.contains(part));
         format!("{start}: {}", if is_part { text } else { &one.message })
     });
+}
+
+#[test]
+fn an_object_before_a_gate_says_what_it_waits_for() {
+    reports(
+        None,
+        "
+        graph: entry Start >Up | rest Up >Down >Gone | rest Down >Up >Gone | leaf Gone | window night Down
+        It is reconciling, as the gate opens by itself.
+            Up, newly desired Down, shut night -> False Reconciling WaitingForWindow: Down waits for the window night, which opens at dawn
+        What stalls it, or the pause, is said first.
+            Up, newly desired Down, shut night, work Failed -> False Stalled Failed
+            Up, newly desired Down, shut night, paused -> False Reconciling Paused
+            Up, newly desired Down, shut night, deleting -> False Reconciling Gone
+        ",
+    );
 }
 
 #[test]

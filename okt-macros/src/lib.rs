@@ -81,6 +81,7 @@
 //! | `#[child(To)]` | a state, repeatable | a regular edge; declaration order is priority, the last one is Next |
 //! | `#[trigger(To)]` | a state, repeatable | an edge for an event of the application; it precedes every child. Raised by name, or by the first of its causes: `after = "30m"`, `on_error` or `on_error(attempts = 3)`, `on_delete`, `on_change` or `on_change(version, disk.size, major())` for parts of the spec, `on_abort` for a visit with arguments whose request is deleted; in a pass `on_error`, `on_give_up`, `on_delete` |
 //! | `#[deadline(To, after = "1h", over(A, B))]` | the enum, repeatable | a trigger to `To` in each of these states, raised when the object has been in them for this time, in whichever; a state is under one deadline |
+//! | `#[window(maintenance, states(A, B), needs = "1h")]` | the enum, repeatable | a gate: an object enters these states from outside only at times of a calendar that your code gives, and only while `needs` of them is left; `passes(triggers)`, `passes(deletion)` admit that such a trigger or the way out leads in without waiting |
 //! | `#[condition(Type)]` | a state, repeatable | a condition in the object's status while it is in this state; options `status`, `reason`, `message`. Write a type with a domain as a text: `"okt.dev/Type"` |
 //! | `#[no_route(To, .., reason = "..")]` | a resting state, repeatable | from here the operator refuses these desired states, with this reason |
 //! | `#[was("Old")]` | a state, repeatable | a former name, under which objects may be stored |
@@ -111,7 +112,7 @@
 //! - `impl SpecParts<ServerSpec> for Server`: the parts of the spec that triggers name, of any spec if they name none;
 //! - the module `server`: for each state with a handler its successors (`AfterRunning`: `Stay` if it is resting,
 //!   `Next` if it has a child, `Wait`, and each declared target but visits with arguments), and in `server::conditions`
-//!   the condition types. After a visit with a result, `Next` and the children carry it
+//!   the condition types, and `Gate`, the enum of the gates, if there are any. After a visit with a result, `Next` and the children carry it
 //!   (`AfterRestoring::Running(result)`), and the method answers `AfterRestoring<RestoreResult>`;
 //! - the trait `ServerHandler`: one async method per state that is not idle, in snake case (`r#loop` for a keyword). The
 //!   method of a visit with arguments takes them too, and its context implements `Visited`;
@@ -156,7 +157,8 @@ pub fn lifecycle_graph(args: TokenStream, item: TokenStream) -> TokenStream {
         serde,
         trigger,
         visit,
-        was
+        was,
+        window
     )
 )]
 pub fn derive_lifecycle_graph(input: TokenStream) -> TokenStream {

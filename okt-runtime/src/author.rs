@@ -14,3 +14,4 @@ pub(crate) mod pass;
 pub(crate) mod progress;
 pub(crate) mod recording;
 pub(crate) mod steps;
+pub(crate) mod windows;

@@ -130,6 +130,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         generation: meta.generation.unwrap_or(0),
         revision,
         parts: Parts(u32::from(dice.below(4) == 0)),
+        shut: okt_core::Gates::NONE,
         deleting: meta.deletion_timestamp.is_some(),
         paused: annotations::is_paused(meta),
         observed: *dice.pick(&[

@@ -9,6 +9,7 @@
 //! | `cache` | the cache of objects, its handle for other code, and the queue of reconcile requests |
 //! | `crd` | the CRD with the graph in it; the union of two releases; the check of the CRD in the cluster |
 //! | `resources` | owned resources: declared, compared, applied, deleted in order |
+//! | `calendar` | the times of five fields of cron in a time zone |
 //! | `requests` | requests for visits with arguments: their kinds, the open ones, their outcomes |
 //! | `author` | the traits that you implement, and the arguments of your code |
 //! | `sidecar` | applications whose agents do the work |
@@ -31,6 +32,7 @@ compile_error!(
 
 mod author;
 mod cache;
+mod calendar;
 mod crd;
 #[cfg(test)]
 mod fuzz;
@@ -43,7 +45,7 @@ mod resources;
 pub mod sidecar;
 mod test_hooks;
 
-pub use author::application::{Application, DeadlineClock, ExtraOf, PassGraph, StateOf};
+pub use author::application::{Application, DeadlineClock, ExtraOf, GateOf, PassGraph, StateOf};
 pub use author::context::{Action, Context, StateOnRecord};
 pub use author::external::{AsResource, External, Found};
 pub use author::no_lifecycle::{NoLifecycle, PassStatus};
@@ -53,6 +55,7 @@ pub use author::pass::{
     FreeStyle, FreeStyleHandler, Pass, Stepper, StepperHandler, free_style, stepper,
 };
 pub use author::steps::{PartSteps, StepPart};
+pub use author::windows::{Opening, Windows};
 pub use cache::store::{OperatorEnded, Store};
 pub use crd::definition::{CrdError, crd};
 pub use crd::union::crd_union;
@@ -85,6 +88,7 @@ pub use okt_wire::status::{
     Position, RecordedAction, RecordedDesired, RecordedFailure, RecordedRequest, RecordedVisit,
     Status, Transition,
 };
+pub use okt_wire::window::Window;
 pub use operator::{IntoOperator, Operator, OperatorError};
 pub use reconcile::report::FIELD_MANAGER;
 pub use requests::{RequestKind, Requests};

@@ -16,6 +16,7 @@ pub(crate) mod change;
 mod commit;
 mod failure;
 pub(crate) mod finalizer;
+pub(crate) mod gates;
 pub(crate) mod leftover;
 pub(crate) mod memory;
 pub(crate) mod observe;

@@ -6,6 +6,8 @@ const _: () = {
         match state {
             Cache::Broken { .. } => {}
             Cache::Serving { .. } => {}
+            Cache::Restoring { .. } => {}
+            Cache::Flushing { .. } => {}
             Cache::Broken { .. } => {}
             Cache::Gone { .. } => {}
             Cache::Serving { .. } => {}
@@ -86,6 +88,12 @@ pub mod cache {
         Wait(::core::time::Duration),
         /// Go to `Gone`
         Gone,
+    }
+    /// The gates.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Gate {
+        /// The window before `Restoring` or `Flushing`.
+        LowTide,
     }
     /// The types of the conditions that the states declare.
     pub mod conditions {
@@ -179,6 +187,19 @@ const _: () = {
         doc: "The life of a cache.",
         kind: __okt::Kind::Lifecycle,
         parts: &[],
+        gates: &[
+            __okt::Gate {
+                name: "low_tide",
+                kind: __okt::GateKind::Window {
+                    needs: ::core::time::Duration::new(1800, 0),
+                },
+                states: &[__okt::StateId(2), __okt::StateId(3)],
+                passes: __okt::Passes {
+                    triggers: false,
+                    deletion: false,
+                },
+            },
+        ],
         states: &[
             __okt::State {
                 name: "Filling",
@@ -336,6 +357,7 @@ const _: () = {
     };
     #[automatically_derived]
     impl __okt::Lifecycle for Cache {
+        type Gate = cache::Gate;
         const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             __okt::StateId(self as u16)
@@ -355,6 +377,13 @@ const _: () = {
     }
     #[automatically_derived]
     impl<__Spec: ?::core::marker::Sized> __okt::SpecParts<__Spec> for Cache {}
+    #[automatically_derived]
+    impl __okt::LifecycleGate for cache::Gate {
+        fn from_id(id: __okt::GateId) -> ::core::option::Option<Self> {
+            let gates: &'static [Self] = &[Self::LowTide];
+            gates.get(id.index()).copied()
+        }
+    }
     #[automatically_derived]
     impl __okt::Successor for cache::AfterFilling {
         #[inline]

@@ -80,6 +80,7 @@ const _: () = {
         doc: "",
         kind: __okt::Kind::Pass,
         parts: &[],
+        gates: &[],
         states: &[
             __okt::State {
                 name: "Apply",
@@ -141,6 +142,7 @@ const _: () = {
     };
     #[automatically_derived]
     impl __okt::Lifecycle for BrokerPass {
+        type Gate = __okt::NoGate;
         const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
         fn id(self) -> __okt::StateId {
             __okt::StateId(self as u16)

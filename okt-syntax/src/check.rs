@@ -6,6 +6,7 @@ use okt_core::check::{self, Fault, Place, Rule};
 use okt_core::{Mark, Parts, StateId};
 use quote::ToTokens;
 
+use crate::attr::Gate;
 use crate::graph::with_graph;
 use crate::model::{Model, Node, constant};
 use crate::report::{ErrorReport, Spot};
@@ -21,6 +22,7 @@ pub(crate) fn check(report: &mut ErrorReport, model: &Model) {
     constants_of_conditions_differ(report, model);
     parts_have_a_spec(report, model);
     requests_differ(report, model);
+    gates_are_variants(report, model);
 }
 
 /// Returns whether rustc or a reader of the attributes already reports this mistake.
@@ -56,6 +58,11 @@ fn spot(model: &Model, fault: &Fault) -> Spot {
     let node = |id: StateId| model.get(id);
     let found = match fault.place {
         Place::Graph => None,
+        Place::Gate(id) => model.gates.get(id.index()).map(|gate| gate.spot),
+        Place::GateState(id, index) => {
+            let gate = model.gates.get(id.index());
+            gate.map(|gate| gate.states[index].spot)
+        }
         Place::State(id) => node(id).map(|node| node.spot),
         Place::Was(id, index) => node(id).map(|node| node.attributes.was[index].spot),
         Place::Mark(id, mark) => node(id).map(|node| mark_spot(node, mark)),
@@ -140,6 +147,29 @@ fn requests_differ(report: &mut ErrorReport, model: &Model) {
                 "give each visit a type of its own",
             );
         }
+    }
+}
+
+/// Reports gates that cannot be variants of one enum (OKT020).
+fn gates_are_variants(report: &mut ErrorReport, model: &Model) {
+    let mut known: Vec<String> = Vec::new();
+    for gate in &model.gates {
+        let variant = gate.variant().map(|ident| ident.to_string());
+        // Another gate of the same name is reported as that.
+        let is_named = |other: &&Gate| other.wire_name() == gate.wire_name();
+        let is_first = model.gates.iter().filter(is_named).count() == 1;
+        if variant
+            .as_ref()
+            .is_none_or(|variant| is_first && known.contains(variant))
+        {
+            report.error(
+                Rule::Name,
+                gate.spot,
+                format!("`{}` gives no variant of its own", gate.wire_name()),
+                "rename the gate",
+            );
+        }
+        known.extend(variant);
     }
 }
 

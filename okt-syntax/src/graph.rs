@@ -1,7 +1,7 @@
 //! Converts the model into a graph of `okt_core`, for the checks and the routes.
 
 use okt_core::routes::Routes;
-use okt_core::{Cause, Declared, Graph, Marks, NoRoute, Parts, State, StateId, Trigger};
+use okt_core::{Cause, Declared, Gate, Graph, Marks, NoRoute, Parts, State, StateId, Trigger};
 
 use crate::attr;
 use crate::model::{Model, Node};
@@ -31,11 +31,26 @@ pub(crate) fn with_graph<T>(model: &Model, look: impl FnOnce(&Graph<'_>) -> T) -
             no_routes: &lists.no_routes,
         })
         .collect();
+    let gate_names: Vec<String> = model.gates.iter().map(attr::Gate::wire_name).collect();
+    let guarded = model.gates.iter();
+    let guarded: Vec<Vec<StateId>> = guarded
+        .map(|gate| gate.states.iter().map(|state| state.to).collect())
+        .collect();
+    let gates = model.gates.iter().zip(&gate_names).zip(&guarded);
+    let gates: Vec<Gate<'_>> = gates
+        .map(|((gate, name), states)| Gate {
+            name,
+            kind: gate.kind,
+            states,
+            passes: gate.passes,
+        })
+        .collect();
     look(&Graph {
         name: &model.name(),
         doc: &model.doc,
         kind: model.kind,
         parts: &parts,
+        gates: &gates,
         states: &states,
         routes: Routes::NONE,
     })

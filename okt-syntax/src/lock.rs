@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use okt_core::check::Rule;
 use okt_core::evolution::{Change, ChangeKind, changes};
-use okt_core::{Cause, Graph, Kind, Mark, State, StateId, Trigger, duration};
+use okt_core::{Cause, GateKind, Graph, Kind, Mark, Passes, State, StateId, Trigger, duration};
 
 use crate::options::identifier;
 use crate::source::{Cfg, Mistake, Source};
@@ -159,6 +159,29 @@ pub fn declaration(graph: &Graph<'_>) -> String {
             "#[deadline({}, after = {time:?}, over({}))]\n",
             variant(graph, target),
             over.join(", ")
+        ));
+    }
+    for gate in graph.gates {
+        let states: Vec<String> = gate.states.iter().map(|id| variant(graph, *id)).collect();
+        let GateKind::Window { needs } = gate.kind;
+        let Passes { triggers, deletion } = gate.passes;
+        let passes = [(triggers, "triggers"), (deletion, "deletion")];
+        let passes: Vec<&str> = passes.iter().filter(|it| it.0).map(|it| it.1).collect();
+        let needs = if needs.is_zero() {
+            String::new()
+        } else {
+            format!(", needs = {:?}", duration::text(needs))
+        };
+        let passes = if passes.is_empty() {
+            String::new()
+        } else {
+            format!(", passes({})", passes.join(", "))
+        };
+        text.push_str(&format!(
+            "#[{}({}, states({}){needs}{passes})]\n",
+            gate.kind.as_str(),
+            gate.name,
+            states.join(", ")
         ));
     }
     text.push_str(&format!("enum {} {{\n", graph.name));

@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Fields, Generics, Meta, Path, Type, Variant, Visibility};
 
-use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget, Part};
+use crate::attr::{self, Attributes, ConditionAttribute, Deadline, EdgeTarget, Gate, Part};
 use crate::items;
 use crate::options::{Options, identifier};
 use crate::report::{ErrorReport, Spot};
@@ -39,6 +39,7 @@ pub(crate) struct Model {
     pub(crate) nodes: Vec<Node>,
     /// The deadlines over several states; each of these states has a trigger for it.
     pub(crate) deadlines: Vec<Deadline>,
+    pub(crate) gates: Vec<Gate>,
     /// Whether the graph has mistakes, so that the generated code only avoids further errors.
     pub(crate) is_wrong: bool,
 }
@@ -73,6 +74,11 @@ impl Model {
         let deadlines = attrs
             .filter(|attr| attr.path().is_ident("deadline"))
             .filter_map(|attr| Deadline::read(report, attr))
+            .collect();
+        let gates = input.attrs.iter();
+        let gates = gates
+            .filter(|attr| Gate::WORDS.iter().any(|word| attr.path().is_ident(word)))
+            .filter_map(|attr| Gate::read(report, attr))
             .collect();
         let spot = report.spot(input.ident.span());
         let variants = match &input.data {
@@ -119,6 +125,7 @@ impl Model {
                 .unwrap_or_else(|| Ident::new(&format!("{name}Handler"), Span::call_site())),
             nodes,
             deadlines,
+            gates,
             is_wrong: false,
             ident: input.ident.clone(),
         };
@@ -207,6 +214,7 @@ impl Model {
         let states = self.nodes.iter().flat_map(Node::mentions);
         let mut mentions: Vec<&EdgeTarget> = deadlines
             .flat_map(|deadline| [&deadline.target].into_iter().chain(&deadline.over))
+            .chain(self.gates.iter().flat_map(|gate| &gate.states))
             .chain(states)
             .collect();
         mentions.sort_by_key(|target| target.spot.order());
@@ -231,6 +239,9 @@ impl Model {
         };
         for node in &mut self.nodes {
             node.mentions_mut().for_each(&find);
+        }
+        for gate in &mut self.gates {
+            gate.states.iter_mut().for_each(&find);
         }
         for deadline in &mut self.deadlines {
             find(&mut deadline.target);

@@ -31,6 +31,11 @@ pub fn page(rule: Rule) -> &'static str {
         Rule::Exclude => include_str!("../rules/okt018.md"),
         Rule::Pass => include_str!("../rules/okt019.md"),
         Rule::Name => include_str!("../rules/okt020.md"),
+        Rule::GatedEnd => include_str!("../rules/okt021.md"),
+        Rule::GatedWay => include_str!("../rules/okt022.md"),
+        Rule::GatedDeletion => include_str!("../rules/okt023.md"),
+        Rule::GatedTrigger => include_str!("../rules/okt024.md"),
+        Rule::IdleGate => include_str!("../rules/okt025.md"),
         Rule::Arguments => include_str!("../rules/okt028.md"),
     }
 }

@@ -114,6 +114,7 @@ mod tests {
             doc: "",
             kind: Kind::Lifecycle,
             parts: &[],
+            gates: &[],
             states,
             routes: Routes::NONE,
         }

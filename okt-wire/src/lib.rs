@@ -7,7 +7,7 @@
 //! | [`refusal`], [`limit`], [`api_timeout`], [`watch`] | requests: what a refusal means, how many there may be, how long an answer may take, watches that end their silence |
 //! | [`pruned`], [`digest`] | reads an object in one pass, without the parts that nobody wants; hashes |
 //! | [`limits`], [`cause`], [`desired`], [`sealed`], [`status`], [`annotations`], [`object`], [`scope`] | the parts of an object as types, and how long they may be |
-//! | [`request`] | requests as types, and the trait of their arguments |
+//! | [`request`], [`window`] | requests as types, and the trait of their arguments; a window of a calendar |
 //! | [`schema`] | the schema of a status, with the rules that the API server checks |
 //! | [`read`], [`parts`], [`revision`] | their conversion to the numbers of `okt_core` |
 //!
@@ -40,3 +40,4 @@ pub mod sealed;
 pub mod status;
 pub mod texts;
 pub mod watch;
+pub mod window;

@@ -39,3 +39,6 @@ pub const STEP_LIMIT: usize = 4 * 1024;
 pub const STEPS_LIMIT: usize = 256;
 /// The most that all recorded steps of one action take together, in bytes of JSON.
 pub const STEPS_BYTES: usize = 128 * 1024;
+
+/// The most openings of a window that are recorded.
+pub const OPENINGS_LIMIT: usize = 3;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use okt_core::decide::Why;
 use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::machine::Version;
-use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord};
+use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord, WaitRecord};
 use okt_core::request::RequestRecord;
 use okt_core::{Graph, Lifecycle, StateId};
 use sha2::{Digest, Sha256};
@@ -17,7 +17,8 @@ use crate::cause;
 use crate::desired::{Desired, REQUEST_LIMIT, StateName};
 use crate::digest;
 use crate::status::{
-    Position, RecordedAction, RecordedDesired, RecordedRequest, RecordedVisit, Transition,
+    Position, RecordedAction, RecordedDesired, RecordedRequest, RecordedVisit, RecordedWait,
+    Transition,
 };
 
 /// Converts a stored position into a record.
@@ -51,6 +52,17 @@ pub fn record<S: Lifecycle>(
             .as_ref()
             .filter(|action| transition_of(&action.id) == Some(position.transition))
             .map(action),
+        waiting: position.waiting.as_ref().and_then(wait_record::<S>),
+    })
+}
+
+/// Returns a recorded wait; none for a gate or a state of another release.
+fn wait_record<S: Lifecycle>(recorded: &RecordedWait) -> Option<WaitRecord> {
+    let mut gates = S::GRAPH.all_gates();
+    Some(WaitRecord {
+        gate: gates.find(|(_, gate)| gate.name == recorded.gate)?.0,
+        to: StateName::<S>::of(&recorded.to).known()?.id(),
+        why: cause::why(&recorded.cause)?,
     })
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::desired::REQUEST_LIMIT;
 use crate::limits::{
     CHANGED_LIMIT, CONDITIONS_LIMIT, ENTRY_LIMIT, FAILURE_LIMIT, HISTORY_LIMIT, ID_LIMIT,
-    PROGRESS_LIMIT, REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE, STEPS_LIMIT,
+    OPENINGS_LIMIT, PROGRESS_LIMIT, REASON_LIMIT, RECORDED_LIMIT, RECORDED_RESERVE, STEPS_LIMIT,
 };
 use crate::status::Status;
 
@@ -186,16 +186,38 @@ fn lifecycle(graph: &Graph<'_>) -> Value {
     if graph.states.iter().any(|state| state.is(Mark::Args)) {
         lifecycle["properties"]["request"] = request(&text, &count, &failure);
     }
+    if !graph.gates.is_empty() {
+        lifecycle["properties"]["waiting"] = waiting(&text(STATE_LIMIT), &time);
+    }
     if !graph.parts.is_empty() {
-        let properties = &mut lifecycle["properties"];
-        properties["parts"] = json!({
-            "type": "object",
-            "maxProperties": Parts::LIMIT,
-            "additionalProperties": text(64),
-        });
-        properties["history"]["items"]["properties"]["changed"] = text(CHANGED_LIMIT);
+        add_parts(&mut lifecycle["properties"], &text);
     }
     lifecycle
+}
+
+/// Adds what is recorded of the parts of the spec that triggers name.
+fn add_parts(properties: &mut Value, text: &impl Fn(usize) -> Value) {
+    properties["parts"] = json!({
+        "type": "object",
+        "maxProperties": Parts::LIMIT,
+        "additionalProperties": text(64),
+    });
+    properties["history"]["items"]["properties"]["changed"] = text(CHANGED_LIMIT);
+}
+
+/// Returns the schema of a move that waits before a gate.
+fn waiting(name: &Value, time: &Value) -> Value {
+    let openings = json!({
+        "type": "array",
+        "maxItems": OPENINGS_LIMIT,
+        "x-kubernetes-list-type": "atomic",
+        "items": time,
+    });
+    json!({
+        "type": "object",
+        "required": ["gate", "to", "cause"],
+        "properties": { "gate": name, "to": name, "cause": name, "since": time, "openings": openings },
+    })
 }
 
 /// Returns the schema of the request on record.

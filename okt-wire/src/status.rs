@@ -155,6 +155,9 @@ pub struct Position<S> {
     /// The work of the state; none in an idle one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<RecordedAction>,
+    /// The move that waits before a gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<RecordedWait>,
     /// The failure that led into this state, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<RecordedFailure>,
@@ -220,6 +223,24 @@ pub struct RecordedVisit {
     /// The outcome of the visit.
     #[serde(default)]
     pub outcome: VisitOutcome,
+}
+
+/// A move that waits before a gate.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedWait {
+    /// The gate.
+    pub gate: String,
+    /// The state to which the move leads.
+    pub to: String,
+    /// The cause of the move (e.g. `DesiredState`).
+    pub cause: String,
+    /// When the wait began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The next times at which a window opens, at most [`OPENINGS_LIMIT`](crate::limits::OPENINGS_LIMIT).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub openings: Vec<Timestamp>,
 }
 
 /// A recorded request: everything that its work needs, also after the request was deleted.

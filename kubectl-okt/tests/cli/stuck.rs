@@ -15,7 +15,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use okt::{Answer, Lifecycle, Resources};
 use okt_testing::Fault;
 use okt_tests::DatabaseState::{Running, Servicing, Stopping};
-use okt_tests::{Reply, Rig, RunnerState, Runners, Served, Sight, Stalls};
+use okt_tests::{MillState, Mills, Reply, Rig, RunnerState, Runners, Served, Sight, Stalls};
 use serde_json::json;
 
 use crate::world::Shell;
@@ -235,6 +235,25 @@ async fn repeating_transitions() {
           → kubectl okt retry -n default databases.demo.okt.dev/a
     "]]
     .assert_eq(&format!("{cause}\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_is_shut() {
+    let rig = Rig::<Mills>::of().await;
+    // The last day of February that comes each four years.
+    let windows = json!([{ "start": "0 2 29 2 *", "duration": "4h", "timeZone": "Europe/Berlin" }]);
+    rig.create_with("m", json!({ "version": "1", "maintenance": windows }))
+        .await;
+    rig.until_ready("m", MillState::Running).await;
+    rig.patch("m", json!({ "spec": { "version": "2" } })).await;
+    rig.until_reason("m", "Ready", "WaitingForWindow").await;
+    rig.pass(Duration::from_mins(3)).await;
+    why(&rig, "mill/m", expect![[r#"
+        Mill default/m is in Running, and is to be in Running.
+
+        Upgrading waits for the window maintenance, which opens at 2028-02-29T02:00+01:00. It opens on Tue 2028-02-29 01:00 UTC, then on Sun 2032-02-29 01:00 UTC, then on Fri 2036-02-29 01:00 UTC.
+          → change the window if it has to be sooner: kubectl edit -n default mills.demo.okt.dev/m
+    "#]]).await;
 }
 
 #[tokio::test(start_paused = true)]

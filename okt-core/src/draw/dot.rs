@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::EdgeKind;
+use super::{EdgeKind, joined};
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
@@ -41,10 +41,12 @@ impl Graph<'_> {
             for edge in self.edges(id) {
                 let attributes = match edge.kind {
                     EdgeKind::Trigger => {
-                        format!(" [style=dashed, label={}]", quoted(&edge.causes))
+                        let label = joined(&edge.causes, &edge.gates);
+                        format!(" [style=dashed, label={}]", quoted(&label))
                     }
-                    EdgeKind::Next => " [label=\"Next\"]".into(),
-                    EdgeKind::Child => String::new(),
+                    EdgeKind::Next => format!(" [label={}]", quoted(&joined("Next", &edge.gates))),
+                    EdgeKind::Child if edge.gates.is_empty() => String::new(),
+                    EdgeKind::Child => format!(" [label={}]", quoted(&edge.gates)),
                 };
                 let to = quoted(self.name_of(edge.to));
                 text.push_str(&format!("    {from} -> {to}{attributes};\n"));

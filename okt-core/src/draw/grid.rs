@@ -113,7 +113,7 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
             });
             let label = label(&edge, state);
             if !label.is_empty() {
-                labels.push((x, y, label.into()));
+                labels.push((x, y, label));
             }
         }
     }

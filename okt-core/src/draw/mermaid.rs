@@ -3,14 +3,14 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::EdgeKind;
+use super::{EdgeKind, joined};
 use crate::graph::{Graph, Mark};
 
 impl Graph<'_> {
     /// Draws a graph as a Mermaid `stateDiagram-v2`.
     ///
     /// Resting states have a thick border, holding ones a thick dashed one, visits a dotted one. The Next edge is labelled
-    /// if there is a choice, and triggers are labelled with their cause.
+    /// if there is a choice, and triggers are labelled with their cause. An edge on which objects wait has the gate.
     #[must_use]
     pub fn mermaid(&self) -> String {
         let mut text = String::from("stateDiagram-v2\n");
@@ -26,11 +26,17 @@ impl Graph<'_> {
         }
         for (id, state) in self.iter() {
             for edge in self.edges(id) {
-                let label = match edge.kind {
-                    EdgeKind::Trigger if edge.causes.is_empty() => " : trigger".into(),
-                    EdgeKind::Trigger => format!(" : {}", label(&edge.causes)),
-                    EdgeKind::Next if state.children.len() > 1 => " : Next".into(),
-                    EdgeKind::Next | EdgeKind::Child => String::new(),
+                let words = match edge.kind {
+                    EdgeKind::Trigger if edge.causes.is_empty() => "trigger",
+                    EdgeKind::Trigger => &edge.causes,
+                    EdgeKind::Next if state.children.len() > 1 => "Next",
+                    EdgeKind::Next | EdgeKind::Child => "",
+                };
+                let words = joined(words, &edge.gates);
+                let label = if words.is_empty() {
+                    words
+                } else {
+                    format!(" : {}", label(&words))
                 };
                 let to = node(self.name_of(edge.to));
                 text.push_str(&format!("    {} --> {to}{label}\n", node(state.name)));

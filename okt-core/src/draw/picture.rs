@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Edge, EdgeKind};
+use super::{Edge, EdgeKind, joined};
 use crate::graph::State;
 
 /// The size of a text, in pixels.
@@ -46,11 +46,13 @@ pub struct Line {
     pub is_trigger: bool,
 }
 
-/// Returns the text beside an edge of a state: the causes of a trigger, or `Next` where that is one of several children.
-pub(super) fn label<'e>(edge: &'e Edge, state: &State<'_>) -> &'e str {
-    match edge.kind {
+/// Returns the text beside an edge of a state: the causes of a trigger, or `Next` where that is one of several children,
+/// and its gates.
+pub(super) fn label(edge: &Edge, state: &State<'_>) -> String {
+    let words = match edge.kind {
         EdgeKind::Trigger => &edge.causes,
         EdgeKind::Next if state.children.len() > 1 => "Next",
         EdgeKind::Next | EdgeKind::Child => "",
-    }
+    };
+    joined(words, &edge.gates)
 }

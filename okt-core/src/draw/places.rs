@@ -62,7 +62,7 @@ pub(super) fn places(graph: &Graph<'_>, size: impl Fn(Point) -> Point) -> Places
             };
             let label = label(&edge, state);
             let (start, end) = (LineEndKind::None, LineEndKind::Arrow);
-            let arrow = Arrow::new(start, end, line, label, &look(), &None, &None);
+            let arrow = Arrow::new(start, end, line, &label, &look(), &None, &None);
             // A graph that was not checked may name a target that it does not have.
             if let Some(to) = nodes.get(edge.to.index()) {
                 picture.add_edge(arrow, nodes[from.index()], *to);

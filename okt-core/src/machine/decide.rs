@@ -38,7 +38,7 @@ use super::facts::{Facts, StatusDiff};
 use super::object::{Readable, TaskId, WorkId};
 use super::requeue::{Requeue, requeue};
 use crate::decide::{self as lifecycle, Ending, Run, StayReason, Verdict};
-use crate::facts::{ActionResult, Task};
+use crate::facts::Task;
 use crate::graph::{Cause, Mark};
 use crate::pass::PassRun;
 use crate::record::Recorded;
@@ -111,6 +111,10 @@ fn check_admission(f: &Facts<'_>) -> Option<Decision> {
     }
     if object.newer {
         return rest(Requeue::settled(f));
+    }
+    if f.gates_change == Some(Duration::ZERO) {
+        // The gates are read again.
+        return rest(Requeue::after(Requeue::SHORTEST, f));
     }
     (f.graphs.needs_finalizer() && !f.finalizer).then(AddFinalizer::decided)
 }
@@ -412,9 +416,8 @@ fn work_change(after: &Recorded, step: &Verdict, f: &Facts<'_>) -> WorkChange {
         (Verdict::Go(_) | Verdict::End(_), _) => WorkChange::None,
         (Verdict::Run(Run::Changed | Run::Amended), _) => WorkChange::New,
         (Verdict::Retry { .. }, _) => WorkChange::Retry,
-        (Verdict::Stay(StayReason::Waiting), Task::Ended(ActionResult::Wait(_))) => {
-            WorkChange::Wait
-        }
+        // An answer that leads through a gate that is shut counts as `Wait`.
+        (Verdict::Stay(StayReason::Waiting), Task::Ended(_)) => WorkChange::Wait,
         (Verdict::Run(_) | Verdict::Stay(_) | Verdict::Release, _) => WorkChange::Keep,
     }
 }

@@ -65,6 +65,8 @@ pub struct Facts<'a> {
     pub resources: ResourceFacts,
     /// The requests for the object.
     pub requests: RequestFacts,
+    /// The time until the gates are not as they were read; none if they do not change by themselves.
+    pub gates_change: Option<Duration>,
     /// The operator.
     pub operator: OperatorFacts,
     /// The writes to the object.

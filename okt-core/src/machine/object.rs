@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::facts::NextRequest;
 use crate::facts::{DesiredState, DesiredVisit};
+use crate::gate::Gates;
 use crate::graph::Parts;
 use crate::record::Recorded;
 
@@ -62,6 +63,8 @@ pub struct Object {
     pub visit: Option<DesiredVisit>,
     /// The requests for it.
     pub requests: KnownRequests,
+    /// The gates.
+    pub gates: GateTimes,
     /// `metadata.generation`.
     pub generation: i64,
     /// A hash of the data that handlers act upon.
@@ -106,6 +109,15 @@ impl Object {
     pub fn transition(&self) -> u64 {
         self.recorded.at().map_or(0, |record| record.transition)
     }
+}
+
+/// The gates, as they are for an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct GateTimes {
+    /// Those that are shut.
+    pub shut: Gates,
+    /// The time until that changes, if it does by itself.
+    pub change: Option<Duration>,
 }
 
 /// The requests for an object, as they are known.

@@ -35,6 +35,9 @@ impl Requeue {
     /// The requeue time if an event is expected, in case the event is lost.
     pub const SAFETY: Duration = Duration::from_mins(1);
 
+    /// The longest time until an object that waits before a gate is reconciled, so that a clock that was set is noticed.
+    pub(super) const GATE: Duration = Duration::from_hours(1);
+
     /// The requeue time for an object without a record, or in an unknown state.
     const UNSURE: Duration = Duration::from_secs(30);
 
@@ -141,6 +144,12 @@ pub(super) fn requeue(
     note(to_come(f.pass.due));
     note(write_wait);
     note(f.requests.wait);
+    let waits = f.object.recorded.at().and_then(|record| record.waiting);
+    note(
+        waits
+            .and(f.gates_change)
+            .map(|left| left.min(Requeue::GATE)),
+    );
     note(to_come(f.object.requests.expires));
     let is_undone = match not_ready {
         NotReadyReason::None

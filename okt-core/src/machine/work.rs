@@ -6,6 +6,7 @@ use super::draft::WorkChange;
 use super::effect::{Cancel, Start};
 use super::facts::{Waits, WorkFacts};
 use super::object::{Object, Readable, TaskId, WorkId};
+use super::requeue::Requeue;
 use super::results::StartResult;
 use super::time::Time;
 use crate::backoff::Backoff;
@@ -154,7 +155,12 @@ impl StateWork {
                 run.stage = WorkStage::Waiting { due, asked };
             }
             (WorkChange::Wait, Some(run)) => {
-                if let WorkStage::Ended(ActionResult::Wait(wait)) = run.stage {
+                if let WorkStage::Ended(answer) = run.stage {
+                    let wait = match answer {
+                        ActionResult::Wait(wait) => wait,
+                        // It leads through a gate that is shut.
+                        _ => Requeue::GATE,
+                    };
                     // A reconcile request that came while the handler ran may be the one that it now waits for.
                     let is_named = core::mem::take(&mut run.is_named);
                     let wait = if is_named { Duration::ZERO } else { wait };

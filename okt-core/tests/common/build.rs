@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use okt_core::routes::{Routes, Tables};
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, StateId, Trigger};
+use okt_core::{
+    Cause, Gate, GateKind, Graph, Kind, Mark, Marks, NoRoute, Parts, Passes, State, StateId,
+    Trigger,
+};
 
 /// The parts of the spec that a trigger can name by their positions, as `change0` and `change01`.
 const PARTS: [&str; 2] = ["version", "size"];
@@ -15,13 +18,45 @@ const PARTS: [&str; 2] = ["version", "size"];
 /// `!Failed:change0` (of the first part)
 /// (e.g. `"rest hold Up >Servicing >Down !Failed:error3"`).
 /// A target that no line declares is [`StateId::UNKNOWN`].
+///
+/// A line that begins with the kind of a gate declares one (e.g. `"window night Down passes-triggers needs60"`).
 pub(crate) fn graph(lines: &[&'static str]) -> Graph<'static> {
+    let is_gate = |line: &&&'static str| line.starts_with("window ");
+    let gates: Vec<&str> = lines.iter().filter(is_gate).copied().collect();
+    let lines: Vec<&str> = lines.iter().filter(|it| !is_gate(it)).copied().collect();
     let names: Vec<&str> = lines.iter().map(|line| name_in(line)).collect();
     let id = |name: &str| {
         let index = names.iter().position(|other| *other == name);
         index.map_or(StateId::UNKNOWN, StateId::at)
     };
-    with_routes(lines.iter().map(|line| state(line, &id)).collect())
+    let graph = with_routes(lines.iter().map(|line| state(line, &id)).collect());
+    let gates: Vec<Gate<'static>> = gates.iter().map(|line| gate(line, &id)).collect();
+    Graph {
+        gates: gates.leak(),
+        ..graph
+    }
+}
+
+fn gate(line: &'static str, id: &impl Fn(&str) -> StateId) -> Gate<'static> {
+    let mut words = line.split(' ').skip(1);
+    let name = words.next().expect("a name");
+    let (mut states, mut passes, mut needs) = (Vec::new(), Passes::default(), Duration::ZERO);
+    for word in words {
+        match word {
+            "passes-triggers" => passes.triggers = true,
+            "passes-deletion" => passes.deletion = true,
+            _ => match word.strip_prefix("needs") {
+                Some(seconds) => needs = Duration::from_secs(seconds.parse().expect("seconds")),
+                None => states.push(id(word)),
+            },
+        }
+    }
+    Gate {
+        name,
+        kind: GateKind::Window { needs },
+        states: states.leak(),
+        passes,
+    }
 }
 
 /// Builds a graph of these states, with its routes.
@@ -31,6 +66,7 @@ pub(crate) fn with_routes(states: Vec<State<'static>>) -> Graph<'static> {
         doc: "",
         kind: Kind::Lifecycle,
         parts: &PARTS,
+        gates: &[],
         states: states.leak(),
         routes: Routes::NONE,
     };

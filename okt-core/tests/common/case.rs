@@ -5,16 +5,17 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
+use okt_core::decide::Why;
 use okt_core::decide::{Verdict, decide};
 use okt_core::facts::NextRequest;
 use okt_core::facts::{
     ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
 };
 use okt_core::record::{
-    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
+    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord, WaitRecord,
 };
 use okt_core::request::{RequestOutcome, RequestRecord};
-use okt_core::{Graph, Mark, Parts, StateId};
+use okt_core::{GateId, Gates, Graph, Mark, Parts, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
 pub(crate) const REVISION: u64 = 7;
@@ -47,6 +48,7 @@ impl Case {
                 generation: 1,
                 revision: REVISION,
                 parts: Parts::NONE,
+                shut: Gates::NONE,
                 deleting: false,
                 paused: false,
                 observed: Observed::Unobserved,
@@ -108,6 +110,14 @@ impl Case {
             ["part", part] => {
                 let index = graph.parts.iter().position(|it| *it == part);
                 facts.parts = facts.parts.with(index.expect("a part"));
+            }
+            ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
+            ["waiting", gate, to] => {
+                at().waiting = Some(WaitRecord {
+                    gate: gate_of(&graph, gate),
+                    to: id(to),
+                    why: Why::Handler,
+                });
             }
             ["generation", generation] => facts.generation = number(generation),
             ["paused"] => facts.paused = true,
@@ -239,7 +249,13 @@ fn arrived(graph: &Graph<'_>, state: StateId) -> Record {
         revision: REVISION,
         changed: REVISION,
         action: (!is_idle).then_some(action(Phase::Done)),
+        waiting: None,
     }
+}
+
+fn gate_of(graph: &Graph<'_>, name: &str) -> GateId {
+    let mut gates = graph.all_gates();
+    gates.find(|(_, gate)| gate.name == name).expect(name).0
 }
 
 fn action(phase: Phase) -> ActionRecord {

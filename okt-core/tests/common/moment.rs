@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use okt_core::backoff::Backoff;
+use okt_core::decide::Why;
 use okt_core::facts::NextRequest;
 use okt_core::facts::{
     ActionResult, DesiredState, DesiredVisit, LifecycleFacts, Named, Observed, Task,
 };
 use okt_core::record::{
-    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord,
+    ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord, WaitRecord,
 };
 use okt_core::request::{RequestOutcome, RequestRecord};
-use okt_core::{Graph, Parts, StateId};
+use okt_core::{GateId, Gates, Graph, Parts, StateId};
 
 use crate::ids::any_id;
 use crate::rng::Rng;
@@ -76,6 +77,11 @@ fn record(rng: &mut Rng, count: usize) -> Record {
             generation: generation(rng),
             leaving: rng.one_in(3),
         }),
+        waiting: rng.one_in(3).then(|| WaitRecord {
+            gate: gate(rng),
+            to: any_id(rng, count),
+            why: [Why::Handler, Why::DesiredState][rng.below(2)],
+        }),
     }
 }
 
@@ -99,6 +105,11 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         generation: generation(rng),
         revision: rng.next() % 2,
         parts: Parts(u32::from(rng.one_in(4))),
+        shut: if rng.one_in(2) {
+            Gates::NONE.with(gate(rng))
+        } else {
+            Gates::NONE
+        },
         deleting: rng.one_in(4),
         paused: rng.one_in(4),
         observed: observed(rng, count),
@@ -112,6 +123,10 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         backoff: Backoff::default(),
         seed: rng.next(),
     }
+}
+
+fn gate(rng: &mut Rng) -> GateId {
+    [GateId(0), GateId(1), GateId(40)][rng.below(3)]
 }
 
 fn named(rng: &mut Rng, count: usize) -> Named {

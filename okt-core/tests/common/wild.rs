@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use okt_core::routes::Routes;
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, Trigger};
+use okt_core::{
+    Cause, Gate, GateKind, Graph, Kind, Mark, Marks, NoRoute, Parts, Passes, State, Trigger,
+};
 
 use crate::build::bare;
 use crate::ids::any_id;
@@ -26,6 +28,7 @@ const MARKS: [Mark; 8] = [
 pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
     let count = rng.between(0, 7);
     let states: Vec<State<'static>> = (0..count).map(|_| state(rng, count)).collect();
+    let gates: Vec<Gate<'static>> = (0..rng.below(3)).map(|_| gate(rng, count)).collect();
     Graph {
         name: "Wild",
         doc: "",
@@ -35,6 +38,7 @@ pub(crate) fn wild(rng: &mut Rng) -> Graph<'static> {
             Kind::Lifecycle
         },
         parts: &[],
+        gates: gates.leak(),
         states: states.leak(),
         routes: Routes::NONE,
     }
@@ -57,6 +61,21 @@ fn state(rng: &mut Rng, count: usize) -> State<'static> {
         children: children.leak(),
         no_routes: no_routes.leak(),
         ..bare(name, marks)
+    }
+}
+
+fn gate(rng: &mut Rng, count: usize) -> Gate<'static> {
+    let states: Vec<_> = (0..rng.below(4)).map(|_| any_id(rng, count)).collect();
+    Gate {
+        name: NAMES[rng.below(NAMES.len())],
+        kind: GateKind::Window {
+            needs: Duration::from_secs(rng.next() % 60),
+        },
+        states: states.leak(),
+        passes: Passes {
+            triggers: rng.one_in(2),
+            deletion: rng.one_in(2),
+        },
     }
 }
 

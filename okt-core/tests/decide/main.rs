@@ -24,6 +24,7 @@ mod desired;
 mod ended;
 mod failures;
 mod flight;
+mod gates;
 mod leaves;
 mod observation;
 mod requests;
@@ -33,6 +34,7 @@ mod triggers;
 mod visits;
 
 use okt_core::decide::{Go, StayReason, Verdict};
+use okt_core::record::WaitRecord;
 
 use case::Case;
 
@@ -67,7 +69,8 @@ fn recorded(case: &Case, part: &str) -> String {
     let after = case.after();
     let after = after.at().expect("something recorded");
     let action = || after.action.expect("an action");
-    let name = |id| case.graph.name_of(id);
+    let graph = &case.graph;
+    let name = |id| graph.name_of(id);
     match part {
         "unchanged" => (Some(*after) == case.record).to_string(),
         "state" => name(after.state).to_owned(),
@@ -91,6 +94,13 @@ fn recorded(case: &Case, part: &str) -> String {
                 "{:?} {} {}",
                 request.outcome, request.token, request.transition
             )
+        }
+        "waiting" => {
+            let gate = |it: WaitRecord| graph.gates[it.gate.index()].name;
+            let waiting = after
+                .waiting
+                .map(|it| format!("{} {} {:?}", gate(it), graph.name_of(it.to), it.why));
+            waiting.unwrap_or_else(|| "-".to_owned())
         }
         "revision" => after.revision.to_string(),
         "changed" => after.changed.to_string(),

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use okt_core::routes::Routes;
-use okt_core::{Cause, Graph, Kind, Mark, Marks, NoRoute, Parts, State, StateId, Trigger};
+use okt_core::{
+    Cause, Gate, GateKind, Graph, Kind, Mark, Marks, NoRoute, Parts, Passes, State, StateId,
+    Trigger,
+};
 
 use crate::rng::Rng;
 
@@ -22,13 +25,40 @@ pub(crate) fn graph(rng: &mut Rng) -> Graph<'static> {
     let states: Vec<_> = (0..count)
         .map(|index| state(rng, index, count, kind, is_wild))
         .collect();
+    let gates: Vec<Gate<'static>> = if kind == Kind::Pass && !rng.one_in(8) {
+        Vec::new()
+    } else {
+        let names = ["night", "day"];
+        let names = names.into_iter().take(rng.below(3));
+        names.map(|name| gate(rng, name, count)).collect()
+    };
     Graph {
         name: "Random",
         doc: "",
         kind,
         parts: &[],
+        gates: gates.leak(),
         states: states.leak(),
         routes: Routes::NONE,
+    }
+}
+
+fn gate(rng: &mut Rng, name: &'static str, count: usize) -> Gate<'static> {
+    // The ends of the graph are rarely meant.
+    let first = usize::from(!rng.one_in(6));
+    let last = count - usize::from(!rng.one_in(6)).min(count - 1);
+    let states = (first..last).filter(|_| rng.one_in(3)).map(StateId::at);
+    let states: Vec<StateId> = states.collect();
+    Gate {
+        name,
+        kind: GateKind::Window {
+            needs: Duration::ZERO,
+        },
+        states: states.leak(),
+        passes: Passes {
+            triggers: rng.one_in(3),
+            deletion: rng.one_in(3),
+        },
     }
 }
 

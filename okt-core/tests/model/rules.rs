@@ -22,6 +22,13 @@ pub(crate) fn broken(graph: &Graph<'static>) -> Vec<(Rule, Place)> {
     marks(graph, &mut found);
     edges(graph, &mut found);
     arguments(graph, &mut found);
+    if graph.kind == Kind::Pass {
+        found.extend(
+            graph
+                .all_gates()
+                .map(|(id, _)| (Rule::Pass, Place::Gate(id))),
+        );
+    }
     let entries: Vec<StateId> = all_with(graph, Mark::Entry);
     for (id, _) in graph.iter().filter(|_| !entries.is_empty()) {
         let all = |id: StateId| state(graph, id).targets().collect();
@@ -36,9 +43,58 @@ pub(crate) fn broken(graph: &Graph<'static>) -> Vec<(Rule, Place)> {
             livelocks(graph, &mut found);
             traps(graph, &mut found);
             routes(&with_one_role(graph), &mut found);
+            gates(graph, &mut found);
         }
     }
     found
+}
+
+/// An object waits before a gate on each child edge, and on each trigger by a change, that leads in from outside.
+fn gates(graph: &Graph<'static>, found: &mut Vec<(Rule, Place)>) {
+    for (id, gate) in graph.all_gates() {
+        for (index, inside) in gate.states.iter().enumerate() {
+            if state(graph, *inside).is(Mark::Entry) || state(graph, *inside).is(Mark::Leaf) {
+                found.push((Rule::GatedEnd, Place::GateState(id, index)));
+            }
+        }
+        let (mut waits, mut forced, mut leaves) = (false, false, false);
+        let outside = graph.iter().filter(|(id, _)| !gate.states.contains(id));
+        for (from, outside) in outside {
+            let mut waiting = Vec::new();
+            for (index, trigger) in outside.triggers.iter().enumerate() {
+                let place = Place::Trigger(from, index);
+                let by_change = matches!(trigger.cause, Cause::OnChange | Cause::OnChangeOf(_));
+                match (gate.states.contains(&trigger.to), by_change) {
+                    (false, _) => {}
+                    (true, true) => waiting.push(place),
+                    (true, false) => {
+                        forced = true;
+                        if !gate.passes.triggers {
+                            found.push((Rule::GatedTrigger, place));
+                        }
+                    }
+                }
+            }
+            for (index, child) in outside.children.iter().enumerate() {
+                if gate.states.contains(child) {
+                    waiting.push(Place::Child(from, index));
+                }
+            }
+            waits |= !waiting.is_empty();
+            if !outside.is(Mark::Rest) && !outside.is(Mark::Leaf) {
+                found.extend(waiting.into_iter().map(|place| (Rule::GatedWay, place)));
+            }
+            let leads = out(graph, from).is_some_and(|to| gate.states.contains(&to));
+            leaves |= leads && !outside.is(Mark::Leaf);
+        }
+        let rules = [
+            (leaves != gate.passes.deletion, Rule::GatedDeletion),
+            (gate.passes.triggers && !forced, Rule::GatedTrigger),
+            (!waits, Rule::IdleGate),
+        ];
+        let broken = rules.into_iter().filter(|(is_broken, _)| *is_broken);
+        found.extend(broken.map(|(_, rule)| (rule, Place::Gate(id))));
+    }
 }
 
 /// Returns whether a spec may ask for a state.

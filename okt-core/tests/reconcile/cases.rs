@@ -12,7 +12,7 @@ use crate::machine::Graphs;
 
 /// The graphs that cases are made of: lifecycles with states that have work and a visit, with idle states and a failure,
 /// with as few states as can be, with a leaf with work after one state, with an idle home, with a rest for a time after a
-/// failure, and with an edge for a part of the spec; then a pass with a path for deletion, and one without.
+/// failure, with an edge for a part of the spec, with requests, and with a gate; then a pass with a path for deletion, and one without.
 const GRAPHS: &str = "
     visits: entry Making >Up | rest Up >Trip >Ending | visit no_transit Trip >Up | Ending >Gone | leaf Gone
     idle: entry rest idle New >Up | rest Up !Broken:error2 >Off >Gone | rest hold Broken >Up >Gone | rest idle Off >Up >Gone | leaf idle Gone
@@ -22,6 +22,7 @@ const GRAPHS: &str = "
     timed: entry Making >Up | rest Up !Cooling:error1 >Gone | rest hold idle Cooling !Up:after60 >Up >Gone | leaf idle Gone
     swapping: entry Making >Up | rest Up !Swapping:change0 >Gone | Swapping >Up | leaf idle Gone
     serving: entry Making >Up | rest Up >Trip >Gone | visit args Trip !Up:abort !Bad:error1 >Up | rest hold idle Bad >Trip >Up >Gone | leaf idle Gone
+    gated: entry Making >Up | rest Up !Swapping:change >Trip >Gone | Swapping >Up | visit Trip >Up | leaf idle Gone | window night Swapping Trip
     leaving: entry Check !Finalize:delete >Apply | Apply >End | Finalize >End | leaf idle End
     plain: entry Check >Apply | Apply >End | leaf idle End
 ";
@@ -71,6 +72,11 @@ const LIST: &str = "
     requests and a way out; serving, leaving; user 2, ticks 1, faults 2, asks 2
     requests, sights; serving; user 1, faults 1, sights 1, answers 1, asks 2
     requests of a settled object; serving, HasGoneRound; crashes 1, faults 1, answers 1, asks 3
+    gates; gated, owns Up; user 2, ticks 1, crashes 1, answers 1, turns 2
+    gates, faults and answers; gated, leaving; user 1, ticks 1, faults 1, answers 2, turns 2
+    gates, lead and drain; gated; user 1, ticks 1, lead 2, drains 1, turns 2
+    gates, sights; gated; user 1, sights 1, crashes 1, turns 1
+    small: gates; gated; user 1, ticks 1, turns 2
     small: requests; serving; crashes 1, asks 2
     small: parts of the spec; swapping; user 2, crashes 1
     small: records; tiny, owns Up; crashes 1, faults 1, records 1
@@ -134,6 +140,10 @@ impl Case {
         self.name.starts_with("small: ")
     }
 
+    pub(crate) fn has_gates(&self) -> bool {
+        self.life.is_some_and(|life| !life.gates.is_empty())
+    }
+
     pub(crate) fn graphs(&self) -> Graphs<'static> {
         let Self { life, pass, .. } = *self;
         Graphs { life, pass }
@@ -195,13 +205,15 @@ pub(crate) struct Budget {
     pub(crate) records: u8,
     /// Requests that are made or deleted.
     pub(crate) asks: u8,
+    /// Gates that open or shut.
+    pub(crate) turns: u8,
 }
 
 impl Budget {
     /// The budget of random runs.
     pub(crate) fn rich() -> Self {
         let most = "user 4, answers 3, sights 3, ticks 8, drains 1";
-        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2, asks 4";
+        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2, asks 4, turns 3";
         Self::of(&format!("{most}, {two}"))
     }
 

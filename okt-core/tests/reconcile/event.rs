@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Asks,
     /// Somebody deletes a request.
     Withdraws(usize),
+    /// The gates shut, or open.
+    Turns,
     /// The newest version of a request arrives in the operator's cache.
     RequestArrives(usize),
     /// The user changes a part of the spec that handlers act upon.

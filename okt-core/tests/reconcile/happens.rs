@@ -75,6 +75,10 @@ impl World {
                     next.is_made = true;
                 }
             }
+            Event::Turns => {
+                self.budget.turns -= 1;
+                self.shut = !self.shut;
+            }
             Event::Withdraws(asked) => {
                 self.budget.asks -= 1;
                 self.asked[asked].is_gone = true;
@@ -275,6 +279,7 @@ impl World {
         let mut calm = self.clone();
         calm.budget = Budget::default();
         calm.failing = None;
+        calm.shut = false;
         if calm.sight != UNOBSERVED {
             calm.sight = UNOBSERVED;
             calm.process.queued = true;

@@ -53,7 +53,7 @@ use std::time::Instant;
 
 use expect_test::{expect, expect_file};
 // What the machine uses of the crate.
-use okt_core::{backoff, decide, facts, graph, pass, record};
+use okt_core::{backoff, decide, facts, gate, graph, pass, record};
 
 use cases::{CASES, Case};
 use coverage::Coverage;
@@ -84,7 +84,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 45] = [
+const BUGS: [(Bug, &str); 46] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -136,6 +136,7 @@ const BUGS: [(Bug, &str); 45] = [
     (Bug::OutcomeNeverDelivered, "requests"),
     (Bug::MissingTakenForGone, "requests of a settled object"),
     (Bug::OutcomeLostAtDeletion, "requests and a way out"),
+    (Bug::GateIgnored, "gates"),
 ];
 
 fn is_full() -> bool {
@@ -299,7 +300,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
-    expect![[r"
+    expect![[r#"
         life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
         life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
@@ -328,5 +329,9 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         requests, lead and drain             to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
         requests and a way out               to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         requests, sights                     to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
-    "]].assert_eq(&costs);
+        gates                                to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+        gates, faults and answers            to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        gates, lead and drain                to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+        gates, sights                        to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
+    "#]].assert_eq(&costs);
 }

@@ -46,6 +46,7 @@ pub(crate) enum Bug {
     /// A request that is not in the cache counts as deleted.
     MissingTakenForGone,
     OutcomeLostAtDeletion,
+    GateIgnored,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
     /// A time that has passed without effect is used again.

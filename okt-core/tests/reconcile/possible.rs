@@ -285,6 +285,9 @@ impl World {
 
     /// Adds the events that happen only in some cases.
     fn special(&self, events: &mut Vec<Event>) {
+        if self.budget.turns > 0 && self.case.has_gates() {
+            events.push(Event::Turns);
+        }
         if self.case.special == Special::FailsForEver {
             if self.failing.is_some() {
                 events.push(Event::Mends);

@@ -84,6 +84,8 @@ pub(crate) struct AtHand {
     pub(crate) is_reopened: bool,
     /// The requests that were known when the machine read the object. For a rule.
     pub(crate) asked: [Asked; ASKED],
+    /// The gates were shut when the machine read the object. For a rule.
+    pub(crate) shut: bool,
     /// The status that was rendered last.
     pub(crate) rendered: Option<Status>,
 }

@@ -67,6 +67,7 @@ impl World {
             run: None,
             is_reopened: false,
             asked: self.process.asked,
+            shut: self.shut,
             rendered: None,
         });
         None
@@ -375,6 +376,7 @@ impl World {
         self.process.truth.wrote = self.stored.version;
         at_hand.object = self.stored;
         at_hand.asked = self.process.asked;
+        at_hand.shut = self.shut;
         Ok(Stored {
             version: Some(self.stored.version.of_machine()),
             object: Some(self.read(&self.stored)),

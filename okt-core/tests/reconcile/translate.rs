@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use okt_core::StateId;
 use okt_core::backoff::Backoff;
 use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::record::{Record, Recorded};
+use okt_core::{GateId, Gates, StateId};
 
 use crate::machine::{self, Facts, OperatorFacts, Readable, Setup, WorkId};
 use crate::object::{Object, Request};
@@ -19,6 +19,19 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1);
 pub(crate) const LONG: Duration = Duration::from_hours(1);
 
 impl World {
+    /// Returns the gates of the object as they are now.
+    pub(crate) fn gates(&self) -> machine::GateTimes {
+        let shut = self.shut && self.bug != Some(Bug::GateIgnored);
+        machine::GateTimes {
+            shut: if shut {
+                Gates::NONE.with(GateId(0))
+            } else {
+                Gates::NONE
+            },
+            change: (self.shut || self.budget.turns > 0).then_some(WAIT),
+        }
+    }
+
     /// Returns what all objects of the operator have in common.
     pub(crate) fn setup(&self) -> Setup<'static> {
         let mut graphs = self.case.graphs();
@@ -84,6 +97,7 @@ impl World {
                 fresh: status.visit != spec.visit,
             }),
             requests: self.requests(object, &self.process.asked),
+            gates: self.gates(),
             generation: spec.generation,
             revision: spec.revision,
             parts: status.changed_parts(spec),

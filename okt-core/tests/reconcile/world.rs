@@ -38,6 +38,8 @@ pub(crate) struct World {
     /// The kind of write that fails, and how.
     pub(crate) failing: Option<(Write, Fault)>,
     pub(crate) permits: Permits,
+    /// The gates are shut.
+    pub(crate) shut: bool,
     /// The transition into the state in which the object has been for a long time.
     pub(crate) long_in: Option<u64>,
     /// The requests, as the API server stores them.
@@ -179,6 +181,7 @@ impl World {
             extra: 0,
             failing: None,
             permits: Permits::Free,
+            shut: case.has_gates(),
             long_in: None,
             asked: Default::default(),
             others_hold: case.special == Special::HeldByOthers,
@@ -206,6 +209,7 @@ impl World {
             extra,
             failing,
             permits,
+            shut,
             long_in,
             asked,
             others_hold,
@@ -240,7 +244,15 @@ impl World {
         let mut hasher = DefaultHasher::new();
         (stored, versions, presence, cluster, sight, extra).hash(&mut hasher);
         (asked, known).hash(&mut hasher);
-        (failing, permits, long_in, others_hold, former_task_runs).hash(&mut hasher);
+        (
+            failing,
+            permits,
+            shut,
+            long_in,
+            others_hold,
+            former_task_runs,
+        )
+            .hash(&mut hasher);
         (budget, history, broken.is_some()).hash(&mut hasher);
         (number, leads, draining, cache, at_hand, queued, is_named).hash(&mut hasher);
         (
@@ -297,5 +309,6 @@ fn gone_round(case: &Case) -> Option<Record> {
             generation: 1,
             leaving: false,
         }),
+        waiting: None,
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use okt_core::{Answer, Dispatch, Graph, Kind, PassDispatch, StateId, Step};
+use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, PassDispatch, StateId, Step};
 use okt_reach::Failure;
 use okt_wire::digest;
 use okt_wire::object::LifecycleObject;
@@ -16,11 +16,15 @@ use crate::author::asked::ANSWER_LIMIT;
 use crate::author::context::{Action, Context};
 use crate::author::observation::Observation;
 use crate::author::pass::{Pass, Steps};
+use crate::author::windows::Windows;
 use crate::requests::Requests;
 use crate::resources::{Resources, Watches};
 
 /// The states of an application.
 pub type StateOf<A> = <<A as Application>::Resource as LifecycleObject>::State;
+
+/// The gates of an application.
+pub type GateOf<A> = <StateOf<A> as Lifecycle>::Gate;
 
 /// The fields that an application adds to its status.
 pub type ExtraOf<A> = <<A as Application>::Resource as LifecycleObject>::Extra;
@@ -87,6 +91,14 @@ pub trait Application: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<Resources, Failure>> + Send {
         let _ = (cx, state);
         async { Ok(Resources::new()) }
+    }
+
+    /// Returns the times at which an object may pass a gate `#[window(..)]`; always, by default.
+    ///
+    /// OKT calls it in every reconciliation. It must be quick, change nothing, and depend on the object alone.
+    fn windows(&self, object: &Self::Resource, gate: GateOf<Self>) -> Windows {
+        let _ = (object, gate);
+        Windows::always()
     }
 
     /// Returns the pass that runs in every reconciliation, if there is one.

@@ -1,7 +1,7 @@
 //! A resource without a lifecycle: its operator runs a pass and stores no position.
 
 use okt_core::routes::Routes;
-use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, SpecParts, StateId};
+use okt_core::{Answer, Dispatch, Graph, Kind, Lifecycle, NoGate, SpecParts, StateId};
 use okt_reach::Failure;
 use okt_wire::desired::Desired;
 use okt_wire::status::Status;
@@ -30,11 +30,14 @@ impl NoLifecycle {
 impl<S: ?Sized> SpecParts<S> for NoLifecycle {}
 
 impl Lifecycle for NoLifecycle {
+    type Gate = NoGate;
+
     const GRAPH: &'static Graph<'static> = &Graph {
         name: "NoLifecycle",
         doc: "",
         kind: Kind::Pass,
         parts: &[],
+        gates: &[],
         states: &[],
         routes: Routes::NONE,
     };

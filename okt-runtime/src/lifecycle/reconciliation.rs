@@ -25,6 +25,7 @@ use crate::author::observation::Observation;
 use crate::author::recording::Recording;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
+use crate::reconcile::gates::GateStates;
 use crate::reconcile::leftover::{inherited, removal};
 use crate::reconcile::observe::Sighting;
 use crate::reconcile::reading;
@@ -410,6 +411,8 @@ impl<K: LifecycleObject> Reconciliation<K> {
             progress: String::new(),
             recording: recording(draft, &self.memory),
             begun: None,
+            // A controller of your own has no gates: it makes a move when it likes.
+            gates: &GateStates::default(),
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
             counts_wall_time: false,

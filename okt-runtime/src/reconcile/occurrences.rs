@@ -210,11 +210,14 @@ mod tests {
     enum NoState {}
 
     impl Lifecycle for NoState {
+        type Gate = okt_core::NoGate;
+
         const GRAPH: &'static Graph<'static> = &Graph {
             name: "",
             doc: "",
             kind: okt_core::Kind::Lifecycle,
             parts: &[],
+            gates: &[],
             states: &[],
             routes: okt_core::routes::Routes::NONE,
         };

@@ -13,6 +13,7 @@ use okt_wire::read;
 use okt_wire::status::{Position, RecordedRequest};
 use serde_json::Value;
 
+use super::gates::GateStates;
 use super::reading;
 use crate::author::application::{Application, DeadlineClock, ExtraOf, StateOf, revision_of};
 use crate::author::asked::CallGuard;
@@ -47,6 +48,8 @@ pub(super) struct Reconciliation<'a, A: Application> {
     pub(super) extra: Option<ExtraOf<A>>,
     /// A hash of the referred objects that are part of the revision.
     pub(super) referred: Option<u64>,
+    /// The gates.
+    pub(super) gates: GateStates,
 }
 
 impl<'a, A: Application> Reconciliation<'a, A> {
@@ -59,7 +62,8 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         object: Arc<A::Resource>,
     ) -> Self {
         let (revision, referred) = revision_with(shared, &object, memory);
-        let read = read_with(shared, &object, revision, memory);
+        let gates = GateStates::of(&*shared.application, &object, shared.clock.now());
+        let read = read_with(shared, &object, revision, &gates, memory);
         memory.machine.read(&read, moment());
         Self {
             shared,
@@ -76,6 +80,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
             begun: None,
             extra: None,
             referred,
+            gates,
         }
     }
 
@@ -96,7 +101,15 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         self.cx = self.shared.context(Arc::clone(&object));
         self.object = object;
         self.rendered = None;
-        read_with(self.shared, &self.object, revision, self.memory)
+        let (application, now) = (&*self.shared.application, self.shared.clock.now());
+        self.gates = GateStates::of(application, &self.object, now);
+        read_with(
+            self.shared,
+            &self.object,
+            revision,
+            &self.gates,
+            self.memory,
+        )
     }
 
     /// Takes the answer to a write to hand; returns it for the machine.
@@ -163,6 +176,7 @@ fn read_with<A: Application>(
     shared: &Shared<A>,
     object: &A::Resource,
     revision: u64,
+    gates: &GateStates,
     memory: &mut Remembered,
 ) -> Object {
     let position = position_of(object);
@@ -176,7 +190,14 @@ fn read_with<A: Application>(
     let read = reading::read(object, revision, &mut memory.parts, begun, &shared.clock);
     Object {
         newer: position.is_some_and(is_newer),
-        requests: known(&shared.requests, object, &read.recorded, &shared.clock),
+        requests: known(
+            &shared.requests,
+            object,
+            &read.recorded,
+            gates.times().shut,
+            &shared.clock,
+        ),
+        gates: gates.times(),
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)

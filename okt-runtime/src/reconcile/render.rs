@@ -82,6 +82,7 @@ impl<A: Application> Reconciliation<'_, A> {
             progress: self.progress_of(draft),
             recording: recording(draft, self.memory),
             begun: self.begun.clone(),
+            gates: &self.gates,
             resources: &resources,
             recorded_resources: self.recorded_resources(),
             counts_wall_time: self.has_wall_time(draft),

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
-use okt_core::conditions::{self, Words};
+use okt_core::conditions::{self, WaitWords, Words};
 use okt_core::decide::{By, Go, Run, Verdict, Why};
 use okt_core::facts::LifecycleFacts;
 use okt_core::machine::Draft;
@@ -37,6 +37,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::acting::{DeadlineLimits, Elapsed};
+use super::gates::GateStates;
 use super::leftover::unclaimed;
 use crate::author::recording::ToRecord;
 use crate::cache::guarded::Guarded;
@@ -62,6 +63,8 @@ pub(crate) struct StatusReport<'a, K: LifecycleObject> {
     pub(crate) recording: Option<ToRecord>,
     /// The request that may begin with this write.
     pub(crate) begun: Option<RecordedRequest>,
+    /// The gates.
+    pub(crate) gates: &'a GateStates,
     /// The status of the owned resources.
     pub(crate) resources: &'a OwnedStatus,
     /// The record of the owned resources.
@@ -92,12 +95,17 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
         let action = lifecycle.as_ref().and_then(|it| it.action.as_ref());
         let led_here = lifecycle.as_ref().and_then(|it| it.failure.as_ref());
         let desired = self.object.spec_of().lifecycle().state.as_ref();
+        let waits = self.gates.text(self.draft.record.at());
         let words = Words {
             state: self.old().map_or("", |old| old.state.as_str()),
             desired: desired.map_or("", StateName::as_str),
             failure: action.and_then(|it| it.failure.as_ref()).map(words_of),
             led_here: led_here.map(words_of),
             observed: self.observed,
+            waits: match &waits {
+                Ok(opens) => WaitWords::Opens(opens),
+                Err(why) => WaitWords::Bad(why),
+            },
             resources: self.resources.words(),
         };
         let conditions = conditions::conditions(
@@ -171,6 +179,7 @@ impl<K: LifecycleObject> StatusReport<'_, K> {
             },
             memory: self.memory(),
             action: self.action(record, kept),
+            waiting: self.gates.recorded(record, old, self.now),
             failure: self.led_here(went),
             trail: self.trail(record, went),
             history: self.history(record, went, taken),

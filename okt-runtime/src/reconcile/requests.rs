@@ -31,6 +31,7 @@ impl<A: Application> Reconciliation<'_, A> {
             &shared.requests,
             &*self.object,
             self.recorded(),
+            self.gates.times().shut,
             &shared.clock,
         )
     }

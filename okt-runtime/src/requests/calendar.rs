@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use okt_wire::request::{CatchUp, ScheduleStatus};
+
+use crate::calendar::Calendar;
 
 /// How late a time may be noticed and still count as on time.
 const ON_TIME: Duration = Duration::from_mins(1);
 
 /// The times of a schedule.
 #[derive(Clone, Debug)]
-pub(super) struct Calendar {
-    cron: Cron,
-    zone: TimeZone,
+pub(super) struct ScheduleTimes {
+    calendar: Calendar,
     /// The text by which a change is noticed.
     text: String,
     is_suspended: bool,
@@ -37,42 +35,18 @@ pub(super) struct DueRequest {
     pub(super) status: ScheduleStatus,
 }
 
-impl Calendar {
+impl ScheduleTimes {
     /// Reads five fields and a time zone.
     ///
     /// # Errors
     ///
     /// Why they name no times. A retry does not help.
     pub(super) fn of(schedule: &str, zone: &str, is_suspended: bool) -> Result<Self, String> {
-        let parser = CronParser::builder()
-            .seconds(Seconds::Disallowed)
-            .year(Year::Disallowed)
-            .build();
-        let cron = parser.parse(schedule);
-        let cron =
-            cron.map_err(|error| format!("`schedule: {schedule}` names no times: {error}"))?;
-        let found = TimeZone::get(zone);
-        let found = found.map_err(|_| format!("there is no time zone `{zone}`"))?;
         Ok(Self {
-            cron,
-            zone: found,
+            calendar: Calendar::of("schedule", schedule, zone)?,
             text: format!("{schedule} {zone}"),
             is_suspended,
         })
-    }
-
-    /// Returns the next time; none if there is none.
-    pub(super) fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        let now = now.to_zoned(self.zone.clone());
-        let next = self.cron.find_next_occurrence(&now, false).ok()?;
-        Some(next.timestamp())
-    }
-
-    /// Returns the last time that is not later than now.
-    fn last(&self, now: Timestamp) -> Option<Timestamp> {
-        let now = now.to_zoned(self.zone.clone());
-        let last = self.cron.find_previous_occurrence(&now, true).ok()?;
-        Some(last.timestamp())
     }
 
     /// Returns what is due. `is_busy`: the request before has no outcome.
@@ -83,7 +57,7 @@ impl Calendar {
         is_busy: bool,
         now: Timestamp,
     ) -> DueRequest {
-        let next = self.next(now).filter(|_| !self.is_suspended);
+        let next = self.calendar.next(now).filter(|_| !self.is_suspended);
         let problem = if next.is_none() && !self.is_suspended {
             format!("`{}` names no time to come", self.text)
         } else {
@@ -107,7 +81,7 @@ impl Calendar {
             };
         };
         let since = status.last.map_or(base, |last| last.max(base));
-        let due = self.last(now).filter(|due| *due > since);
+        let due = self.calendar.last(now).filter(|due| *due > since);
         let age = |due: Timestamp| now.duration_since(due).try_into().unwrap_or(Duration::ZERO);
         let within = match missed.catch_up {
             CatchUp::Latest => ON_TIME.max(missed.start_within),
@@ -141,8 +115,8 @@ mod tests {
         text.parse().expect("a time")
     }
 
-    fn hourly(is_suspended: bool) -> Calendar {
-        Calendar::of("0 * * * *", "Etc/UTC", is_suspended).expect("five fields")
+    fn hourly(is_suspended: bool) -> ScheduleTimes {
+        ScheduleTimes::of("0 * * * *", "Etc/UTC", is_suspended).expect("five fields")
     }
 
     /// Returns the status of a schedule that is followed since this time.
@@ -154,7 +128,7 @@ mod tests {
 
     #[test]
     fn only_five_fields_and_a_zone_that_exists_are_a_schedule() {
-        let refused = |schedule: &str, zone: &str| Calendar::of(schedule, zone, false).err();
+        let refused = |schedule: &str, zone: &str| ScheduleTimes::of(schedule, zone, false).err();
         assert_eq!(refused("0 2 * * 6", "Europe/Berlin"), None);
         for schedule in [
             "",
@@ -174,7 +148,7 @@ mod tests {
     fn a_new_and_a_changed_schedule_make_nothing_at_once() {
         let status = since("2026-11-26T10:30:00Z");
         assert_eq!(status.next, Some(at("2026-11-26T11:00:00Z")));
-        let daily = Calendar::of("30 10 * * *", "Etc/UTC", false).expect("five fields");
+        let daily = ScheduleTimes::of("30 10 * * *", "Etc/UTC", false).expect("five fields");
         let due = daily.due(&status, LATEST, false, at("2026-11-26T10:45:00Z"));
         assert_eq!(
             (due.make, due.status.base),
@@ -242,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_time_in_the_gap_and_in_the_fold_of_summer_time_comes_once() {
-        let berlin = Calendar::of("30 2 * * *", "Europe/Berlin", false).expect("five fields");
-        let next = |now: &str| berlin.next(at(now)).expect("a time").to_string();
+        let berlin = ScheduleTimes::of("30 2 * * *", "Europe/Berlin", false).expect("five fields");
+        let next = |now: &str| berlin.calendar.next(at(now)).expect("a time").to_string();
         assert_eq!(next("2027-03-28T00:00:00Z"), "2027-03-28T01:00:00Z");
         assert_eq!(next("2027-03-28T01:00:00Z"), "2027-03-29T00:30:00Z");
         assert_eq!(next("2027-10-31T00:00:00Z"), "2027-10-31T00:30:00Z");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use okt_core::Gates;
 use okt_core::machine::KnownRequests;
 use okt_core::record::{Record, Recorded};
 use okt_core::request::{RequestOutcome, WaitingRequest};
@@ -19,6 +20,7 @@ pub(crate) fn known<K: LifecycleObject>(
     queue: &RequestQueue,
     object: &K,
     recorded: &Recorded,
+    shut: Gates,
     clock: &Clock,
 ) -> KnownRequests {
     let Some(life) = lifecycle_of::<K>().filter(|_| !queue.kinds.is_empty()) else {
@@ -41,7 +43,7 @@ pub(crate) fn known<K: LifecycleObject>(
                 token: it.token(),
                 seen: it.seen,
             });
-            record.next_request(life, all)
+            record.next_request(life, shut, all)
         }),
         is_missing: queue.is_listed()
             && served.is_some_and(|served| open.iter().all(|it| it.token() != served.token)),

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::api::{MANAGER, MESSAGE_LIMIT, delete, write_status};
-use super::calendar::{Calendar, Missed};
+use super::calendar::{Missed, ScheduleTimes};
 use super::queue::RequestQueue;
 use super::served::ServedKind;
 use crate::resources::ResourceKind;
@@ -156,9 +156,9 @@ impl Schedule<'_> {
             let before: ScheduleStatus =
                 serde_json::from_value(schedule.data["status"].clone()).unwrap_or_default();
             let (make, mut status) = match self.read(schedule) {
-                Ok((calendar, missed)) => {
+                Ok((times, missed)) => {
                     let is_busy = self.is_busy(schedule);
-                    let due = calendar.due(&before, missed, is_busy, self.clock.now());
+                    let due = times.due(&before, missed, is_busy, self.clock.now());
                     (due.make, due.status)
                 }
                 Err(problem) => {
@@ -213,17 +213,17 @@ impl Schedule<'_> {
     /// # Errors
     ///
     /// Why it cannot be followed. A retry does not help.
-    fn read(&self, schedule: &DynamicObject) -> Result<(Calendar, Missed), String> {
+    fn read(&self, schedule: &DynamicObject) -> Result<(ScheduleTimes, Missed), String> {
         let spec: ScheduleSpec<Value> = serde_json::from_value(schedule.data["spec"].clone())
             .map_err(|error| error.to_string())?;
         let unfit = self.served.decode(&spec.template.args);
         unfit.map_err(|why| format!("template.args: {why}"))?;
         let start_within = duration::parse(&spec.start_within)
             .ok_or_else(|| format!("`startWithin: {}` is no time", spec.start_within))?;
-        let calendar = Calendar::of(&spec.schedule, &spec.time_zone, spec.suspend)?;
+        let times = ScheduleTimes::of(&spec.schedule, &spec.time_zone, spec.suspend)?;
         let catch_up = spec.catch_up;
         Ok((
-            calendar,
+            times,
             Missed {
                 catch_up,
                 start_within,

@@ -167,13 +167,14 @@ impl Deadline {
     }
 }
 
-/// Returns the states of `over(Start, Warming)`.
-fn states_of(report: &mut ErrorReport, item: &Item) -> Vec<EdgeTarget> {
+/// Returns the states of an option (e.g. `over(Start, Warming)`).
+pub(super) fn states_of(report: &mut ErrorReport, item: &Item) -> Vec<EdgeTarget> {
     let ItemContent::List { items, .. } = &item.content else {
+        let word = item.word().unwrap_or_default();
         report.bad_option(
             item.spot,
-            "`over` takes states",
-            "write `over(Start, Warming)`",
+            format!("`{word}` takes states"),
+            format!("write `{word}(Start, Warming)`"),
         );
         return Vec::new();
     };
@@ -298,16 +299,26 @@ fn one_per_attribute(
 /// Reads the time of `after = "30m"`; returns a harmless time if it is unreadable.
 fn after(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> Duration {
     const HARMLESS: Duration = Duration::from_secs(1);
-    let Some((text, spot)) = item.text(report, "after") else {
+    let Some((time, spot)) = time(report, item, "after") else {
         return HARMLESS;
     };
     *value = spot;
+    time.unwrap_or(HARMLESS)
+}
+
+/// Reads the time of an option (e.g. `needs = "1h"`), and where it stands; reports one that cannot be read.
+pub(super) fn time(
+    report: &mut ErrorReport,
+    item: &Item,
+    word: &str,
+) -> Option<(Option<Duration>, Spot)> {
+    let (text, spot) = item.text(report, word)?;
     // humantime reads `30M` as months, which is never intended.
     let has_months = text.contains('M');
     if let Ok(time) = humantime::parse_duration(&text)
         && !has_months
     {
-        return time;
+        return Some((Some(time), spot));
     }
     let why = if has_months {
         ": `M` would be months"
@@ -317,9 +328,9 @@ fn after(report: &mut ErrorReport, item: &Item, value: &mut Spot) -> Duration {
     report.bad_option(
         spot,
         format!("`{text}` is no time{why}"),
-        "write e.g. `after = \"30m\"`, `\"1h30m\"` or `\"500ms\"`",
+        format!("write e.g. `{word} = \"30m\"`, `\"1h30m\"` or `\"500ms\"`"),
     );
-    HARMLESS
+    Some((None, spot))
 }
 
 /// Reads the number of `on_error(attempts = 3)`, 1 for `on_error`; returns a harmless number if it is unreadable.

@@ -2,6 +2,7 @@
 
 mod description;
 mod edge;
+mod gate;
 mod part;
 mod visit;
 
@@ -16,6 +17,7 @@ use crate::items;
 use crate::report::{ErrorReport, Spot};
 use crate::serde;
 
+pub(crate) use gate::Gate;
 pub(crate) use part::Part;
 
 /// The attributes of a variant.
@@ -134,7 +136,7 @@ pub(crate) struct Was {
 }
 
 /// Every attribute that belongs on the enum.
-pub(crate) const WORDS_OF_ENUM: [&str; 1] = ["deadline"];
+pub(crate) const WORDS_OF_ENUM: [&str; 2] = ["deadline", "window"];
 
 /// Every attribute that belongs on a variant.
 pub(crate) const WORDS: [&str; 10] = [

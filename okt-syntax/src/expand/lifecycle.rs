@@ -3,11 +3,15 @@
 use core::time::Duration;
 
 use okt_core::routes::{Table, Tables};
-use okt_core::{Cause, ConditionStatus, Declared, Graph, Kind, NoRoute, State, StateId, Trigger};
-use proc_macro2::{Literal, TokenStream};
+use okt_core::{
+    Cause, ConditionStatus, Declared, GateKind, Graph, Kind, NoRoute, Passes, State, StateId,
+    Trigger,
+};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use syn::{WhereClause, parse_quote};
 
+use crate::attr::Gate;
 use crate::graph::with_graph;
 use crate::model::{Model, Node};
 
@@ -31,11 +35,13 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         .take_while(|node| !node.has_fields)
         .map(Node::plain_ident);
     let parts = spec_parts(model);
+    let (gate, gates) = gates(model);
     quote! {
         const __GRAPH: &__okt::Graph<'static> = &#graph;
 
         #[automatically_derived]
         impl #impl_generics __okt::Lifecycle for #ident #generics #where_clause {
+            type Gate = #gate;
             const GRAPH: &'static __okt::Graph<'static> = __GRAPH;
 
             fn id(self) -> __okt::StateId {
@@ -49,7 +55,27 @@ pub(crate) fn expand(model: &Model) -> TokenStream {
         }
 
         #parts
+        #gates
     }
+}
+
+/// Generates the type of the gates, and its conversion from ids.
+fn gates(model: &Model) -> (TokenStream, Option<TokenStream>) {
+    let module = &model.module;
+    let gates: Vec<Ident> = model.gates.iter().filter_map(Gate::variant).collect();
+    if model.is_wrong || gates.is_empty() {
+        return (quote!(__okt::NoGate), None);
+    }
+    let code = quote! {
+        #[automatically_derived]
+        impl __okt::LifecycleGate for #module::Gate {
+            fn from_id(id: __okt::GateId) -> ::core::option::Option<Self> {
+                let gates: &'static [Self] = &[#(Self::#gates),*];
+                gates.get(id.index()).copied()
+            }
+        }
+    };
+    (quote!(#module::Gate), Some(code))
 }
 
 /// Generates `impl SpecParts<DatabaseSpec> for DatabaseState`: for every spec, if no trigger names a part.
@@ -128,6 +154,7 @@ fn where_clause(model: &Model) -> Option<WhereClause> {
 fn harmless(graph: &Graph<'_>) -> TokenStream {
     let nothing = Graph {
         states: &[],
+        gates: &[],
         ..*graph
     };
     constant(&nothing)
@@ -140,6 +167,7 @@ fn constant(graph: &Graph<'_>) -> TokenStream {
         doc,
         kind,
         parts,
+        gates,
         states,
         routes: _,
     } = graph;
@@ -147,6 +175,7 @@ fn constant(graph: &Graph<'_>) -> TokenStream {
         Kind::Lifecycle => quote!(Lifecycle),
         Kind::Pass => quote!(Pass),
     };
+    let gates = gates.iter().map(gate);
     let states = states.iter().map(state);
     let tables = Tables::of(graph);
     let routes = tables.routes();
@@ -158,6 +187,7 @@ fn constant(graph: &Graph<'_>) -> TokenStream {
             doc: #doc,
             kind: __okt::Kind::#kind,
             parts: &[#(#parts),*],
+            gates: &[#(#gates),*],
             states: &[#(#states),*],
             routes: __okt::Routes {
                 rows: #rows,
@@ -227,6 +257,30 @@ fn trigger(Trigger { to, cause }: &Trigger) -> TokenStream {
         Cause::OnAbort => quote!(OnAbort),
     };
     quote!(__okt::Trigger { to: #to, cause: __okt::Cause::#cause })
+}
+
+fn gate(gate: &okt_core::Gate<'_>) -> TokenStream {
+    let okt_core::Gate {
+        name,
+        kind,
+        states,
+        passes: Passes { triggers, deletion },
+    } = gate;
+    let kind = match kind {
+        GateKind::Window { needs } => {
+            let needs = duration(*needs);
+            quote!(Window { needs: #needs })
+        }
+    };
+    let states = states.iter().map(|id| state_id(*id));
+    quote! {
+        __okt::Gate {
+            name: #name,
+            kind: __okt::GateKind::#kind,
+            states: &[#(#states),*],
+            passes: __okt::Passes { triggers: #triggers, deletion: #deletion },
+        }
+    }
 }
 
 fn duration(time: Duration) -> TokenStream {

@@ -257,13 +257,39 @@ pub(crate) fn module(model: &Model) -> TokenStream {
     ));
     let enums = successors(model).map(|successors| successors.declaration());
     let conditions = conditions(model);
+    let gates = gates(model);
     quote! {
         #doc
         #vis mod #module {
             #(#enums)*
+            #gates
             #conditions
         }
     }
+}
+
+/// Generates the enum of the gates; none if no gate is declared.
+fn gates(model: &Model) -> Option<TokenStream> {
+    let variants: Vec<TokenStream> = model
+        .gates
+        .iter()
+        .filter_map(|gate| {
+            let (ident, kind) = (gate.variant()?, gate.kind.as_str());
+            let states = gate.states.iter().filter_map(|state| model.get(state.to));
+            let states: Vec<String> = states.map(Node::variant).collect();
+            let doc = docs::doc(&format!("The {kind} before {}.", docs::one_of(&states)));
+            Some(quote!(#doc #ident,))
+        })
+        .collect();
+    (!model.is_wrong && !variants.is_empty()).then(|| {
+        quote! {
+            /// The gates.
+            #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+            pub enum Gate {
+                #(#variants)*
+            }
+        }
+    })
 }
 
 /// Generates the conversions of all successor enums.

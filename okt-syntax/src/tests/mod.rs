@@ -19,6 +19,7 @@ fn every_attribute() {
         /// The life of a cache.
         #[lifecycle_graph(crate(okt_core))]
         #[deadline(Broken, after = "4h", over(Serving))]
+        #[window(low_tide, states(Restoring, Flushing), needs = "30m")]
         pub enum Cache {
             /// Entries are read from disk; see [`Cache::Serving`].
             ///

@@ -192,7 +192,8 @@ fn of_another_release(view: &View<'_>) -> Option<Cause> {
 /// Returns what waits for a state whose trigger names a changed part of the spec.
 fn part_waits(view: &View<'_>) -> Option<Cause> {
     let parts = view.waiting_parts();
-    if parts.is_empty() || view.is_deleting() {
+    let waits = view.position().is_some_and(|it| it.waiting.is_some());
+    if parts.is_empty() || view.is_deleting() || waits {
         return None;
     }
     let (graph, _) = view.place()?;
@@ -294,6 +295,12 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
             cause.remedies.splice(0..0, of_webhooks(around));
             cause
         }
+        reasons::WAITING_FOR_WINDOW => before_window(view),
+        reasons::BAD_WINDOW => sentence(
+            view,
+            "A window of its spec never opens",
+            [&format!("correct the window: kubectl edit {id}")],
+        ),
         reasons::UNDECODABLE => sentence(
             view,
             "The operator cannot read the object",
@@ -301,6 +308,28 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
         ),
         _ => return None,
     })
+}
+
+/// Returns the cause of an object that waits for a window, with the next times at which that opens.
+fn before_window(view: &View<'_>) -> Cause {
+    let (_, _, message) = view.ready();
+    let waiting = view.position().and_then(|it| it.waiting.as_ref());
+    let openings = waiting.map_or(&[][..], |it| &it.openings);
+    let openings: Vec<String> = openings
+        .iter()
+        .map(|it| it.strftime("%a %Y-%m-%d %H:%M UTC").to_string())
+        .collect();
+    let then = match openings.as_slice() {
+        [] => String::new(),
+        openings => format!(" It opens on {}.", openings.join(", then on ")),
+    };
+    let id = view.arguments();
+    cause(
+        format!("{message}.{then}"),
+        [&format!(
+            "change the window if it has to be sooner: kubectl edit {id}"
+        )],
+    )
 }
 
 /// Returns the cause of a write that is forbidden, whose message has the code and the words of the API server.

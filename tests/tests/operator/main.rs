@@ -16,6 +16,7 @@ mod delivery;
 mod desired;
 mod external;
 mod failing_writes;
+mod gates;
 mod handlers;
 mod hanging;
 mod health;

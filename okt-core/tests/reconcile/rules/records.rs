@@ -29,6 +29,17 @@ impl World {
                 !(at_hand.has_acted && matches!(go.why, Why::Observed | Why::Adopted)),
                 "follows an observation that is older than its own last act",
             );
+            let gated = at_hand.object.status.recorded.at().zip(self.case.life);
+            let gated = gated.is_some_and(|(from, life)| {
+                let waits = life.waits_on(from.state, go.to).next().is_some();
+                waits && !at_hand.object.spec.deleting
+            });
+            let is_chosen =
+                go.why != Why::Observed && (go.by == By::Child || go.why == Why::OnChange);
+            self.must(
+                !(gated && is_chosen && at_hand.shut),
+                "goes through a gate that is shut",
+            );
         }
         self.must(
             !matches!(draft.step, Verdict::Release),

@@ -1,0 +1,130 @@
+//! Mills, which are upgraded and cleaned in windows of maintenance.
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::CustomResource;
+use okt::{
+    Action, Application, Desired, Failure, LifecycleSpec, Status, Window, Windows, lifecycle_graph,
+};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Served;
+
+/// The life of a mill.
+#[lifecycle_graph(spec(MillSpec))]
+#[window(maintenance, states(Upgrading, Cleaning), needs = "10m")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MillState {
+    /// It is built.
+    #[entry]
+    #[child(Running)]
+    Starting,
+    /// It grinds.
+    #[rest]
+    #[trigger(Upgrading, on_change(version))]
+    #[trigger(Broken, on_error)]
+    #[child(Cleaning)]
+    #[child(Gone)]
+    Running,
+    /// It gets another version.
+    #[child(Running)]
+    Upgrading,
+    /// It is cleaned.
+    #[visit]
+    #[child(Running)]
+    Cleaning,
+    /// It does not grind.
+    #[rest(hold, idle)]
+    #[child(Running)]
+    #[child(Gone)]
+    Broken,
+    /// It is no more.
+    #[leaf(idle)]
+    Gone,
+}
+
+/// A mill.
+#[derive(CustomResource, LifecycleSpec, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "demo.okt.dev",
+    version = "v1",
+    kind = "Mill",
+    namespaced,
+    status = "Status<MillState>"
+)]
+pub struct MillSpec {
+    /// The desired state.
+    #[serde(default)]
+    pub lifecycle: Desired<MillState>,
+    /// The version.
+    #[serde(default)]
+    pub version: String,
+    /// The windows in which it may be upgraded and cleaned.
+    #[serde(default)]
+    pub maintenance: Vec<Window>,
+}
+
+/// What the handler of `Running` answers.
+#[derive(Clone, Copy)]
+pub enum MillAnswer {
+    /// It stays.
+    Stays,
+    /// It goes to `Cleaning`.
+    Cleans,
+    /// It fails.
+    Fails,
+}
+
+/// The operator of mills; clones share what they do.
+#[derive(Clone, Default)]
+pub struct Mills {
+    /// The next answers of `Running`; then it stays.
+    pub answers: Arc<Mutex<VecDeque<MillAnswer>>>,
+    /// The ids of the work in `Running`.
+    pub asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl MillStateHandler for Mills {
+    type Context = Action<Mill>;
+    type Error = Failure;
+
+    async fn starting(&self, _: &Action<Mill>) -> Result<mill_state::AfterStarting, Failure> {
+        Ok(mill_state::AfterStarting::Running)
+    }
+
+    async fn running(&self, cx: &Action<Mill>) -> Result<mill_state::AfterRunning, Failure> {
+        self.asked.lock().push(cx.id().to_owned());
+        let answer = self.answers.lock().front().copied();
+        match answer.unwrap_or(MillAnswer::Stays) {
+            MillAnswer::Stays => Ok(mill_state::AfterRunning::Stay),
+            MillAnswer::Cleans => Ok(mill_state::AfterRunning::Cleaning),
+            MillAnswer::Fails => Err(Failure::permanent("Stuck", "a stone is in the way")),
+        }
+    }
+
+    async fn upgrading(&self, _: &Action<Mill>) -> Result<mill_state::AfterUpgrading, Failure> {
+        tokio::time::sleep(Duration::from_mins(30)).await;
+        Ok(mill_state::AfterUpgrading::Running)
+    }
+
+    async fn cleaning(&self, _: &Action<Mill>) -> Result<mill_state::AfterCleaning, Failure> {
+        // A mill is cleaned once.
+        self.answers.lock().pop_front();
+        Ok(mill_state::AfterCleaning::Running)
+    }
+}
+
+impl Application for Mills {
+    type Resource = Mill;
+
+    fn windows(&self, mill: &Mill, gate: mill_state::Gate) -> Windows {
+        match gate {
+            mill_state::Gate::Maintenance => Windows::of(&mill.spec.maintenance),
+        }
+    }
+}
+
+impl Served for Mills {}

@@ -1,0 +1,194 @@
+//! Gates: a move waits for its window, and nothing else does.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kube::api::{Patch, PatchParams};
+use okt::reasons;
+use okt_tests::{MillAnswer, MillState, Mills, Rig, assert_contains};
+use serde_json::{Value, json};
+
+type Milling = Rig<Mills>;
+
+/// Returns a window of twenty minutes that begins each hour, and next in half an hour from this time.
+fn in_half_an_hour(now: Timestamp) -> Value {
+    let minute = (now.to_zoned(TimeZone::UTC).minute() + 30) % 60;
+    json!([{ "start": format!("{minute} * * * *"), "duration": "20m", "timeZone": "Europe/Berlin" }])
+}
+
+/// Creates a mill whose window opens in half an hour.
+async fn running() -> (Milling, Timestamp) {
+    let rig = Milling::of().await;
+    rig.create_with("m", json!({ "version": "1" })).await;
+    rig.until_ready("m", MillState::Running).await;
+    let since = rig.position("m").await.since.expect("a time");
+    let windows = json!({ "spec": { "maintenance": in_half_an_hour(since) } });
+    rig.patch("m", windows).await;
+    rig.pass(Duration::from_secs(5)).await;
+    (rig, since)
+}
+
+async fn upgrade(rig: &Milling, version: &str) {
+    rig.patch("m", json!({ "spec": { "version": version } }))
+        .await;
+}
+
+async fn state(rig: &Milling) -> String {
+    rig.position("m").await.state.as_str().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_waits_for_the_window_says_so_once_and_is_made_when_it_opens() {
+    let (rig, since) = running().await;
+    upgrade(&rig, "2").await;
+    rig.until_message(
+        "m",
+        "Ready",
+        reasons::WAITING_FOR_WINDOW,
+        "Upgrading waits for the window maintenance, which opens at",
+    )
+    .await;
+    assert!(rig.condition("m", "Stalled").await.is_none());
+    let waiting = rig.position("m").await.waiting.expect("a wait");
+    assert_eq!(
+        (&*waiting.gate, &*waiting.to, &*waiting.cause),
+        ("maintenance", "Upgrading", "OnChange")
+    );
+    let opens = waiting.openings[0];
+    let left = opens.duration_since(since).as_secs();
+    assert!((29 * 60..=30 * 60).contains(&left), "{left} s");
+    assert_eq!(waiting.openings[2].duration_since(opens).as_hours(), 2);
+
+    // Nothing is written while the wait lasts, also not by another process.
+    rig.writes_nothing_for(Duration::from_mins(10)).await;
+    rig.restart().await;
+    rig.writes_nothing_for(Duration::from_mins(15)).await;
+    assert_eq!(state(&rig).await, "Running");
+    rig.pass(Duration::from_mins(6)).await;
+    assert_eq!(state(&rig).await, "Upgrading");
+    assert!(rig.position("m").await.waiting.is_none());
+    // The window is shut again before the work ends.
+    rig.pass(Duration::from_mins(25)).await;
+    assert_eq!(state(&rig).await, "Upgrading");
+    rig.pass(Duration::from_mins(5)).await;
+    rig.until_ready("m", MillState::Running).await;
+    let causes: Vec<String> = rig
+        .position("m")
+        .await
+        .history
+        .iter()
+        .map(|it| it.cause.clone())
+        .collect();
+    assert_eq!(causes, ["Created", "Handler", "OnChange", "Handler"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_of_which_too_little_is_left_is_shut() {
+    let (rig, _) = running().await;
+    // Open since eleven minutes, for nine more: ten must be left.
+    rig.pass(Duration::from_mins(41)).await;
+    upgrade(&rig, "2").await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    rig.pass(Duration::from_mins(46)).await;
+    assert_eq!(state(&rig).await, "Running");
+    rig.pass(Duration::from_mins(3)).await;
+    rig.until_in("m", MillState::Upgrading).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_the_move_waits() {
+    let (rig, _) = running().await;
+    upgrade(&rig, "2").await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    // A failure leads on at once.
+    rig.app.answers.lock().push_back(MillAnswer::Fails);
+    rig.patch(
+        "m",
+        json!({ "metadata": { "annotations": { "okt.dev/reconcile": "1" } } }),
+    )
+    .await;
+    rig.patch(
+        "m",
+        json!({ "spec": { "maintenance": [{ "start": "0 2 * * 6", "duration": "4h" }] } }),
+    )
+    .await;
+    rig.until_in("m", MillState::Broken).await;
+    rig.app.answers.lock().clear();
+    rig.ask_for("m", json!({ "state": "Running", "request": "again" }))
+        .await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    // And so does a deletion.
+    rig.delete_until_gone("m").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_names_a_state_behind_a_gate_is_called_again_when_it_opens() {
+    let (rig, since) = running().await;
+    rig.app.answers.lock().push_back(MillAnswer::Cleans);
+    rig.app.asked.lock().clear();
+    // Another spec: the work of the resting state runs again.
+    let mut windows = in_half_an_hour(since);
+    windows[0]["duration"] = json!("21m");
+    rig.patch("m", json!({ "spec": { "maintenance": windows } }))
+        .await;
+    rig.until("m", "waits", |mill| {
+        let position = mill.status.as_ref().and_then(|it| it.lifecycle.as_ref());
+        position.is_some_and(|it| it.waiting.as_ref().is_some_and(|it| it.cause == "Handler"))
+    })
+    .await;
+    rig.writes_nothing_for(Duration::from_mins(29)).await;
+    rig.pass(Duration::from_mins(1)).await;
+    rig.until("m", "was cleaned", |mill| {
+        let position = mill.status.as_ref().and_then(|it| it.lifecycle.as_ref());
+        position.is_some_and(|it| it.history.iter().any(|it| it.to == "Cleaning"))
+    })
+    .await;
+    let ids = rig.app.asked.lock().clone();
+    assert!(ids.len() >= 2, "{ids:?}");
+    assert_eq!(ids[0], ids[1], "one work");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_never_opens_stalls_the_object_until_its_spec_is_mended() {
+    let (rig, _) = running().await;
+    let windows = json!([{ "start": "0 2 30 2 *", "duration": "4h" }]);
+    rig.patch(
+        "m",
+        json!({ "spec": { "maintenance": windows, "version": "2" } }),
+    )
+    .await;
+    rig.until_message(
+        "m",
+        "Stalled",
+        reasons::BAD_WINDOW,
+        "no window names a time to come",
+    )
+    .await;
+    rig.writes_nothing_for(Duration::from_hours(1)).await;
+    rig.patch("m", json!({ "spec": { "maintenance": [] } }))
+        .await;
+    rig.until_in("m", MillState::Upgrading).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_waits_and_the_schema_refuses_six_fields() {
+    let (rig, _) = running().await;
+    rig.visit("m", "Cleaning", "c1").await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    rig.pass(Duration::from_mins(30)).await;
+    rig.until_visited("m").await;
+    let six = json!({ "spec": { "maintenance": [{ "start": "0 0 2 * * 6", "duration": "4h" }] } });
+    let refused = rig
+        .api()
+        .patch("m", &PatchParams::default(), &Patch::Merge(six))
+        .await;
+    assert_contains(
+        &refused.expect_err("six fields").to_string(),
+        "spec.maintenance[0].start",
+    );
+}
