@@ -272,18 +272,24 @@ impl Situation<'_, '_> {
                 (self.failures(work) >= attempts).then_some(Why::OnError)
             }
             Cause::OnDelete => self.facts.deleting.then_some(Why::OnDelete),
-            Cause::OnChange => {
-                (self.facts.revision != self.record.changed).then_some(Why::OnChange)
-            }
+            Cause::OnChange => (self.facts.revision != self.record.changed
+                || self.is_outdated(trigger))
+            .then_some(Why::OnChange),
             Cause::OnAbort => {
                 let state = self.record.served().and_then(|it| it.state.known());
                 let serves = state == Some(self.record.state);
                 (serves && self.facts.is_aborted).then_some(Why::OnAbort)
             }
-            Cause::OnChangeOf(parts) => {
-                (!self.facts.parts.and(parts).is_empty()).then_some(Why::OnChange)
-            }
+            Cause::OnChangeOf(parts) => (!self.facts.parts.and(parts).is_empty()
+                || self.is_outdated(trigger))
+            .then_some(Why::OnChange),
         }
+    }
+
+    /// Returns whether an outdated resource raises a trigger for a change.
+    fn is_outdated(&self, trigger: &Trigger) -> bool {
+        // During a deletion, resources change in any state.
+        self.facts.outdated == Some(trigger.to) && !self.facts.deleting
     }
 
     /// Returns whether the observation may be outdated: the work is in flight, and `to` is the current or the previous

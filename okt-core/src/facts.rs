@@ -149,6 +149,8 @@ pub struct LifecycleFacts<'a> {
     /// The parts of the spec that have changed since an edge for their change was taken, or since the first record or
     /// the last re-entry.
     pub parts: Parts,
+    /// The edge for a change that leads to where an outdated resource may change.
+    pub outdated: Option<StateId>,
     /// The gates that are shut now.
     pub shut: Gates,
     /// The object is being deleted.

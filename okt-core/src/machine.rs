@@ -302,6 +302,7 @@ impl Machine {
                 revision: object.revision,
                 parts: object.parts,
                 shut: object.gates.shut,
+                outdated: self.resources.outdated(findings),
                 deleting: object.deleting,
                 paused: object.paused,
                 observed: findings.observed.unwrap_or(Observed::Unobserved),

@@ -131,6 +131,7 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         revision,
         parts: Parts(u32::from(dice.below(4) == 0)),
         shut: okt_core::Gates::NONE,
+        outdated: None,
         deleting: meta.deletion_timestamp.is_some(),
         paused: annotations::is_paused(meta),
         observed: *dice.pick(&[

@@ -3,13 +3,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::CustomResource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{CustomResource, ResourceExt};
 use okt::{
-    Action, Application, Desired, Failure, LifecycleSpec, Status, Window, Windows, lifecycle_graph,
+    Action, Application, Context, Declared, Desired, Failure, LifecycleSpec, Resources, Status,
+    Watches, Window, Windows, lifecycle_graph,
 };
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::cluster::Served;
 
@@ -85,6 +88,10 @@ pub struct Mills {
     pub answers: Arc<Mutex<VecDeque<MillAnswer>>>,
     /// The ids of the work in `Running`.
     pub asked: Arc<Mutex<Vec<String>>>,
+    /// What this release of the operator writes into the `ConfigMap` of a mill; without it there is none.
+    pub release: Arc<Mutex<Option<String>>>,
+    /// The state in which the `ConfigMap` may change, if not `Upgrading`.
+    pub changes_in: Arc<Mutex<Option<MillState>>>,
 }
 
 impl MillStateHandler for Mills {
@@ -119,6 +126,25 @@ impl MillStateHandler for Mills {
 
 impl Application for Mills {
     type Resource = Mill;
+
+    fn watches(watches: Watches<Mill>) -> Watches<Mill> {
+        watches.owns::<ConfigMap>()
+    }
+
+    async fn resources(&self, cx: &Context<Mill>, _: MillState) -> Result<Resources, Failure> {
+        let release = self.release.lock().clone();
+        let map = release.map(|release| {
+            let map = json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": { "name": cx.object().name_any() },
+                "data": { "text": release },
+            });
+            let changes_in = self.changes_in.lock().unwrap_or(MillState::Upgrading);
+            Declared::dynamic(map).changes_in([changes_in])
+        });
+        Ok(map.into_iter().fold(Resources::new(), Resources::with))
+    }
 
     fn windows(&self, mill: &Mill, gate: mill_state::Gate) -> Windows {
         match gate {

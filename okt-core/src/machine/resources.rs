@@ -7,6 +7,7 @@ use super::facts::ResourceFacts;
 use super::findings::Findings;
 use super::results::{ApplyResult, ClearResult};
 use super::time::Time;
+use crate::graph::StateId;
 
 /// How long a deletion, or the delivery of the last transitions, may take before the conditions report it: most are over
 /// at once.
@@ -22,6 +23,8 @@ pub(super) struct ResourceMemory {
     pub(super) status: ResourceStatus,
     /// The transition into the state for which this process determined that status, if any.
     pub(super) found: Option<u64>,
+    /// The edge for a change that leads to where an outdated one may change.
+    pub(super) outdated: Option<StateId>,
     /// The transition into the recorded state.
     pub(super) transition: u64,
     /// When the resources are due again.
@@ -37,6 +40,7 @@ impl ResourceMemory {
     pub(super) fn is_empty(&self) -> bool {
         let Self {
             status,
+            outdated,
             found: _,
             transition: _,
             due,
@@ -44,7 +48,7 @@ impl ResourceMemory {
             patience: _,
             delivery_patience: _,
         } = self;
-        *status == ResourceStatus::AsDeclared && due.is_none()
+        *status == ResourceStatus::AsDeclared && due.is_none() && outdated.is_none()
     }
 
     pub(super) fn facts(&self, kinds: bool, findings: &Findings, now: Time) -> ResourceFacts {
@@ -57,11 +61,18 @@ impl ResourceMemory {
         }
     }
 
+    /// Returns the edge that an outdated resource raises.
+    pub(super) fn outdated(&self, findings: &Findings) -> Option<StateId> {
+        let is_here = self.found == Some(findings.object.transition());
+        self.outdated.filter(|_| is_here)
+    }
+
     /// Notes that the object is in the state that this transition led to, and forgets the status of any other state.
     pub(super) fn enter(&mut self, transition: u64) {
         self.transition = transition;
         if self.found.is_some_and(|found| found != transition) {
             self.found = None;
+            self.outdated = None;
             self.status = ResourceStatus::AsDeclared;
         }
     }
@@ -73,8 +84,14 @@ impl ResourceMemory {
 
     /// Takes the result of applying the resources.
     pub(super) fn applied(&mut self, result: ApplyResult, now: Time) {
-        if let ApplyResult::Applied { status, due } = result {
+        if let ApplyResult::Applied {
+            status,
+            due,
+            outdated,
+        } = result
+        {
             self.note(status, due.map(|due| now.after(due)));
+            self.outdated = outdated;
         }
     }
 

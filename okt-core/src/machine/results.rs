@@ -87,6 +87,8 @@ pub enum ApplyResult {
         status: ResourceStatus,
         /// The time until they are due again.
         due: Option<Duration>,
+        /// The edge for a change that leads to where an outdated one may change.
+        outdated: Option<StateId>,
     },
 }
 

@@ -49,6 +49,7 @@ impl Case {
                 revision: REVISION,
                 parts: Parts::NONE,
                 shut: Gates::NONE,
+                outdated: None,
                 deleting: false,
                 paused: false,
                 observed: Observed::Unobserved,
@@ -111,6 +112,7 @@ impl Case {
                 let index = graph.parts.iter().position(|it| *it == part);
                 facts.parts = facts.parts.with(index.expect("a part"));
             }
+            ["outdated", to] => facts.outdated = Some(id(to)),
             ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
             ["waiting", gate, to] => {
                 at().waiting = Some(WaitRecord {

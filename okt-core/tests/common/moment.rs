@@ -105,6 +105,7 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         generation: generation(rng),
         revision: rng.next() % 2,
         parts: Parts(u32::from(rng.one_in(4))),
+        outdated: rng.one_in(4).then(|| any_id(rng, count)),
         shut: if rng.one_in(2) {
             Gates::NONE.with(gate(rng))
         } else {

@@ -59,8 +59,12 @@ pub(crate) fn reconcile(
                 machine.observed(effect, observed, Vec::new(), now);
             }
             Decision::Do(Effect::Apply(effect)) => {
-                let (status, due) = (ResourceStatus::AsDeclared, None);
-                machine.applied(effect, ApplyResult::Applied { status, due }, now);
+                let applied = ApplyResult::Applied {
+                    status: ResourceStatus::AsDeclared,
+                    due: None,
+                    outdated: None,
+                };
+                machine.applied(effect, applied, now);
             }
             Decision::Do(Effect::Render(effect)) => {
                 let (same, asked) = (StatusDiff::None, ExtraResult::NotAsked);

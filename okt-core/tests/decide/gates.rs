@@ -10,6 +10,11 @@ fn gates() {
             Up, revision 9, shut night -> Stay(Settled), waiting night Swap OnChange
             Up, new visit Save, shut day -> Stay(Settled), waiting day Save Visit
             Up, desired Up 1, event Down, shut night -> Stay(Settled)
+        An outdated resource takes the edge to where it may change, and waits like a change of the spec.
+            Up, outdated Swap -> Swap by Trigger for OnChange
+            Up, outdated Swap, shut night -> Stay(Settled), waiting night Swap OnChange
+            Up, outdated Swap, deleting -> Gone by Child for Deletion
+            Up, outdated Broken -> Stay(Settled)
         It goes as soon as the gate is open.
             Up, newly desired Down, waiting night Down -> Down by Child for DesiredState, waiting -
             Up, newly desired Down, shut day -> Down by Child for DesiredState, waiting -

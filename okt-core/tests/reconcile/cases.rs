@@ -76,6 +76,7 @@ const LIST: &str = "
     gates, faults and answers; gated, leaving; user 1, ticks 1, faults 1, answers 2, turns 2
     gates, lead and drain; gated; user 1, ticks 1, lead 2, drains 1, turns 2
     gates, sights; gated; user 1, sights 1, crashes 1, turns 1
+    gates, releases; gated, owns Up Swapping; user 1, ticks 1, crashes 1, turns 1, releases 1
     small: gates; gated; user 1, ticks 1, turns 2
     small: requests; serving; crashes 1, asks 2
     small: parts of the spec; swapping; user 2, crashes 1
@@ -207,13 +208,15 @@ pub(crate) struct Budget {
     pub(crate) asks: u8,
     /// Gates that open or shut.
     pub(crate) turns: u8,
+    /// Releases that declare other resources.
+    pub(crate) releases: u8,
 }
 
 impl Budget {
     /// The budget of random runs.
     pub(crate) fn rich() -> Self {
         let most = "user 4, answers 3, sights 3, ticks 8, drains 1";
-        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2, asks 4, turns 3";
+        let two = "crashes 2, faults 2, steps 2, cluster 2, lead 2, permits 2, records 2, asks 4, turns 3, releases 2";
         Self::of(&format!("{most}, {two}"))
     }
 

@@ -49,6 +49,8 @@ pub(crate) enum Event {
     Withdraws(usize),
     /// The gates shut, or open.
     Turns,
+    /// A release that declares another content of the owned object takes over.
+    Releases,
     /// The newest version of a request arrives in the operator's cache.
     RequestArrives(usize),
     /// The user changes a part of the spec that handlers act upon.

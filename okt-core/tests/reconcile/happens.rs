@@ -75,6 +75,11 @@ impl World {
                     next.is_made = true;
                 }
             }
+            Event::Releases => {
+                self.budget.releases -= 1;
+                self.cluster.is_outdated = self.cluster.owned != OwnedObject::Absent;
+                self.restart(0);
+            }
             Event::Turns => {
                 self.budget.turns -= 1;
                 self.shut = !self.shut;

@@ -84,7 +84,7 @@ const STATES_OF_A_BUG: usize = 8_000;
 const RUNS_OF_A_BUG: usize = 3_000;
 
 /// Every bug, with the case in which it shows first.
-const BUGS: [(Bug, &str); 46] = [
+const BUGS: [(Bug, &str); 47] = [
     (Bug::OldVersionActedUpon, "life alone"),
     (Bug::StaleWorkKept, "life, pass, lead and drain"),
     (Bug::ReleasedWithoutPass, "a leaf with work, pass, drain"),
@@ -137,6 +137,7 @@ const BUGS: [(Bug, &str); 46] = [
     (Bug::MissingTakenForGone, "requests of a settled object"),
     (Bug::OutcomeLostAtDeletion, "requests and a way out"),
     (Bug::GateIgnored, "gates"),
+    (Bug::OutdatedForgotten, "gates, releases"),
 ];
 
 fn is_full() -> bool {

@@ -47,6 +47,7 @@ pub(crate) enum Bug {
     MissingTakenForGone,
     OutcomeLostAtDeletion,
     GateIgnored,
+    OutdatedForgotten,
     /// If only an event can help, there is no requeue time in case the event is lost.
     SafetyForgotten,
     /// A time that has passed without effect is used again.
@@ -118,6 +119,7 @@ impl Bug {
                 facts.requests.confirmed = facts.life.request.map(|next| next.token);
             },
             Self::OutcomeNeverDelivered => |facts| facts.requests.to_deliver = false,
+            Self::OutdatedForgotten => |facts| facts.life.outdated = None,
             Self::OutcomeLostAtDeletion => |facts| facts.requests.is_patient = false,
             Self::MissingTakenForGone => |facts| {
                 facts.life.is_aborted = facts.object.requests.is_missing;

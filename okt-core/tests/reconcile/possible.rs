@@ -288,6 +288,10 @@ impl World {
         if self.budget.turns > 0 && self.case.has_gates() {
             events.push(Event::Turns);
         }
+        // Where an outdated object may change, it is declared too.
+        if self.budget.releases > 0 && self.case.owns.contains(&"Swapping") {
+            events.push(Event::Releases);
+        }
         if self.case.special == Special::FailsForEver {
             if self.failing.is_some() {
                 events.push(Event::Mends);

@@ -404,6 +404,8 @@ impl World {
             "its conditions are of an older generation"
         } else if object.status.extra != self.extra {
             "the application's own fields are older"
+        } else if self.cluster.is_outdated && !self.stored.spec.paused {
+            "it rests although an object is outdated"
         } else if let Some(why) = self.request_waits() {
             why
         } else if report.is_ready

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use okt_core::pass::PassRun;
-use okt_core::{Answer, ConditionStatus, Graph, Step};
+use okt_core::record::Recorded;
+use okt_core::{Answer, ConditionStatus, Graph, StateId, Step};
 
 use crate::event::{EffectOutcome, StepAnswer, Write};
 use crate::machine;
@@ -240,8 +241,10 @@ impl World {
             ApplyResult::Applied {
                 status: ResourceStatus::Failed { permanent },
                 due: Some(WAIT),
+                outdated: None,
             }
         } else {
+            let outdated = self.change_outdated(&at_hand.object.status.recorded, declares);
             self.cluster.owned = match before {
                 OwnedObject::Absent if declares && effect.creates => OwnedObject::Unready,
                 OwnedObject::Unready | OwnedObject::Ready if !declares && effect.prunes => {
@@ -258,10 +261,26 @@ impl World {
                     ResourceStatus::AsDeclared
                 },
                 due: None,
+                outdated,
             }
         };
         let now = self.now;
         self.machine(|machine| machine.applied(effect, result, now));
+    }
+
+    /// Changes an outdated object where it may change. Elsewhere, returns the edge that leads there.
+    fn change_outdated(&mut self, recorded: &Recorded, declares: bool) -> Option<StateId> {
+        let (record, life) = recorded.at().zip(self.case.life)?;
+        let changes = life.gates.first()?.states.first().copied()?;
+        if !self.cluster.is_outdated || !declares || self.cluster.owned == OwnedObject::Absent {
+            self.cluster.is_outdated &= self.cluster.owned != OwnedObject::Absent;
+            return None;
+        }
+        if record.state == changes {
+            self.cluster.is_outdated = false;
+            return None;
+        }
+        life.get(record.state)?.trigger_to(changes).map(|it| it.to)
     }
 
     fn clear(&mut self, effect: Clear, outcome: EffectOutcome) {

@@ -72,6 +72,8 @@ pub(crate) struct Cluster {
     pub(crate) owned: OwnedObject,
     /// The object that the pass puts. Kubernetes does not delete it with its owner.
     pub(crate) put: PutObject,
+    /// The object that states declare has the content of an earlier release.
+    pub(crate) is_outdated: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -176,6 +178,7 @@ impl World {
             cluster: Cluster {
                 owned: OwnedObject::Absent,
                 put: PutObject::Absent,
+                is_outdated: false,
             },
             sight: UNOBSERVED,
             extra: 0,

@@ -165,6 +165,8 @@ impl<'a, A: Application> Owned<'a, A> {
         let leave = AllowedWrites {
             creates: true,
             prunes: true,
+            // What may change in other states only is listed too.
+            state: None,
         };
         let mut recorded = owner.recorded.to_vec();
         loop {

@@ -259,7 +259,12 @@ impl<K: LifecycleObject> Reconciliation<K> {
                     // A controller of its own has no owned resources that OKT knows.
                     Asked::Apply(apply) => {
                         let (status, due) = (ResourceStatus::AsDeclared, None);
-                        machine.applied(apply, ApplyResult::Applied { status, due }, now);
+                        let applied = ApplyResult::Applied {
+                            status,
+                            due,
+                            outdated: None,
+                        };
+                        machine.applied(apply, applied, now);
                     }
                     Asked::Clear(clear) => {
                         machine.cleared(clear, ClearResult::Cleared, now);

@@ -2,7 +2,7 @@
 
 use kube::Resource;
 use okt_core::machine::{Apply, ApplyResult, Clear, ClearResult, ResourceStatus};
-use okt_core::{Lifecycle, StateId, reasons};
+use okt_core::{Cause, Graph, Lifecycle, StateId, reasons};
 use okt_reach::Failure;
 use okt_telemetry::event::Occurrence;
 use okt_wire::clock::moment;
@@ -13,12 +13,68 @@ use crate::author::application::{Application, StateOf};
 use crate::reconcile::shared::Shared;
 use crate::resources::{AllowedWrites, OwnedStatus, Owner, Pace, Resources, Site};
 
+/// Returns the edge for a change out of a state that leads to where an outdated resource may change.
+fn changing_edge(
+    graph: &Graph<'_>,
+    from: StateId,
+    resources: &Resources,
+    outdated: &[usize],
+) -> Option<StateId> {
+    let outdated = outdated.iter().filter_map(|it| resources.declared.get(*it));
+    let mut edges = outdated.flat_map(|declared| edges_for(graph, from, &declared.changes_in));
+    edges.next()
+}
+
+/// Returns the edges for a change out of a state, first those that lead to some states without a choice.
+fn edges_for<'g>(
+    graph: &'g Graph<'g>,
+    from: StateId,
+    states: &'g [StateId],
+) -> impl Iterator<Item = StateId> + 'g {
+    let triggers = || {
+        let triggers = graph.get(from).map_or(&[][..], |state| state.triggers);
+        triggers.iter()
+    };
+    let leads = |to: StateId| graph.next_way(to).any(|it| states.contains(&it));
+    let changes = triggers().filter(|it| it.cause.is_change());
+    let straight = changes.map(|it| it.to).filter(move |to| leads(*to));
+    let any = triggers().filter(|it| it.cause == Cause::OnChange);
+    straight.chain(any.map(|it| it.to))
+}
+
+/// Returns a failure for each declared resource that would never change.
+fn never_changed(graph: &Graph<'_>, resources: &Resources) -> Vec<(Option<usize>, Failure)> {
+    let declared = resources.declared.iter().enumerate();
+    let never = declared.filter(|(_, declared)| {
+        let states = &declared.changes_in;
+        let mut from = graph.iter().map(|(id, _)| id);
+        !states.is_empty() && !from.any(|from| edges_for(graph, from, states).next().is_some())
+    });
+    let failures = never.map(|(index, declared)| {
+        let names: Vec<&str> = declared
+            .changes_in
+            .iter()
+            .map(|id| graph.name_of(*id))
+            .collect();
+        let why = format!(
+            "a resource changes in {} only, and no `on_change` leads there",
+            names.join(", ")
+        );
+        (
+            Some(index),
+            Failure::permanent(reasons::resources::BAD_RESOURCE, why),
+        )
+    });
+    failures.collect()
+}
+
 impl<A: Application> Reconciliation<'_, A> {
     /// Applies the resources that the application declares for the state on record, and those of its pass.
     pub(super) async fn apply(&mut self, effect: Apply) {
         let leave = AllowedWrites {
             creates: effect.creates,
             prunes: effect.prunes,
+            state: self.recorded().at().map(|record| record.state),
         };
         let result = self.try_to_apply(leave).await;
         self.memory.machine.applied(effect, result, moment());
@@ -39,7 +95,11 @@ impl<A: Application> Reconciliation<'_, A> {
                 } else {
                     self.memory.owned.status.numbers()
                 };
-                return ApplyResult::Applied { status, due };
+                return ApplyResult::Applied {
+                    status,
+                    due,
+                    outdated: None,
+                };
             }
         };
         self.memory.owned.declared();
@@ -53,14 +113,21 @@ impl<A: Application> Reconciliation<'_, A> {
         let may_write = || shared.may_start(&uid);
         let site = site(self.shared, &self.object, &may_write);
         let owned = &mut self.memory.owned;
-        let report = owned.apply(site, pace, leave, &declared).await;
+        let mut report = owned.apply(site, pace, leave, &declared).await;
+        let graph = StateOf::<A>::GRAPH;
+        report.failures.extend(never_changed(graph, &declared));
+        let outdated = changing_edge(graph, state.id(), &declared, &report.outdated);
         owned.note(report.status());
         let status = owned.status.numbers();
         let due = report.due;
         for event in report.repairs {
             self.happened(Occurrence::Published(event));
         }
-        ApplyResult::Applied { status, due }
+        ApplyResult::Applied {
+            status,
+            due,
+            outdated,
+        }
     }
 
     /// Deletes the resources that Kubernetes does not delete with the object, except those that its state or its pass

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
+use okt_core::StateId;
 use okt_core::reasons::resources as reasons;
 use okt_reach::Failure;
 use okt_telemetry::event::Event;
@@ -42,6 +43,8 @@ pub struct AllowedWrites {
     pub creates: bool,
     /// Whether OKT may prune: not after a jump, because the record may have been wrong about the application's state.
     pub prunes: bool,
+    /// The state, if the content of some objects may change in some states only.
+    pub state: Option<StateId>,
 }
 
 /// One run of applying or deleting the resources of an object.
@@ -142,8 +145,7 @@ impl Applying<'_> {
                 }
                 None => {}
             }
-            let brought =
-                self.bring_about(index, declared, &applied, there.cloned(), leave.creates);
+            let brought = self.bring_about(index, declared, &applied, there.cloned(), leave);
             let Err(failure) = brought.await else {
                 continue;
             };
@@ -316,12 +318,13 @@ impl Applying<'_> {
         declared: &Declared,
         applied: &Applied,
         mut there: Option<Arc<Kept>>,
-        creates: bool,
+        leave: AllowedWrites,
     ) -> Result<(), Failure> {
         let key = &applied.key;
         let what = self.describe(key);
         let is_going = self.owner.meta.deletion_timestamp.is_some();
-        let creates = creates || (is_going && declared.in_deletion);
+        let creates = leave.creates || (is_going && declared.in_deletion);
+        let may_change = is_going || declared.may_change_in(leave.state);
         if let Some(why) = self.cluster.unlisted(key.0) {
             self.cluster.wait_for_list(key.0, self.owner);
             let why = format!("{what}: its kind cannot be listed: {why}");
@@ -353,13 +356,17 @@ impl Applying<'_> {
         let awaited = loop {
             let presence = self.presence(declared, applied, there.as_deref());
             let wait = self.attempts.wait(key, &self.pace).map(|(wait, _)| wait);
-            match (plan(presence, creation, wait), &there) {
-                (ResourcePlan::Check, Some(there)) if declared.ready => {
+            let plan = plan(presence, creation, may_change, wait);
+            if plan == ResourcePlan::Hold {
+                self.report.outdated.push(index);
+            }
+            match (plan, &there) {
+                (ResourcePlan::Check | ResourcePlan::Hold, Some(there)) if declared.ready => {
                     let object = there.value().map_err(|why| unreadable(&what, &why))?;
                     self.check(index, declared, key, &object);
                     return Ok(());
                 }
-                (ResourcePlan::Check | ResourcePlan::LeaveAlone, _) => {
+                (ResourcePlan::Check | ResourcePlan::Hold | ResourcePlan::LeaveAlone, _) => {
                     self.report.made.insert(index);
                     return Ok(());
                 }

@@ -4,6 +4,7 @@ use kube::Resource;
 use kube::api::PropagationPolicy;
 use kube::core::ApiResource;
 use kube::runtime::reflector::ObjectRef;
+use okt_core::{Lifecycle, StateId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -153,6 +154,8 @@ pub struct Declared {
     pub(crate) in_deletion: bool,
     /// What happens to its dependents when the operator deletes it.
     pub(crate) propagation: Option<PropagationPolicy>,
+    /// The states in which its content may change; all, if none is named.
+    pub(crate) changes_in: Vec<StateId>,
 }
 
 /// The kind of owner reference that an object gets.
@@ -193,7 +196,14 @@ impl Declared {
             wave: None,
             in_deletion: false,
             propagation: None,
+            changes_in: Vec::new(),
         }
+    }
+
+    /// Returns whether another content may be applied in a state; always without one.
+    pub(super) fn may_change_in(&self, state: Option<StateId>) -> bool {
+        let is_named = |state| self.changes_in.contains(&state);
+        self.changes_in.is_empty() || state.is_none_or(is_named)
     }
 
     /// Returns whether what the object does is done when it has finished, also if it is gone then.
@@ -302,6 +312,28 @@ impl Declared {
     #[must_use]
     pub fn during_deletion(mut self) -> Self {
         self.in_deletion = true;
+        self
+    }
+
+    /// Applies another content than before in these states only: a template that a new release or spec changes waits for
+    /// them.
+    ///
+    /// Elsewhere OKT creates the object if it is missing, and repairs it as long as the declared content is the applied one.
+    /// If it is not, the object is *outdated*: that raises the `on_change` of the state which leads to one of these states,
+    /// as a change of the spec does, and waits before a gate like it. An object that is being deleted does not wait.
+    ///
+    /// Declare the object with the same content in every state. It is an error if no `on_change` of the graph leads to these
+    /// states.
+    ///
+    /// ```
+    /// # use okt::Declared;
+    /// # fn example<S: okt::Lifecycle>(web: okt::k8s_openapi::api::apps::v1::StatefulSet, upgrading: S) -> Declared {
+    /// Declared::of(web).changes_in([upgrading]) // e.g. `DatabaseState::Upgrading`
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn changes_in<S: Lifecycle>(mut self, states: impl IntoIterator<Item = S>) -> Self {
+        self.changes_in = states.into_iter().map(Lifecycle::id).collect();
         self
     }
 

@@ -58,6 +58,8 @@ pub struct ApplyReport {
     pub(crate) awaited: Vec<(Option<usize>, String)>,
     /// How long until the resources are due again.
     pub(crate) due: Option<Duration>,
+    /// The declarations of outdated objects, which may change in other states only.
+    pub(crate) outdated: Vec<usize>,
     /// The declarations whose object exists, ready or not.
     pub(crate) made: BTreeSet<usize>,
     /// The declarations that work on the way out of an object waits for.

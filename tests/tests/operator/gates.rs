@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use okt::reasons;
-use okt_tests::{MillAnswer, MillState, Mills, Rig, assert_contains};
+use okt_tests::{MillAnswer, MillState, Mills, Objects, Rig, assert_contains};
 use serde_json::{Value, json};
 
 type Milling = Rig<Mills>;
@@ -191,4 +192,81 @@ async fn a_visit_waits_and_the_schema_refuses_six_fields() {
         &refused.expect_err("six fields").to_string(),
         "spec.maintenance[0].start",
     );
+}
+
+/// Creates a mill with a `ConfigMap` of the first release, whose window opens in half an hour.
+async fn with_release() -> Milling {
+    let rig = Milling::without_operator_of().await;
+    *rig.app.release.lock() = Some("one".to_owned());
+    rig.start();
+    rig.create_with("m", json!({ "version": "1" })).await;
+    rig.until_ready("m", MillState::Running).await;
+    let since = rig.position("m").await.since.expect("a time");
+    let windows = json!({ "spec": { "maintenance": in_half_an_hour(since) } });
+    rig.patch("m", windows).await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("one"));
+    rig
+}
+
+/// Lets a release of the operator take over that declares another content.
+async fn release(rig: &Milling, text: &str) {
+    rig.kill().await;
+    *rig.app.release.lock() = Some(text.to_owned());
+    rig.start();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_a_new_release_changes_waits_behind_the_gate() {
+    let rig = with_release().await;
+    release(&rig, "two").await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    assert_eq!(
+        rig.position("m").await.waiting.expect("a wait").cause,
+        "OnChange"
+    );
+    rig.writes_nothing_for(Duration::from_mins(25)).await;
+    rig.restart().await;
+    rig.pass(Duration::from_mins(1)).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("one"));
+    rig.pass(Duration::from_mins(6)).await;
+    assert_eq!(state(&rig).await, "Upgrading");
+    assert_eq!(rig.text("m").await.as_deref(), Some("two"));
+    rig.pass(Duration::from_mins(30)).await;
+    rig.until_ready("m", MillState::Running).await;
+    rig.writes_nothing_for(Duration::from_mins(10)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outdated_resource_that_is_missing_is_created_and_one_that_is_as_declared_is_repaired() {
+    let rig = with_release().await;
+    let maps = rig.of::<ConfigMap>();
+    maps.edit("m", json!({ "data": { "text": "edited" } }))
+        .await;
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("one"), "repaired");
+    release(&rig, "two").await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    maps.remove("m").await;
+    rig.until_ready("m", MillState::Running).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("two"), "created");
+    assert_eq!(state(&rig).await, "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_no_edge_lets_change_is_an_error() {
+    let rig = Milling::without_operator_of().await;
+    *rig.app.release.lock() = Some("one".to_owned());
+    *rig.app.changes_in.lock() = Some(MillState::Cleaning);
+    rig.start();
+    rig.create_with("m", json!({})).await;
+    rig.until_message(
+        "m",
+        "Stalled",
+        "BadResource",
+        "changes in Cleaning only, and no `on_change` leads there",
+    )
+    .await;
 }

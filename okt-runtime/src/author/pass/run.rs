@@ -54,6 +54,7 @@ impl Hands {
         };
         site.check_leader()?;
         let leave = AllowedWrites {
+            state: None,
             creates: self.creates,
             prunes,
         };
