@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod approve;
 pub(crate) mod complete;
 pub(crate) mod conditions;
 pub(crate) mod diff;

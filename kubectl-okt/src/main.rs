@@ -23,6 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::cluster::ClusterOptions;
+use crate::commands::approve::Approve;
 use crate::commands::complete::Complete;
 use crate::commands::conditions::Conditions;
 use crate::commands::diff::Diff;
@@ -59,6 +60,7 @@ enum OktCommand {
     Plan(PlanCommand),
     Go(Go),
     Request(MakeRequest),
+    Approve(Approve),
     Retry(Retry),
     Pause(Pause),
     Resume(Resume),
@@ -101,6 +103,7 @@ async fn run(line: KubectlLine) -> Result<(), Error> {
         OktCommand::Plan(plan) => plan.run(&connection.client().await?).await,
         OktCommand::Go(go) => go.run(&connection.client().await?).await,
         OktCommand::Request(request) => request.run(&connection.client().await?).await,
+        OktCommand::Approve(approve) => approve.run(&connection.client().await?).await,
         OktCommand::Retry(retry) => retry.run(&connection.client().await?).await,
         OktCommand::Pause(pause) => pause.run(&connection.client().await?).await,
         OktCommand::Resume(resume) => resume.run(&connection.client().await?).await,

@@ -547,12 +547,10 @@ impl Situation<'_, '_> {
 
     /// Returns whether a gate is shut between a resting state and another one: an object waits nowhere else.
     fn is_shut(&self, to: StateId) -> bool {
-        let shut = self.facts.shut;
-        let mut gates = self.graph.gates_between(self.record.state, to);
-        !shut.is_empty()
+        !self.facts.shut.is_empty()
             && self.state.is(Mark::Rest)
             && !self.facts.deleting
-            && gates.any(|(gate, _)| shut.has(gate))
+            && self.record.first_shut(self.graph, self.facts, to).is_some()
     }
 
     /// Returns the move to a state along a child edge, or else along a trigger edge.

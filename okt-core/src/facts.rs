@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::gate::Gates;
+use crate::gate::{Gates, Plan};
 use crate::graph::{Graph, Parts, StateId};
 
 /// A state name, resolved against the graph.
@@ -151,8 +151,14 @@ pub struct LifecycleFacts<'a> {
     pub parts: Parts,
     /// The edge for a change that leads to where an outdated resource may change.
     pub outdated: Option<StateId>,
-    /// The gates that are shut now.
+    /// A hash of the declared resources that change in some states only; none until it is known.
+    pub content: Option<u64>,
+    /// The gates that are shut now; one for an approval is open for the approved plan.
     pub shut: Gates,
+    /// A hash of the uid of the object, the same in every process.
+    pub uid: u64,
+    /// The plan that the spec approves.
+    pub approved: Option<Plan>,
     /// The object is being deleted.
     pub deleting: bool,
     /// A user paused the object.

@@ -1,8 +1,9 @@
 //! Gates: conditions on when an object may enter some states from outside of them.
 
+use core::fmt;
 use core::time::Duration;
 
-use crate::graph::{Cause, Graph, Mark, StateId};
+use crate::state::StateId;
 
 /// A gate: a condition on when an object may enter some states from outside of them.
 ///
@@ -28,6 +29,8 @@ pub enum GateKind {
         /// How much of it must be left.
         needs: Duration,
     },
+    /// The agreement of a person to the planned move.
+    Approval,
 }
 
 impl GateKind {
@@ -35,7 +38,45 @@ impl GateKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Window { .. } => "window",
+            Self::Approval => "approval",
         }
+    }
+}
+
+/// A planned move, as a person approves it: another state, revision, release or transition makes it another plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Plan(pub u32);
+
+impl Plan {
+    /// Returns the plan of a move. `object` is a hash of its uid, and `resources` one of the declared resources that it may
+    /// change.
+    pub fn of(object: u64, transition: u64, to: &str, revision: u64, resources: u64) -> Self {
+        // FNV-1a, which is the same in every process.
+        let numbers = [object, transition, revision, resources];
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        let hash = bytes
+            .chain(to.bytes())
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
+        let folded = hash ^ (hash >> 32);
+        let [a, b, c, d, ..] = folded.to_le_bytes();
+        Self(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    /// Reads the eight digits of a plan.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_plan = text.len() == 8 && text.bytes().all(|it| it.is_ascii_hexdigit());
+        u32::from_str_radix(text, 16)
+            .ok()
+            .filter(|_| is_plan)
+            .map(Self)
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
     }
 }
 
@@ -53,7 +94,7 @@ pub struct Passes {
 pub struct GateId(pub u8);
 
 impl GateId {
-    /// Returns the position in [`Graph::gates`].
+    /// Returns the position in [`Graph::gates`](crate::Graph::gates).
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -85,44 +126,5 @@ impl Gates {
     /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
-    }
-}
-
-impl<'a> Graph<'a> {
-    /// Returns every gate with its id.
-    pub fn all_gates(&self) -> impl Iterator<Item = (GateId, &'a Gate<'a>)> + use<'a> {
-        (0..=u8::MAX).map(GateId).zip(self.gates)
-    }
-
-    /// Returns the gates that a move passes: those of which it enters a state from outside.
-    pub fn gates_between(
-        &self,
-        from: StateId,
-        to: StateId,
-    ) -> impl Iterator<Item = (GateId, &'a Gate<'a>)> + use<'a> {
-        self.all_gates()
-            .filter(move |(_, gate)| gate.states.contains(&to) && !gate.states.contains(&from))
-    }
-
-    /// Returns the gates before which an object waits on an edge: those of a child, or of a trigger by a change, that
-    /// begins in a resting state.
-    pub fn waits_on(
-        &self,
-        from: StateId,
-        to: StateId,
-    ) -> impl Iterator<Item = (GateId, &'a Gate<'a>)> + use<'a> {
-        let waits = self.get(from).is_some_and(|state| {
-            let mut triggers = state.triggers.iter().filter(|trigger| trigger.to == to);
-            let mut by_change = || triggers.any(|trigger| trigger.cause.is_change());
-            state.is(Mark::Rest) && (state.children.contains(&to) || by_change())
-        });
-        self.gates_between(from, to).filter(move |_| waits)
-    }
-}
-
-impl Cause {
-    /// Returns whether a change of the spec, or of what is declared, raises it.
-    pub const fn is_change(&self) -> bool {
-        matches!(self, Self::OnChange | Self::OnChangeOf(_))
     }
 }

@@ -10,8 +10,8 @@ extern crate alloc;
 // | module | content |
 // |---|---|
 // | `names`, `duration`, `backoff`, `reasons`, `trail` | rules for names, durations as text, backoff, reasons of conditions, the trail |
-// | `state`, `hops`, `graph`, `gate`, `routes` | states, edges and marks; gates; the next hop to every desired state, the route to a leaf |
-// | `facts`, `decision`, `request`, `record`, `decide` | the decision of a lifecycle: its input, its result, and the record after it |
+// | `state`, `hops`, `gate`, `graph`, `routes` | states, edges and marks; gates; the next hop to every desired state, the route to a leaf |
+// | `facts`, `decision`, `request`, `record`, `decide`, `after` | the decision of a lifecycle: its input, its result, and the record after it |
 // | `answer`, `pass`, `lifecycle`, `conditions` | the answers of handlers; a pass and its runs; traits of generated code; the conditions of an object |
 // | `check`, `draw`, `evolution`, `stored`, `private` | every rule of a graph; drawings, and where the parts of a picture are; what two graphs differ in; a graph as a cluster stores it; paths that generated code uses |
 // | `machine/time`, `machine/object`, `machine/draft`, `machine/results`, `machine/facts` | what a machine reads, and what is reported to it, as numbers; the facts of one moment |
@@ -21,6 +21,7 @@ extern crate alloc;
 // | `machine` | the machine of an object; its output |
 // | `machine/events`, `machine/reports` | its inputs: what happens to the object; the results of effects |
 
+mod after;
 mod answer;
 pub mod backoff;
 pub mod check;
@@ -54,7 +55,7 @@ pub mod __private;
 pub use answer::{Answer, Successor, VisitSuccessor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
-pub use gate::{Gate, GateId, GateKind, Gates, Passes};
+pub use gate::{Gate, GateId, GateKind, Gates, Passes, Plan};
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, Parts, State,
     StateId, Taken, Trigger,

@@ -290,6 +290,7 @@ impl Machine {
         let findings = &self.findings;
         let object = &findings.object;
         let since_read = findings.read_at.elapsed(now);
+        let (outdated, content) = self.resources.changes(findings);
         Facts {
             graphs: setup.graphs,
             object,
@@ -302,7 +303,10 @@ impl Machine {
                 revision: object.revision,
                 parts: object.parts,
                 shut: object.gates.shut,
-                outdated: self.resources.outdated(findings),
+                uid: object.uid,
+                approved: object.approved,
+                outdated,
+                content,
                 deleting: object.deleting,
                 paused: object.paused,
                 observed: findings.observed.unwrap_or(Observed::Unobserved),

@@ -198,6 +198,13 @@ pub enum Cause {
     OnAbort,
 }
 
+impl Cause {
+    /// Returns whether a change of the spec, or of what is declared, raises it.
+    pub const fn is_change(&self) -> bool {
+        matches!(self, Self::OnChange | Self::OnChangeOf(_))
+    }
+}
+
 /// A trigger edge: a debranching, checked before every child.
 ///
 /// An edge with several causes is one trigger for each of them, with the same target; the cause that applies first

@@ -8,6 +8,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::iter;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -406,7 +407,10 @@ impl StoredGate {
         let states = gate.states.iter();
         let Passes { triggers, deletion } = gate.passes;
         let passes = [(triggers, TRIGGERS), (deletion, DELETION)];
-        let GateKind::Window { needs } = gate.kind;
+        let needs = match gate.kind {
+            GateKind::Window { needs } => needs,
+            GateKind::Approval => Duration::ZERO,
+        };
         Self {
             name: gate.name.to_owned(),
             kind: gate.kind.as_str().to_owned(),
@@ -427,6 +431,7 @@ impl StoredGate {
             "window" => GateKind::Window {
                 needs: needs.unwrap_or_default(),
             },
+            "approval" => GateKind::Approval,
             _ => return None,
         };
         let passes = |word: &str| self.passes.iter().any(|own| own == word);
@@ -747,7 +752,7 @@ mod tests {
     const EVERYTHING: &str = concat!(
         r#"{"format":1,"name":"App","doc":"An app.","kind":"lifecycle","gates":["#,
         r#"{"name":"night","kind":"window","states":["Saved"],"passes":["triggers","deletion"],"needs":"1h"},"#,
-        r#"{"name":"day","kind":"window","states":["Saved"]}],"states":["#,
+        r#"{"name":"day","kind":"approval","states":["Saved"]}],"states":["#,
         r#"{"name":"Start","roles":["entry","idle"],"children":["Run"]},"#,
         r#"{"name":"Run","doc":"Runs.","roles":["rest"],"was":["Ran"],"triggers":["#,
         r#"{"to":"Broken","cause":"on 3 errors","attempts":3},"#,

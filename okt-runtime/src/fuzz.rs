@@ -132,6 +132,9 @@ fn decided(vault: &Vault, dice: &mut Dice) {
         parts: Parts(u32::from(dice.below(4) == 0)),
         shut: okt_core::Gates::NONE,
         outdated: None,
+        content: Some(0),
+        uid: 0,
+        approved: None,
         deleting: meta.deletion_timestamp.is_some(),
         paused: annotations::is_paused(meta),
         observed: *dice.pick(&[

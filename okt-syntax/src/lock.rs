@@ -163,14 +163,14 @@ pub fn declaration(graph: &Graph<'_>) -> String {
     }
     for gate in graph.gates {
         let states: Vec<String> = gate.states.iter().map(|id| variant(graph, *id)).collect();
-        let GateKind::Window { needs } = gate.kind;
         let Passes { triggers, deletion } = gate.passes;
         let passes = [(triggers, "triggers"), (deletion, "deletion")];
         let passes: Vec<&str> = passes.iter().filter(|it| it.0).map(|it| it.1).collect();
-        let needs = if needs.is_zero() {
-            String::new()
-        } else {
-            format!(", needs = {:?}", duration::text(needs))
+        let needs = match gate.kind {
+            GateKind::Window { needs } if !needs.is_zero() => {
+                format!(", needs = {:?}", duration::text(needs))
+            }
+            GateKind::Window { .. } | GateKind::Approval => String::new(),
         };
         let passes = if passes.is_empty() {
             String::new()

@@ -1,10 +1,10 @@
-//! The lifecycle field of a spec: the desired state, and a visit.
+//! The lifecycle field of a spec: the desired state, a visit, and the approval of a plan.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use okt_core::facts::Named;
-use okt_core::{Lifecycle, Mark};
+use okt_core::{GateKind, Lifecycle, Mark, Plan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
@@ -92,16 +92,25 @@ pub struct Desired<S> {
     /// A state to visit once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visit: Option<Visit<S>>,
+    /// The plan that a person approves (e.g. `9c1f20aa`), for the gates of the graph that wait for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
 }
 
 impl<S> Desired<S> {
-    /// No desired state, request or visit.
+    /// No desired state, request, visit or approval.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         state: None,
         request: None,
         visit: None,
+        approve: None,
     };
+
+    /// Returns the plan that is approved; none if the text is no plan.
+    pub fn approved(&self) -> Option<Plan> {
+        Plan::parse(self.approve.as_deref()?)
+    }
 }
 
 impl<S> Default for Desired<S> {
@@ -136,42 +145,51 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let graph = S::GRAPH;
         let home = graph.home().map_or("", |home| graph.name_of(home));
-        let mut schema = json_schema!({
-            "type": "object",
-            "description": "The desired state of the application.",
-            "properties": {
-                "state": {
-                    "type": "string",
-                    "description": format!("The state to keep; {home} by default."),
-                    "enum": names::<S>(|state| !state.is_passing()),
-                },
-                "request": {
-                    "type": "string",
-                    "description": "Any text; a new one asks again, also in a holding state or a leaf.",
-                    "maxLength": REQUEST_LIMIT,
-                },
+        let mut properties = json!({
+            "state": {
+                "type": "string",
+                "description": format!("The state to keep; {home} by default."),
+                "enum": names::<S>(|state| !state.is_passing()),
+            },
+            "request": {
+                "type": "string",
+                "description": "Any text; a new one asks again, also in a holding state or a leaf.",
+                "maxLength": REQUEST_LIMIT,
             },
         });
         // A visit with arguments is for requests.
         let visits = names::<S>(|state| state.is(Mark::Visit) && !state.is(Mark::Args));
         if !visits.is_empty() {
-            schema.pointer_mut("/properties").and_then(|p| p.as_object_mut()).map(|properties| {
-                properties.insert("visit".into(), json!({
-                    "type": "object",
-                    "description": "A state to pass through once; the object then returns to the desired state.",
-                    "required": ["state"],
-                    "properties": {
-                        "state": { "type": "string", "enum": visits },
-                        "request": {
-                            "type": "string",
-                            "description": "Any text; the same state is visited once per text.",
-                            "maxLength": REQUEST_LIMIT,
-                        },
+            properties["visit"] = json!({
+                "type": "object",
+                "description": "A state to pass through once; the object then returns to the desired state.",
+                "required": ["state"],
+                "properties": {
+                    "state": { "type": "string", "enum": visits },
+                    "request": {
+                        "type": "string",
+                        "description": "Any text; the same state is visited once per text.",
+                        "maxLength": REQUEST_LIMIT,
                     },
-                }))
+                },
             });
         }
-        schema
+        if graph
+            .gates
+            .iter()
+            .any(|gate| gate.kind == GateKind::Approval)
+        {
+            properties["approve"] = json!({
+                "type": "string",
+                "description": "The plan to approve, from status.lifecycle.waiting.plan.",
+                "pattern": "^[0-9a-f]{8}$",
+            });
+        }
+        json_schema!({
+            "type": "object",
+            "description": "The desired state of the application.",
+            "properties": properties,
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use okt_core::facts::{DesiredState, DesiredVisit, Named};
 use okt_core::machine::Version;
 use okt_core::record::{ActionRecord, DesiredRecord, Record, Recorded, VisitRecord, WaitRecord};
 use okt_core::request::RequestRecord;
-use okt_core::{Graph, Lifecycle, StateId};
+use okt_core::{Graph, Lifecycle, Plan, StateId};
 use sha2::{Digest, Sha256};
 
 use crate::cause;
@@ -63,6 +63,7 @@ fn wait_record<S: Lifecycle>(recorded: &RecordedWait) -> Option<WaitRecord> {
         gate: gates.find(|(_, gate)| gate.name == recorded.gate)?.0,
         to: StateName::<S>::of(&recorded.to).known()?.id(),
         why: cause::why(&recorded.cause)?,
+        plan: recorded.plan.as_deref().and_then(Plan::parse),
     })
 }
 

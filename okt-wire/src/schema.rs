@@ -216,7 +216,14 @@ fn waiting(name: &Value, time: &Value) -> Value {
     json!({
         "type": "object",
         "required": ["gate", "to", "cause"],
-        "properties": { "gate": name, "to": name, "cause": name, "since": time, "openings": openings },
+        "properties": {
+            "gate": name,
+            "to": name,
+            "cause": name,
+            "since": time,
+            "openings": openings,
+            "plan": { "type": "string", "maxLength": 8 },
+        },
     })
 }
 

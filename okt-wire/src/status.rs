@@ -241,6 +241,9 @@ pub struct RecordedWait {
     /// The next times at which a window opens, at most [`OPENINGS_LIMIT`](crate::limits::OPENINGS_LIMIT).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub openings: Vec<Timestamp>,
+    /// The plan of the move, if the gate waits for an approval and it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
 }
 
 /// A recorded request: everything that its work needs, also after the request was deleted.

@@ -47,7 +47,7 @@ pub use in_time::{in_time, until};
 pub use kiosk::{Kiosk, KioskSpec, KioskState, Kiosks, Part};
 pub use ladder::{Ladder, LadderSpec, Ladders};
 pub use log::Log;
-pub use mill::{Mill, MillAnswer, MillSpec, MillState, Mills};
+pub use mill::{Mill, MillAnswer, MillSpec, MillState, Mills, mill_state};
 pub use objects::{Objects, Scoped};
 pub use proxy::Proxy;
 pub use queue::{Queue, QueuePass, QueueSpec, QueueState, Queues};

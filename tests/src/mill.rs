@@ -1,4 +1,4 @@
-//! Mills, which are upgraded and cleaned in windows of maintenance.
+//! Mills, which are upgraded and cleaned in windows of maintenance, and upgraded with approval.
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::cluster::Served;
 /// The life of a mill.
 #[lifecycle_graph(spec(MillSpec))]
 #[window(maintenance, states(Upgrading, Cleaning), needs = "10m")]
+#[approval(major, states(Upgrading))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MillState {
     /// It is built.
@@ -68,6 +69,9 @@ pub struct MillSpec {
     /// The windows in which it may be upgraded and cleaned.
     #[serde(default)]
     pub maintenance: Vec<Window>,
+    /// Whether a person approves each upgrade.
+    #[serde(default)]
+    pub careful: bool,
 }
 
 /// What the handler of `Running` answers.
@@ -149,7 +153,12 @@ impl Application for Mills {
     fn windows(&self, mill: &Mill, gate: mill_state::Gate) -> Windows {
         match gate {
             mill_state::Gate::Maintenance => Windows::of(&mill.spec.maintenance),
+            mill_state::Gate::Major => Windows::always(),
         }
+    }
+
+    fn needs_approval(&self, mill: &Mill, _: mill_state::Gate) -> bool {
+        mill.spec.careful
     }
 }
 

@@ -83,7 +83,7 @@ impl Go {
             )));
         }
         let wanted = self.wanted(graph, at, to, is_visit);
-        apply(client, &view, wanted, self.dry_run).await?;
+        apply_owned(client, &view, wanted, self.dry_run).await?;
         let done = if self.dry_run {
             "may be asked for"
         } else {
@@ -156,7 +156,7 @@ impl Retry {
                 view.kind.id()
             )));
         }
-        apply(client, &view, json!({ "request": now() }), self.dry_run).await?;
+        apply_owned(client, &view, json!({ "request": now() }), self.dry_run).await?;
         let done = if self.dry_run {
             "may be asked"
         } else {
@@ -167,8 +167,8 @@ impl Retry {
     }
 }
 
-/// Applies fields of the lifecycle field under the manager of this command; what it applied before stays.
-async fn apply(
+/// Applies fields of the lifecycle field under the manager of these commands; what they applied before stays.
+async fn apply_owned(
     client: &Client,
     view: &View<'_>,
     wanted: Value,
@@ -176,6 +176,17 @@ async fn apply(
 ) -> Result<(), Error> {
     let mut lifecycle = owned(view);
     lifecycle.extend(wanted.as_object().cloned().unwrap_or_default());
+    apply(client, view, MANAGER, lifecycle.into(), dry_run).await
+}
+
+/// Applies the fields of the lifecycle field that belong to a manager.
+pub(super) async fn apply(
+    client: &Client,
+    view: &View<'_>,
+    manager: &str,
+    lifecycle: Value,
+    dry_run: bool,
+) -> Result<(), Error> {
     let resource = &view.kind.resource;
     let patch = json!({
         "apiVersion": resource.api_version,
@@ -186,7 +197,7 @@ async fn apply(
     });
     let parameters = PatchParams {
         dry_run,
-        field_manager: Some(MANAGER.to_owned()),
+        field_manager: Some(manager.to_owned()),
         // A CRD without the field would drop it without an error.
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::default()

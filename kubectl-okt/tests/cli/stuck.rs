@@ -248,12 +248,74 @@ async fn a_window_that_is_shut() {
     rig.patch("m", json!({ "spec": { "version": "2" } })).await;
     rig.until_reason("m", "Ready", "WaitingForWindow").await;
     rig.pass(Duration::from_mins(3)).await;
-    why(&rig, "mill/m", expect![[r#"
+    why(&rig, "mill/m", expect![[r"
         Mill default/m is in Running, and is to be in Running.
 
         Upgrading waits for the window maintenance, which opens at 2028-02-29T02:00+01:00. It opens on Tue 2028-02-29 01:00 UTC, then on Sun 2032-02-29 01:00 UTC, then on Fri 2036-02-29 01:00 UTC.
           → change the window if it has to be sooner: kubectl edit -n default mills.demo.okt.dev/m
-    "#]]).await;
+    "]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_is_missing_and_then_given() {
+    let rig = Rig::<Mills>::of().await;
+    let spec = json!({ "version": "1", "careful": true });
+    rig.create_with("m", spec).await;
+    rig.until_ready("m", MillState::Running).await;
+    let shell = Shell::of(&rig.server).await;
+    expect![[r"
+        error: Mill default/m waits for no approval
+    "]]
+    .assert_eq(&shell.refuses(3, &["approve", "mill/m"]).await);
+    rig.patch(
+        "m",
+        json!({ "spec": { "version": "2", "lifecycle": { "approve": "12345678" } } }),
+    )
+    .await;
+    rig.until_reason("m", "Ready", "WaitingForApproval").await;
+    rig.pass(Duration::from_mins(3)).await;
+    let waiting = rig.position("m").await.waiting.expect("a wait");
+    let plan = waiting.plan.expect("a plan");
+    let shown = |text: &str| text.replace(&plan, "PLAN");
+    let why = explanation(&rig, "mill/m").await;
+    expect![[r"
+        Mill default/m is in Running, and is to be in Running.
+
+        Upgrading waits for the approval major: approve plan PLAN in `spec.lifecycle.approve`. The spec approves 12345678, which is no plan of the object now.
+          → kubectl okt approve -n default mills.demo.okt.dev/m shows the plan
+          → kubectl okt approve -n default mills.demo.okt.dev/m PLAN
+    "]].assert_eq(&shown(&why));
+    let printed = shell.prints(&["approve", "mill/m"]).await;
+    expect![[r"
+        Mill default/m waits for the approval of plan PLAN: Running → Upgrading, cause OnChange (version)
+        `kubectl okt approve -n default mills.demo.okt.dev/m PLAN` approves it
+    "]]
+    .assert_eq(&shown(&printed));
+    let refused = shell.refuses(3, &["approve", "mill/m", "12345678"]).await;
+    expect![[r"
+        error: 12345678 is not the plan of Mill default/m, which is PLAN: `kubectl okt approve -n default mills.demo.okt.dev/m` shows it
+    "]].assert_eq(&shown(&refused));
+    // The one who wrote another plan into the spec keeps the field.
+    let refused = shell.refuses(3, &["approve", "mill/m", &plan]).await;
+    expect![[r#"
+        error: another manager owns the field: Apply failed with 1 conflict: conflict with "unknown" using demo.okt.dev/v1: .spec.lifecycle.approve; change it there (e.g. in Git), or the two fight
+    "#]].assert_eq(&shown(&refused));
+    rig.patch("m", json!({ "spec": { "lifecycle": { "approve": null } } }))
+        .await;
+    let printed = shell
+        .prints(&["approve", "mill/m", &plan, "--dry-run"])
+        .await;
+    expect![[r"
+        plan PLAN of Mill default/m may be approved
+    "]]
+    .assert_eq(&shown(&printed));
+    let printed = shell.prints(&["approve", "mill/m", &plan]).await;
+    expect![[r"
+        plan PLAN of Mill default/m is approved
+    "]]
+    .assert_eq(&shown(&printed));
+    rig.start();
+    rig.until_in("m", MillState::Upgrading).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::facts::NextRequest;
 use crate::facts::{DesiredState, DesiredVisit};
-use crate::gate::Gates;
+use crate::gate::{Gates, Plan};
 use crate::graph::Parts;
 use crate::record::Recorded;
 
@@ -65,6 +65,10 @@ pub struct Object {
     pub requests: KnownRequests,
     /// The gates.
     pub gates: GateTimes,
+    /// A hash of its uid, the same in every process.
+    pub uid: u64,
+    /// The plan that its spec approves.
+    pub approved: Option<Plan>,
     /// `metadata.generation`.
     pub generation: i64,
     /// A hash of the data that handlers act upon.

@@ -25,6 +25,8 @@ pub(super) struct ResourceMemory {
     pub(super) found: Option<u64>,
     /// The edge for a change that leads to where an outdated one may change.
     pub(super) outdated: Option<StateId>,
+    /// A hash of the declared ones that change in some states only, once it is known.
+    pub(super) content: Option<u64>,
     /// The transition into the recorded state.
     pub(super) transition: u64,
     /// When the resources are due again.
@@ -41,6 +43,7 @@ impl ResourceMemory {
         let Self {
             status,
             outdated,
+            content: _,
             found: _,
             transition: _,
             due,
@@ -61,10 +64,13 @@ impl ResourceMemory {
         }
     }
 
-    /// Returns the edge that an outdated resource raises.
-    pub(super) fn outdated(&self, findings: &Findings) -> Option<StateId> {
-        let is_here = self.found == Some(findings.object.transition());
-        self.outdated.filter(|_| is_here)
+    /// Returns the edge that an outdated one raises, and the hash of those that change in some states only.
+    pub(super) fn changes(&self, findings: &Findings) -> (Option<StateId>, Option<u64>) {
+        if self.found == Some(findings.object.transition()) {
+            (self.outdated, self.content)
+        } else {
+            (None, None)
+        }
     }
 
     /// Notes that the object is in the state that this transition led to, and forgets the status of any other state.
@@ -72,7 +78,7 @@ impl ResourceMemory {
         self.transition = transition;
         if self.found.is_some_and(|found| found != transition) {
             self.found = None;
-            self.outdated = None;
+            (self.outdated, self.content) = (None, None);
             self.status = ResourceStatus::AsDeclared;
         }
     }
@@ -88,10 +94,11 @@ impl ResourceMemory {
             status,
             due,
             outdated,
+            content,
         } = result
         {
             self.note(status, due.map(|due| now.after(due)));
-            self.outdated = outdated;
+            (self.outdated, self.content) = (outdated, content);
         }
     }
 

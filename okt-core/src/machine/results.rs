@@ -89,6 +89,8 @@ pub enum ApplyResult {
         due: Option<Duration>,
         /// The edge for a change that leads to where an outdated one may change.
         outdated: Option<StateId>,
+        /// A hash of the declared ones that change in some states only; none if the declaration failed.
+        content: Option<u64>,
     },
 }
 

@@ -15,7 +15,7 @@ use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord, WaitRecord,
 };
 use okt_core::request::{RequestOutcome, RequestRecord};
-use okt_core::{GateId, Gates, Graph, Mark, Parts, StateId};
+use okt_core::{GateId, Gates, Graph, Mark, Parts, Plan, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
 pub(crate) const REVISION: u64 = 7;
@@ -50,6 +50,9 @@ impl Case {
                 parts: Parts::NONE,
                 shut: Gates::NONE,
                 outdated: None,
+                content: Some(1),
+                uid: 1,
+                approved: None,
                 deleting: false,
                 paused: false,
                 observed: Observed::Unobserved,
@@ -112,15 +115,6 @@ impl Case {
                 let index = graph.parts.iter().position(|it| *it == part);
                 facts.parts = facts.parts.with(index.expect("a part"));
             }
-            ["outdated", to] => facts.outdated = Some(id(to)),
-            ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
-            ["waiting", gate, to] => {
-                at().waiting = Some(WaitRecord {
-                    gate: gate_of(&graph, gate),
-                    to: id(to),
-                    why: Why::Handler,
-                });
-            }
             ["generation", generation] => facts.generation = number(generation),
             ["paused"] => facts.paused = true,
             ["deleting"] => (at().deleting, facts.deleting) = (true, true),
@@ -177,7 +171,34 @@ impl Case {
             ["rounds", rounds] => at().rounds = number(rounds),
             ["for", time] => facts.in_state = Duration::from_secs(number(time)),
             ["deadline", time] => facts.in_deadline = Duration::from_secs(number(time)),
-            _ => return self.but_request(&words),
+            _ => return self.but_gate(&words),
+        }
+        self
+    }
+
+    /// The gates, and what is held back by them.
+    fn but_gate(mut self, words: &[&str]) -> Self {
+        let graph = self.graph;
+        let (record, facts) = (self.record.as_mut(), &mut self.facts);
+        let at = || record.expect("a record to change");
+        let id = |name: &str| graph.named(name).unwrap_or(StateId::UNKNOWN);
+        match *words {
+            ["outdated", to] => facts.outdated = Some(id(to)),
+            ["content", content] => facts.content = content.parse().ok(),
+            ["approved", to] => {
+                let plan = Plan::of(facts.uid, at().transition, to, REVISION, 1);
+                facts.approved = Some(plan);
+            }
+            ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
+            ["waiting", gate, to] => {
+                at().waiting = Some(WaitRecord {
+                    gate: gate_of(&graph, gate),
+                    to: id(to),
+                    why: Why::Handler,
+                    plan: None,
+                });
+            }
+            _ => return self.but_request(words),
         }
         self
     }

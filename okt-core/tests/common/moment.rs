@@ -12,7 +12,7 @@ use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord, WaitRecord,
 };
 use okt_core::request::{RequestOutcome, RequestRecord};
-use okt_core::{GateId, Gates, Graph, Parts, StateId};
+use okt_core::{GateId, Gates, Graph, Parts, Plan, StateId};
 
 use crate::ids::any_id;
 use crate::rng::Rng;
@@ -81,6 +81,7 @@ fn record(rng: &mut Rng, count: usize) -> Record {
             gate: gate(rng),
             to: any_id(rng, count),
             why: [Why::Handler, Why::DesiredState][rng.below(2)],
+            plan: rng.one_in(2).then(|| Plan(small(rng, 2))),
         }),
     }
 }
@@ -106,6 +107,9 @@ fn facts(rng: &mut Rng, count: usize) -> LifecycleFacts<'static> {
         revision: rng.next() % 2,
         parts: Parts(u32::from(rng.one_in(4))),
         outdated: rng.one_in(4).then(|| any_id(rng, count)),
+        content: rng.one_in(2).then(|| rng.next() % 2),
+        uid: rng.next() % 2,
+        approved: rng.one_in(2).then(|| Plan(small(rng, 2))),
         shut: if rng.one_in(2) {
             Gates::NONE.with(gate(rng))
         } else {

@@ -63,6 +63,7 @@ pub(crate) fn reconcile(
                     status: ResourceStatus::AsDeclared,
                     due: None,
                     outdated: None,
+                    content: Some(0),
                 };
                 machine.applied(effect, applied, now);
             }

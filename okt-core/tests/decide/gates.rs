@@ -1,5 +1,11 @@
 //! Gates.
 
+use okt_core::Plan;
+use okt_core::facts::{ActionResult, Task};
+
+use crate::build;
+use crate::case::Case;
+
 #[test]
 fn gates() {
     crate::decides(
@@ -42,4 +48,74 @@ fn gates() {
             Up, newly desired Down, shut night, paused -> Stay(Settled), waiting -
         ",
     );
+}
+
+#[test]
+fn approvals() {
+    crate::decides(
+        "
+        graph: entry Start >Up | rest Up !Swap:change >Down >Gone | rest Down >Up >Gone | Swap >Up | leaf Gone | approval major Swap Down | window night Swap
+        An object waits for the approval of the plan, and goes with it.
+            Up, revision 9, shut major -> Stay(Settled), waiting major Swap OnChange
+            Up, newly desired Down, shut major -> Stay(Settled), waiting major Down DesiredState
+            Up, newly desired Down, shut major, approved Down -> Down by Child for DesiredState, waiting -
+        A plan of another move, and one of other resources, is another plan.
+            Up, newly desired Down, shut major, approved Swap -> Stay(Settled), waiting major Down DesiredState
+            Up, newly desired Down, content 2, shut major, approved Down -> Stay(Settled), waiting major Down DesiredState
+        As long as it is not known which resources it changes, nothing is approved.
+            Up, newly desired Down, content ?, shut major, approved Down -> Stay(Settled), waiting major Down DesiredState
+        It waits for the window first.
+            Up, revision 9, shut major, shut night -> Stay(Settled), waiting night Swap OnChange
+            Up, revision 9, shut night -> Stay(Settled), waiting night Swap OnChange
+        An approval of no present plan does nothing, and neither does one that is not needed.
+            Up, approved Down -> Stay(Settled), waiting -
+            Up, newly desired Down -> Down by Child for DesiredState
+        Nothing holds up a deletion.
+            Up, deleting, shut major -> Gone by Child for Deletion
+        ",
+    );
+}
+
+/// The acceptance case A8.
+#[test]
+fn an_approved_plan_is_carried_out_once_also_when_the_spec_comes_back() {
+    const LINES: [&str; 5] = [
+        "entry Start >Up",
+        "rest Up !Swap:change >Gone",
+        "Swap >Up",
+        "leaf Gone",
+        "approval major Swap",
+    ];
+    let graph = build::graph(&LINES);
+    let mut case = Case::of(&graph, "Up, desired Up 1, shut major");
+    let ends = Task::Ended(ActionResult::Next);
+    // Returns the plan for which the object waits after a decision, if it waits.
+    let mut goes_on = |revision: u64, approved: Option<Plan>, task: Option<Task>| {
+        case.facts.revision = revision;
+        case.facts.approved = approved;
+        case.facts.task = task.unwrap_or(Task::Absent);
+        case.record = case.after().at().copied();
+        let record = case.record.expect("a record");
+        (
+            graph.name_of(record.state),
+            record.waiting.and_then(|it| it.plan),
+        )
+    };
+    let mut plans = Vec::new();
+    for (round, revision) in [9, 7, 9, 7].into_iter().enumerate() {
+        let last = plans.last().copied();
+        let (state, plan) = goes_on(revision, last, None);
+        assert_eq!(state, "Up", "round {round}: approved by an earlier plan");
+        let plan = plan.expect("it waits for its approval");
+        assert!(
+            !plans.contains(&plan),
+            "round {round}: a plan a second time"
+        );
+        for earlier in &plans {
+            assert_eq!(goes_on(revision, Some(*earlier), None), ("Up", Some(plan)));
+        }
+        plans.push(plan);
+        assert_eq!(goes_on(revision, Some(plan), None), ("Swap", None));
+        assert_eq!(goes_on(revision, Some(plan), Some(ends)), ("Up", None));
+    }
 }

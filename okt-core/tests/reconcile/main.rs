@@ -301,7 +301,7 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         .filter(|case| !case.is_small() && case.special == cases::Special::Nothing)
         .map(lives::cost)
         .collect();
-    expect![[r#"
+    expect![[r"
         life alone                           to rest: 2 transitions, 3 writes; deleted: 2 transitions, 2 writes
         life, owned                          to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
         life, pass with a way out, owned     to rest: 2 transitions, 5 writes; deleted: 2 transitions, 2 writes
@@ -334,5 +334,6 @@ fn a_life_costs_one_write_of_the_status_per_change() {
         gates, faults and answers            to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         gates, lead and drain                to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
         gates, sights                        to rest: 2 transitions, 3 writes; deleted: 1 transitions, 1 writes
-    "#]].assert_eq(&costs);
+        gates, releases                      to rest: 2 transitions, 5 writes; deleted: 1 transitions, 1 writes
+    "]].assert_eq(&costs);
 }

@@ -3,9 +3,10 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use okt_core::StateId;
 use okt_core::pass::PassRun;
 use okt_core::record::Recorded;
-use okt_core::{Answer, ConditionStatus, Graph, StateId, Step};
+use okt_core::{Answer, ConditionStatus, Graph, Step};
 
 use crate::event::{EffectOutcome, StepAnswer, Write};
 use crate::machine;
@@ -242,6 +243,7 @@ impl World {
                 status: ResourceStatus::Failed { permanent },
                 due: Some(WAIT),
                 outdated: None,
+                content: None,
             }
         } else {
             let outdated = self.change_outdated(&at_hand.object.status.recorded, declares);
@@ -262,6 +264,7 @@ impl World {
                 },
                 due: None,
                 outdated,
+                content: Some(0),
             }
         };
         let now = self.now;
@@ -280,7 +283,8 @@ impl World {
             self.cluster.is_outdated = false;
             return None;
         }
-        life.get(record.state)?.trigger_to(changes).map(|it| it.to)
+        let edge = life.get(record.state)?.trigger_to(changes)?;
+        Some(edge.to)
     }
 
     fn clear(&mut self, effect: Clear, outcome: EffectOutcome) {

@@ -98,6 +98,8 @@ impl World {
             }),
             requests: self.requests(object, &self.process.asked),
             gates: self.gates(),
+            uid: 1,
+            approved: None,
             generation: spec.generation,
             revision: spec.revision,
             parts: status.changed_parts(spec),

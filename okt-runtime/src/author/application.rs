@@ -101,6 +101,15 @@ pub trait Application: Send + Sync + Sized + 'static {
         Windows::always()
     }
 
+    /// Returns whether an object may pass a gate `#[approval(..)]` only with an approved plan; always, by default.
+    ///
+    /// OKT calls it in every reconciliation. It must be quick, change nothing, and depend on the object alone (e.g. on
+    /// whether a change is a major one).
+    fn needs_approval(&self, object: &Self::Resource, gate: GateOf<Self>) -> bool {
+        let _ = (object, gate);
+        true
+    }
+
     /// Returns the pass that runs in every reconciliation, if there is one.
     ///
     /// For a resource without a lifecycle, the pass does everything. For a resource with one, the pass runs first: work

@@ -23,6 +23,7 @@ use super::effect::{Effect, Work, Write, WriteContent};
 use super::memory::{LifecycleSettings, Memory, Taken};
 use crate::author::observation::Observation;
 use crate::author::recording::Recording;
+use crate::author::windows::Windows;
 use crate::reconcile::change::change;
 use crate::reconcile::finalizer;
 use crate::reconcile::gates::GateStates;
@@ -32,6 +33,14 @@ use crate::reconcile::reading;
 use crate::reconcile::render::{failed, recording};
 use crate::reconcile::report::{NotRecorded, StatusReport, confirm};
 use crate::resources::OwnedStatus;
+
+/// What is applied of no resources.
+const NO_RESOURCES: ApplyResult = ApplyResult::Applied {
+    status: ResourceStatus::AsDeclared,
+    due: None,
+    outdated: None,
+    content: Some(0),
+};
 
 /// The only facts about a controller of its own: it would not reconcile if it might not act.
 const ACTS: OperatorFacts = OperatorFacts {
@@ -71,6 +80,7 @@ pub struct Reconciliation<K: LifecycleObject> {
     /// The merge patch that removes what others left in the status.
     leftovers: Option<Value>,
     extra: Option<K::Extra>,
+    gates: GateStates,
 }
 
 impl<K: LifecycleObject> Reconciliation<K> {
@@ -97,6 +107,11 @@ impl<K: LifecycleObject> Reconciliation<K> {
             rendered: None,
             leftovers: None,
             extra: None,
+            gates: GateStates::of::<K::State>(
+                memory.settings.clock.now(),
+                |_| Windows::always(),
+                |_| true,
+            ),
             object,
         };
         // The event that led here may be the one that a handler waits for.
@@ -119,6 +134,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
         let begun = self.memory.acts_since(position, self.settings.clock.now());
         core::Object {
             observe_every: self.settings.observe_every,
+            gates: self.gates.times(),
             ..reading::read(
                 object,
                 revision,
@@ -145,6 +161,33 @@ impl<K: LifecycleObject> Reconciliation<K> {
     #[must_use]
     pub fn revision(mut self, of: &impl Serialize) -> Self {
         self.revision = Revision::OnPurpose(digest::revision(of));
+        self.read();
+        self
+    }
+
+    /// Says when the object may pass the gates of its graph, as [`Application::windows`] and
+    /// [`Application::needs_approval`] do. By default a window is always open, and each approval is needed. Call it before
+    /// the first decision.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use okt::{LifecycleObject, Window, Windows};
+    /// # use okt::lifecycle::{Memory, Reconciliation};
+    /// # fn example<K: LifecycleObject>(memory: &Memory<K>, object: Arc<K>, maintenance: &[Window]) -> Reconciliation<K> {
+    /// Reconciliation::of(memory, object).gates(|_| Windows::of(maintenance), |_| true)
+    /// # }
+    /// ```
+    ///
+    /// [`Application::windows`]: crate::Application::windows
+    /// [`Application::needs_approval`]: crate::Application::needs_approval
+    #[must_use]
+    pub fn gates(
+        mut self,
+        windows: impl Fn(<K::State as Lifecycle>::Gate) -> Windows,
+        needs_approval: impl Fn(<K::State as Lifecycle>::Gate) -> bool,
+    ) -> Self {
+        let now = self.settings.clock.now();
+        self.gates = GateStates::of::<K::State>(now, windows, needs_approval);
         self.read();
         self
     }
@@ -257,15 +300,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
                     }
                     Asked::Cancel(cancel) => machine.cancelled(cancel),
                     // A controller of its own has no owned resources that OKT knows.
-                    Asked::Apply(apply) => {
-                        let (status, due) = (ResourceStatus::AsDeclared, None);
-                        let applied = ApplyResult::Applied {
-                            status,
-                            due,
-                            outdated: None,
-                        };
-                        machine.applied(apply, applied, now);
-                    }
+                    Asked::Apply(apply) => machine.applied(apply, NO_RESOURCES, now),
                     Asked::Clear(clear) => {
                         machine.cleared(clear, ClearResult::Cleared, now);
                     }
@@ -416,8 +451,7 @@ impl<K: LifecycleObject> Reconciliation<K> {
             progress: String::new(),
             recording: recording(draft, &self.memory),
             begun: None,
-            // A controller of your own has no gates: it makes a move when it likes.
-            gates: &GateStates::default(),
+            gates: &self.gates,
             resources: &OwnedStatus::AsDeclared,
             recorded_resources: stored.map_or_else(Vec::new, |it| it.recorded_resources.clone()),
             counts_wall_time: false,

@@ -11,6 +11,7 @@ use okt_core::{Answer, Dispatch, Lifecycle, Mark, reasons};
 use okt_reach::Failure;
 use okt_telemetry::event::{self, Occurrence, Outcome};
 use okt_telemetry::traces;
+use okt_wire::object::LifecycleObject;
 use okt_wire::texts::{panic_text, seconds};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -46,20 +47,7 @@ pub(crate) fn start<A: Application>(
     let guard = over.clone().drop_guard();
     shared.tasks.note(name_of(action.object()), over.clone());
     let sharing = Arc::clone(shared);
-    let meta = action.object().meta();
-    // At this level, so that errors have it whatever is logged.
-    let span = tracing::error_span!(
-        "action",
-        kind = %A::Resource::kind(&()),
-        namespace = meta.namespace,
-        name = meta.name,
-        uid = meta.uid,
-        state = state.name(),
-        id = action.id(),
-        attempt = action.attempt(),
-    );
-    let uid = meta.uid.as_deref().unwrap_or_default();
-    traces::join(&span, uid, traces::generation(action.object()));
+    let span = span(state, &action);
     let counted = shared.telemetry.running(state.name());
     let work = async move {
         let attempt = attempt(&*application, &sharing.test_hooks, state, &action, limit);
@@ -88,6 +76,24 @@ pub(crate) fn start<A: Application>(
         over,
         is_elsewhere,
     }
+}
+
+fn span<K: LifecycleObject>(state: K::State, action: &Action<K>) -> tracing::Span {
+    let meta = action.object().meta();
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    // At this level, so that errors have it whatever is logged.
+    let span = tracing::error_span!(
+        "action",
+        kind = %K::kind(&()),
+        namespace = meta.namespace,
+        name = meta.name,
+        uid,
+        state = state.name(),
+        id = action.id(),
+        attempt = action.attempt(),
+    );
+    traces::join(&span, uid, traces::generation(action.object()));
+    span
 }
 
 /// Makes one attempt; returns none if it was cancelled.

@@ -2,32 +2,57 @@
 
 use jiff::Timestamp;
 use okt_core::machine::GateTimes;
-use okt_core::record::{Record, WaitRecord};
+use okt_core::record::Record;
 use okt_core::{GateId, GateKind, Gates, Lifecycle, LifecycleGate};
 use okt_wire::status::{Position, RecordedWait};
 
-use crate::author::application::{Application, StateOf};
-use crate::author::windows::WindowState;
+use crate::author::windows::{WindowState, Windows};
+
+/// A gate of an object at a moment.
+#[derive(Clone, PartialEq, Debug)]
+enum GateState {
+    /// A window, or why it never opens.
+    Window(Result<WindowState, String>),
+    /// Whether a plan must be approved.
+    Approval(bool),
+}
+
+impl GateState {
+    fn is_shut(&self) -> bool {
+        match self {
+            Self::Window(window) => !window.as_ref().is_ok_and(|it| it.is_open),
+            Self::Approval(is_needed) => *is_needed,
+        }
+    }
+
+    fn window(&self) -> Option<&WindowState> {
+        match self {
+            Self::Window(window) => window.as_ref().ok(),
+            Self::Approval(_) => None,
+        }
+    }
+}
 
 /// The gates of an object, in declaration order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct GateStates {
-    states: Vec<Result<WindowState, String>>,
+    states: Vec<GateState>,
     now: Timestamp,
 }
 
 impl GateStates {
-    /// Asks the application about the gates of an object.
-    pub(crate) fn of<A: Application>(
-        application: &A,
-        object: &A::Resource,
+    /// Returns the gates of an object, from the answers of your code about each.
+    pub(crate) fn of<S: Lifecycle>(
         now: Timestamp,
+        windows: impl Fn(S::Gate) -> Windows,
+        needs_approval: impl Fn(S::Gate) -> bool,
     ) -> Self {
-        let gates = StateOf::<A>::GRAPH.all_gates();
-        let states = gates.filter_map(|(id, gate)| {
-            let GateKind::Window { needs } = gate.kind;
-            let named = <StateOf<A> as Lifecycle>::Gate::from_id(id)?;
-            Some(application.windows(object, named).at(now, needs))
+        let states = S::GRAPH.all_gates().filter_map(|(id, gate)| {
+            let named = S::Gate::from_id(id)?;
+            Some(match gate.kind {
+                GateKind::Window { needs } => GateState::Window(windows(named).at(now, needs)),
+                GateKind::Approval => GateState::Approval(needs_approval(named)),
+            })
         });
         Self {
             states: states.collect(),
@@ -37,39 +62,35 @@ impl GateStates {
 
     /// Returns the gates for the machine.
     pub(crate) fn times(&self) -> GateTimes {
-        let shut = |state: &Result<WindowState, String>| !state.as_ref().is_ok_and(|it| it.is_open);
-        let shut = (0..)
-            .map(GateId)
-            .zip(&self.states)
-            .filter(|(_, state)| shut(state));
-        let changes = self
-            .states
-            .iter()
-            .flatten()
-            .filter_map(|state| state.change);
-        let next = changes.min().map(|change| self.now.duration_until(change));
+        let gates = (0..).map(GateId).zip(&self.states);
+        let shut = gates.filter(|(_, state)| state.is_shut());
+        let windows = self.states.iter().filter_map(GateState::window);
+        let next = windows.filter_map(|window| window.change).min();
+        let left = next.map(|change| self.now.duration_until(change));
         GateTimes {
             shut: shut.fold(Gates::NONE, |gates, (id, _)| gates.with(id)),
-            change: next.map(|left| left.try_into().unwrap_or_default()),
+            change: left.map(|left| left.try_into().unwrap_or_default()),
         }
     }
 
-    fn get(&self, waiting: WaitRecord) -> Option<&Result<WindowState, String>> {
-        self.states.get(waiting.gate.index())
-    }
-
-    /// Returns what a gate waits for, as text.
+    /// Returns what opens the gate before which the object waits, as the end of a sentence, or why nothing does.
     pub(crate) fn text(&self, record: Option<&Record>) -> Result<String, String> {
-        let state = record.and_then(|record| self.get(record.waiting?));
-        match state {
+        let Some(waiting) = record.and_then(|record| record.waiting) else {
+            return Ok(String::new());
+        };
+        match self.states.get(waiting.gate.index()) {
             None => Ok(String::new()),
-            Some(Err(why)) => Err(why.clone()),
-            Some(Ok(state)) => Ok(match state.openings.first() {
+            Some(GateState::Window(Err(why))) => Err(why.clone()),
+            Some(GateState::Window(Ok(window))) => Ok(match window.openings.first() {
                 Some(opens) => {
-                    let opens = opens.to_zoned(state.zone.clone());
+                    let opens = opens.to_zoned(window.zone.clone());
                     format!("opens at {}", opens.strftime("%Y-%m-%dT%H:%M%:z"))
                 }
                 None => "is shut".to_owned(),
+            }),
+            Some(GateState::Approval(_)) => Ok(match waiting.plan {
+                Some(plan) => format!("approve plan {plan} in `spec.lifecycle.approve`"),
+                None => "its plan is known once its resources are applied".to_owned(),
             }),
         }
     }
@@ -83,13 +104,14 @@ impl GateStates {
     ) -> Option<RecordedWait> {
         let waiting = record.waiting?;
         let gate = S::GRAPH.gates.get(waiting.gate.index())?;
-        let openings = self.get(waiting)?.as_ref();
+        let window = self.states.get(waiting.gate.index())?.window();
         let recorded = RecordedWait {
             gate: gate.name.to_owned(),
             to: S::GRAPH.name_of(waiting.to).to_owned(),
             cause: waiting.why.as_str().to_owned(),
             since: Some(now),
-            openings: openings.map_or_else(|_| Vec::new(), |it| it.openings.clone()),
+            openings: window.map_or_else(Vec::new, |it| it.openings.clone()),
+            plan: waiting.plan.map(|plan| plan.to_string()),
         };
         let before = old.and_then(|old| old.waiting.as_ref());
         let is_same = |it: &&RecordedWait| (&it.gate, &it.to) == (&recorded.gate, &recorded.to);

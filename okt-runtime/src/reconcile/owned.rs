@@ -6,6 +6,7 @@ use okt_core::{Cause, Graph, Lifecycle, StateId, reasons};
 use okt_reach::Failure;
 use okt_telemetry::event::Occurrence;
 use okt_wire::clock::moment;
+use okt_wire::digest;
 use tokio::time::Instant;
 
 use super::reconciliation::Reconciliation;
@@ -68,6 +69,17 @@ fn never_changed(graph: &Graph<'_>, resources: &Resources) -> Vec<(Option<usize>
     failures.collect()
 }
 
+/// Returns a hash of the declared resources that change in some states only, the same in every process.
+fn content(resources: &Resources) -> u64 {
+    let declared = resources.declared.iter();
+    let held = declared.filter(|declared| !declared.changes_in.is_empty());
+    let objects: Vec<_> = held.map(|declared| &declared.object).collect();
+    if objects.is_empty() {
+        return 0;
+    }
+    digest::revision(&objects)
+}
+
 impl<A: Application> Reconciliation<'_, A> {
     /// Applies the resources that the application declares for the state on record, and those of its pass.
     pub(super) async fn apply(&mut self, effect: Apply) {
@@ -99,6 +111,7 @@ impl<A: Application> Reconciliation<'_, A> {
                     status,
                     due,
                     outdated: None,
+                    content: None,
                 };
             }
         };
@@ -127,6 +140,7 @@ impl<A: Application> Reconciliation<'_, A> {
             status,
             due,
             outdated,
+            content: Some(content(&declared)),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use okt_core::Lifecycle;
 use okt_core::machine::{Object, WorkId};
 use okt_wire::annotations;
 use okt_wire::clock::Clock;
+use okt_wire::digest;
 use okt_wire::object::{LifecycleObject, LifecycleSpec, lifecycle_of, position_of};
 use okt_wire::parts::{self, OtherHashes};
 use okt_wire::read;
@@ -53,6 +55,7 @@ pub(crate) fn read<K: LifecycleObject>(
         .unwrap_or_default();
     let absent_since = position.and_then(|it| it.absent_since);
     let plain = read_meta(object.meta());
+    let uid = object.meta().uid.as_deref().unwrap_or_default();
     Object {
         recorded,
         in_flight: lifecycle_of::<K>().and_then(|life| {
@@ -64,6 +67,12 @@ pub(crate) fn read<K: LifecycleObject>(
             })
         }),
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
+        uid: if K::State::GRAPH.gates.is_empty() {
+            0
+        } else {
+            digest::revision_hash(uid.as_bytes())
+        },
+        approved: desired.approved(),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),
         revision,
         parts: parts::changed(object, of_parts),

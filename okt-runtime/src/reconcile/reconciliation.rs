@@ -62,7 +62,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         object: Arc<A::Resource>,
     ) -> Self {
         let (revision, referred) = revision_with(shared, &object, memory);
-        let gates = GateStates::of(&*shared.application, &object, shared.clock.now());
+        let gates = gates_of(shared, &object);
         let read = read_with(shared, &object, revision, &gates, memory);
         memory.machine.read(&read, moment());
         Self {
@@ -101,8 +101,7 @@ impl<'a, A: Application> Reconciliation<'a, A> {
         self.cx = self.shared.context(Arc::clone(&object));
         self.object = object;
         self.rendered = None;
-        let (application, now) = (&*self.shared.application, self.shared.clock.now());
-        self.gates = GateStates::of(application, &self.object, now);
+        self.gates = gates_of(self.shared, &self.object);
         read_with(
             self.shared,
             &self.object,
@@ -170,6 +169,16 @@ fn revision_with<A: Application>(
 /// Returns whether the deadlines of a state count the wall time.
 pub(super) fn counts_wall_time<A: Application>(shared: &Shared<A>, state: StateOf<A>) -> bool {
     shared.application.deadlines_count(state) == DeadlineClock::Wall
+}
+
+/// Asks the application about the gates of an object.
+fn gates_of<A: Application>(shared: &Shared<A>, object: &A::Resource) -> GateStates {
+    let application = &shared.application;
+    GateStates::of::<StateOf<A>>(
+        shared.clock.now(),
+        |gate| application.windows(object, gate),
+        |gate| application.needs_approval(object, gate),
+    )
 }
 
 fn read_with<A: Application>(

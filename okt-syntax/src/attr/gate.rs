@@ -1,4 +1,4 @@
-//! Reads gates: `#[window(maintenance, states(Draining, Upgrading), needs = "1h")]`.
+//! Reads gates: `#[window(maintenance, states(Draining, Upgrading), needs = "1h")]`, `#[approval(major, states(Upgrading))]`.
 
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// The attributes that declare gates.
-    pub(crate) const WORDS: [&str; 1] = ["window"];
+    pub(crate) const WORDS: [&str; 2] = ["approval", "window"];
 
     /// Returns the name as it is stored.
     pub(crate) fn wire_name(&self) -> String {
@@ -43,8 +43,13 @@ impl Gate {
 
     /// Reads a gate.
     pub(crate) fn read(report: &mut ErrorReport, attr: &Attribute) -> Option<Self> {
-        const OPTIONS: [&str; 3] = ["states", "needs", "passes"];
         let own = spot(report, attr);
+        let is_window = attr.path().is_ident("window");
+        let options: &[&str] = if is_window {
+            &["states", "needs", "passes"]
+        } else {
+            &["states", "passes"]
+        };
         let mut name: Option<(Ident, Spot)> = None;
         let (mut states, mut needs, mut passes) = (Vec::new(), Duration::ZERO, Passes::default());
         let mut seen = Vec::new();
@@ -54,7 +59,7 @@ impl Gate {
                     item.once(report, &mut seen);
                     states.extend(states_of(report, &item));
                 }
-                Some("needs") => {
+                Some("needs") if is_window => {
                     item.once(report, &mut seen);
                     needs = time(report, &item, "needs")
                         .map_or(needs, |(read, _)| read.unwrap_or(needs));
@@ -67,22 +72,31 @@ impl Gate {
                     ItemContent::Name(path) if name.is_none() && path.get_ident().is_some() => {
                         name = path.get_ident().cloned().map(|ident| (ident, item.spot));
                     }
-                    _ => item.unknown(report, &OPTIONS),
+                    _ => item.unknown(report, options),
                 },
             }
         }
         let Some((name, spot)) = name.filter(|_| !states.is_empty()) else {
+            let example = if is_window {
+                "write `#[window(maintenance, states(Upgrading))]`"
+            } else {
+                "write `#[approval(major, states(Upgrading))]`"
+            };
             report.bad_option(
                 own,
                 "a gate has a name and the states that it guards",
-                "write `#[window(maintenance, states(Upgrading))]`",
+                example,
             );
             return None;
         };
         Some(Self {
             name,
             spot,
-            kind: GateKind::Window { needs },
+            kind: if is_window {
+                GateKind::Window { needs }
+            } else {
+                GateKind::Approval
+            },
             states,
             passes,
         })

@@ -271,6 +271,7 @@ fn gate(gate: &okt_core::Gate<'_>) -> TokenStream {
             let needs = duration(*needs);
             quote!(Window { needs: #needs })
         }
+        GateKind::Approval => quote!(Approval),
     };
     let states = states.iter().map(|id| state_id(*id));
     quote! {

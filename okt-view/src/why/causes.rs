@@ -296,6 +296,7 @@ fn of_lifecycle(view: &View<'_>, around: &ObjectSurroundings) -> Option<Cause> {
             cause
         }
         reasons::WAITING_FOR_WINDOW => before_window(view),
+        reasons::WAITING_FOR_APPROVAL => before_approval(view),
         reasons::BAD_WINDOW => sentence(
             view,
             "A window of its spec never opens",
@@ -329,6 +330,27 @@ fn before_window(view: &View<'_>) -> Cause {
         [&format!(
             "change the window if it has to be sooner: kubectl edit {id}"
         )],
+    )
+}
+
+/// Returns the cause of an object that waits for the approval of its plan.
+fn before_approval(view: &View<'_>) -> Cause {
+    let (_, _, message) = view.ready();
+    let waiting = view.position().and_then(|it| it.waiting.as_ref());
+    let id = view.arguments();
+    let Some(plan) = waiting.and_then(|it| it.plan.as_deref()) else {
+        return cause(format!("{message}."), []);
+    };
+    let other = view.desired.approve.as_deref();
+    let other = other
+        .filter(|other| *other != plan)
+        .map(|other| format!(" The spec approves {other}, which is no plan of the object now."));
+    cause(
+        format!("{message}.{}", other.unwrap_or_default()),
+        [
+            &format!("kubectl okt approve {id} shows the plan"),
+            &format!("kubectl okt approve {id} {plan}"),
+        ],
     )
 }
 

@@ -1,18 +1,21 @@
-//! Gates: a move waits for its window, and nothing else does.
+//! Gates: a move waits for its window or its approval, and nothing else does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
-use okt::reasons;
-use okt_tests::{MillAnswer, MillState, Mills, Objects, Rig, assert_contains};
+use okt::lifecycle::{self, Effect};
+use okt::{Answer, Failure, Observation, Opening, Windows, reasons};
+use okt_tests::{Mill, MillAnswer, MillState, Mills, Objects, Rig, assert_contains, mill_state};
 use serde_json::{Value, json};
 
 type Milling = Rig<Mills>;
 
-/// Returns a window of twenty minutes that begins each hour, and next in half an hour from this time.
+/// Returns a window of twenty minutes that begins each hour, and next in half an hour from this time, or up to a minute
+/// sooner.
 fn in_half_an_hour(now: Timestamp) -> Value {
     let minute = (now.to_zoned(TimeZone::UTC).minute() + 30) % 60;
     json!([{ "start": format!("{minute} * * * *"), "duration": "20m", "timeZone": "Europe/Berlin" }])
@@ -141,8 +144,8 @@ async fn a_handler_that_names_a_state_behind_a_gate_is_called_again_when_it_open
         position.is_some_and(|it| it.waiting.as_ref().is_some_and(|it| it.cause == "Handler"))
     })
     .await;
-    rig.writes_nothing_for(Duration::from_mins(29)).await;
-    rig.pass(Duration::from_mins(1)).await;
+    rig.writes_nothing_for(Duration::from_mins(28)).await;
+    rig.pass(Duration::from_mins(2)).await;
     rig.until("m", "was cleaned", |mill| {
         let position = mill.status.as_ref().and_then(|it| it.lifecycle.as_ref());
         position.is_some_and(|it| it.history.iter().any(|it| it.to == "Cleaning"))
@@ -269,4 +272,176 @@ async fn a_resource_that_no_edge_lets_change_is_an_error() {
         "changes in Cleaning only, and no `on_change` leads there",
     )
     .await;
+}
+
+/// Creates a mill whose upgrades are approved.
+async fn careful() -> Milling {
+    let rig = Milling::without_operator_of().await;
+    *rig.app.release.lock() = Some("one".to_owned());
+    rig.start();
+    let spec = json!({ "version": "1", "careful": true });
+    rig.create_with("m", spec).await;
+    rig.until_ready("m", MillState::Running).await;
+    rig
+}
+
+async fn approve(rig: &Milling, plan: &str) {
+    let lifecycle = json!({ "approve": plan });
+    rig.patch("m", json!({ "spec": { "lifecycle": lifecycle } }))
+        .await;
+    rig.pass(Duration::from_secs(30)).await;
+}
+
+/// Returns the plan for whose approval the mill waits.
+async fn plan(rig: &Milling) -> String {
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_APPROVAL)
+        .await;
+    rig.pass(Duration::from_secs(30)).await;
+    let waiting = rig.position("m").await.waiting.expect("a wait");
+    assert_eq!((&*waiting.gate, &*waiting.to), ("major", "Upgrading"));
+    waiting.plan.expect("a plan")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_waits_for_the_approval_of_its_plan_also_in_another_process() {
+    let rig = careful().await;
+    upgrade(&rig, "2").await;
+    let first = plan(&rig).await;
+    let how = format!("waits for the approval major: approve plan {first} in");
+    rig.until_message("m", "Ready", reasons::WAITING_FOR_APPROVAL, &how)
+        .await;
+    rig.writes_nothing_for(Duration::from_hours(2)).await;
+    rig.restart().await;
+    rig.writes_nothing_for(Duration::from_hours(2)).await;
+    approve(&rig, "12345678").await;
+    assert_eq!(plan(&rig).await, first, "another plan is approved");
+    approve(&rig, &first).await;
+    assert_eq!(state(&rig).await, "Upgrading");
+    rig.pass(Duration::from_mins(30)).await;
+    rig.until_ready("m", MillState::Running).await;
+
+    // Back, and there again: what was approved once is approved no more.
+    upgrade(&rig, "1").await;
+    let back = plan(&rig).await;
+    approve(&rig, &back).await;
+    rig.pass(Duration::from_mins(30)).await;
+    rig.until_ready("m", MillState::Running).await;
+    upgrade(&rig, "2").await;
+    let again = plan(&rig).await;
+    assert!(first != back && back != again && again != first);
+    approve(&rig, &first).await;
+    assert_eq!(plan(&rig).await, again);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_holds_for_what_is_declared_and_not_for_what_another_release_declares() {
+    let rig = careful().await;
+    release(&rig, "two").await;
+    let two = plan(&rig).await;
+    release(&rig, "three").await;
+    rig.pass(Duration::from_mins(1)).await;
+    let three = plan(&rig).await;
+    assert_ne!(two, three);
+    approve(&rig, &two).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("one"));
+    // A spec that changes before the approval arrives.
+    upgrade(&rig, "2").await;
+    approve(&rig, &three).await;
+    let both = plan(&rig).await;
+    assert_eq!(rig.text("m").await.as_deref(), Some("one"));
+    approve(&rig, &both).await;
+    assert_eq!(state(&rig).await, "Upgrading");
+    assert_eq!(rig.text("m").await.as_deref(), Some("three"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_waits_for_its_window_and_then_for_its_approval() {
+    let rig = careful().await;
+    let since = rig.position("m").await.since.expect("a time");
+    let maintenance = in_half_an_hour(since);
+    rig.patch(
+        "m",
+        json!({ "spec": { "maintenance": maintenance, "version": "2" } }),
+    )
+    .await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    assert!(
+        rig.position("m")
+            .await
+            .waiting
+            .expect("a wait")
+            .plan
+            .is_none()
+    );
+    rig.pass(Duration::from_mins(31)).await;
+    let plan = plan(&rig).await;
+    // What is approved too late waits for the next window.
+    rig.pass(Duration::from_mins(15)).await;
+    approve(&rig, &plan).await;
+    rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+        .await;
+    rig.pass(Duration::from_mins(50)).await;
+    rig.until_in("m", MillState::Upgrading).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_waits_for_no_approval_and_the_schema_refuses_what_is_no_plan() {
+    let rig = careful().await;
+    upgrade(&rig, "2").await;
+    plan(&rig).await;
+    let word = json!({ "spec": { "lifecycle": { "approve": "all" } } });
+    let refused = rig
+        .api()
+        .patch("m", &PatchParams::default(), &Patch::Merge(word))
+        .await;
+    assert_contains(
+        &refused.expect_err("a word").to_string(),
+        "spec.lifecycle.approve",
+    );
+    rig.delete_until_gone("m").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_its_own_waits_for_windows_and_approvals_too() {
+    let rig = Milling::without_operator_of().await;
+    let spec = json!({ "version": "1", "lifecycle": { "state": "Running" } });
+    rig.create_with("m", spec).await;
+    let memory = lifecycle::Memory::<Mill>::new();
+    let reconcile = async |windows: Windows| {
+        let mill = Arc::new(rig.get("m").await.expect("a mill"));
+        let mut mill = lifecycle::Reconciliation::of(&memory, mill)
+            .gates(|_| windows.clone(), |gate| gate == mill_state::Gate::Major);
+        loop {
+            match mill.decide() {
+                Effect::Observe => mill.observed(Observation::unobserved()),
+                Effect::Write(write) => {
+                    let answer = write.send(&rig.api(), "mills").await.expect("accepted");
+                    mill.patched(answer).expect("recorded");
+                }
+                Effect::Work(work) if work.state() == MillState::Running => {
+                    mill.ended(Ok::<_, Failure>(Answer::Stay));
+                }
+                Effect::Work(_) => mill.ended(Ok::<_, Failure>(Answer::Next)),
+                Effect::Rest(time) => break time,
+            }
+        }
+    };
+    reconcile(Windows::always()).await;
+    upgrade(&rig, "2").await;
+    let later = Timestamp::now() + Duration::from_hours(1);
+    let shut = Windows::from_code(move |_| Opening::shut().until(Some(later)));
+    let rests = reconcile(shut).await.expect("a time");
+    assert!(rests <= Duration::from_hours(1), "{rests:?}");
+    let reason = async || rig.condition("m", "Ready").await.expect("Ready").reason;
+    assert_eq!(reason().await, reasons::WAITING_FOR_WINDOW);
+    reconcile(Windows::always()).await;
+    assert_eq!(reason().await, reasons::WAITING_FOR_APPROVAL);
+    let waiting = rig.position("m").await.waiting.expect("a wait");
+    let lifecycle = json!({ "approve": waiting.plan.expect("a plan") });
+    rig.patch("m", json!({ "spec": { "lifecycle": lifecycle } }))
+        .await;
+    reconcile(Windows::always()).await;
+    let history = rig.position("m").await.history;
+    assert!(history.iter().any(|it| it.to == "Upgrading"), "{history:?}");
 }
