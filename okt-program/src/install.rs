@@ -1,4 +1,4 @@
-//! What installs an operator in a cluster: roles, manifests, and what monitors it.
+//! What installs an operator in a cluster: roles, policies, manifests, and what monitors it.
 
 #[cfg(feature = "cli")]
 pub(crate) mod alerts;
@@ -8,4 +8,5 @@ pub(crate) mod dashboards;
 pub(crate) mod health;
 #[cfg(feature = "cli")]
 pub(crate) mod manifests;
+pub(crate) mod policy;
 pub(crate) mod rbac;

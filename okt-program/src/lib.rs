@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `install` | the roles and manifests that install it, its dashboard and its alerts |
+//! | `install` | the roles, policies and manifests that install it, its dashboard and its alerts |
 //! | `in_use` | the CRDs in use, for `crd --union` |
 //! | `preview` | what a release would do to the objects of a cluster |
 //! | `program` | the command line: `run`, `preview`, `crd`, `rbac`, `manifests`, `graph`, `dashboards`, `health` |
@@ -20,6 +20,7 @@ mod preview;
 #[cfg(feature = "cli")]
 mod program;
 
+pub use install::policy::approval_policy;
 pub use install::rbac::{
     Rbac, ServiceAccount, ServiceAccountError, lease_roles, metrics_roles, rbac,
 };

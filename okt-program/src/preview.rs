@@ -21,6 +21,7 @@ mod rights;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
@@ -41,6 +42,7 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Owned, OwnedChange};
 use self::places::{lost, moved, moved_by_change, revised};
 pub(crate) use self::report::text;
+use crate::install::policy::{has_approvals, policy_name};
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 
 /// What a release would do to the objects of one kind.
@@ -73,6 +75,8 @@ pub(crate) struct Preview {
     failed: Vec<Finding>,
     /// Kinds of workloads that a deletion of their owner in the foreground takes away while its work still runs.
     exposed: Vec<String>,
+    /// What lets people do more than they should.
+    open: Vec<String>,
     /// Rights that the service account lacks.
     lacking: Vec<String>,
     /// What could not be looked at, and why.
@@ -148,6 +152,16 @@ pub(crate) async fn preview<A: Application>(
             }
         }
     }
+    if has_approvals::<A>() {
+        match has_policy(&client, &policy_name::<A>()).await {
+            Ok(true) => {}
+            Ok(false) => found.open.push(format!(
+                "whoever may edit an object may approve its plans: `manifests --policy` prints the policy {}",
+                policy_name::<A>()
+            )),
+            Err(why) => found.unseen.push(why),
+        }
+    }
     let Some(before) = in_use(&client, &name).await? else {
         found.is_new = true;
         return Ok(found);
@@ -180,6 +194,19 @@ pub(crate) async fn preview<A: Application>(
         found.exposed = owned.exposed();
     }
     Ok(found)
+}
+
+/// Returns whether the cluster has an admission policy of this name.
+fn has_policy<'a>(client: &'a Client, name: &'a str) -> BoxFuture<'a, Result<bool, String>> {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    async move {
+        let found = policies
+            .get_metadata_opt(name)
+            .await
+            .map_err(|error| format!("the admission policy {name}: {}", api_message(&error)))?;
+        Ok(found.is_some())
+    }
+    .boxed()
 }
 
 /// Returns the definition in use, if there is one.

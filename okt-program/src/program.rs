@@ -360,6 +360,10 @@ impl Operators {
         documents.push(yaml(&installation.service_account()));
         documents.push(self.definitions(None));
         documents.push(self.roles(&asked.namespace, Some(&account), asked.metrics_secure));
+        if asked.policy {
+            let policies = self.parts.iter().flat_map(|part| part.policies());
+            documents.extend(policies.map(|policy| yaml(&policy)));
+        }
         documents.push(yaml(&installation.deployment()));
         documents.extend(installation.disruption_budget().map(|it| yaml(&it)));
         documents.extend(installation.metrics_service().map(|it| yaml(&it)));

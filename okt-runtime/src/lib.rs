@@ -107,6 +107,7 @@ pub mod __testing {
 #[doc(hidden)]
 pub mod __program {
     pub use crate::author::application::revision_of;
+    pub use crate::crd::definition::lifecycle_field;
     pub use crate::operator::{SHUTDOWN_LIMIT, watched};
     pub use crate::requests::ServedKind;
     pub use crate::resources::{

@@ -14,6 +14,8 @@ use serde_json::Value;
 use okt_runtime::__program::{ResourceKind, ServedKind, WatchedKinds, is_label};
 use okt_runtime::{Application, OperatorError, Requests, Watches};
 
+use super::policy::{self, has_approvals};
+
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -64,7 +66,7 @@ impl FromStr for ServiceAccount {
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Rbac {
-    /// The cluster role of the operator, and the roles `:view` and `:edit` of the users.
+    /// The cluster role of the operator, and the roles `:view`, `:edit` and `:approve` of the users.
     pub cluster_roles: Vec<ClusterRole>,
     /// The roles of the operator in single namespaces.
     pub roles: Vec<Role>,
@@ -145,7 +147,9 @@ impl Rbac {
 ///
 /// An operator limited to `namespaces` gets a role in each of them; none means the whole cluster.
 /// With an `account` the bindings are included; you create the account itself.
-/// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`.
+/// The users' roles `<plural>.<group>:view` and `:edit` join the cluster's own `view`, `edit` and `admin`. The role
+/// `:approve` joins none: bind it to those who may approve plans, where [`approval_policy`](crate::approval_policy) asks
+/// for it.
 /// The roles cover the kinds that [`watches`](Application::watches) declares as owned, referred to or reached. Add
 /// roles for other requests of your handlers, and [`lease_roles`] if there are several replicas.
 ///
@@ -215,6 +219,14 @@ pub fn rbac<A: Application>(
     }
     // Added after the bindings, because these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
+    if has_approvals::<A>() {
+        let name = format!("{}:approve", names.crd);
+        rbac.grant(
+            &name,
+            None,
+            vec![rule(names.group, &[names.plural], &[policy::VERB])],
+        );
+    }
     let beside = served
         .iter()
         .flat_map(|it| [Some(&it.kind), it.schedule.as_ref()]);

@@ -72,6 +72,11 @@ fn section(text: &mut String, preview: &Preview, shown: usize) {
         "Rights that the service account lacks; apply the output of `rbac`",
         &preview.lacking,
     );
+    lines(
+        text,
+        "What is open to more people than it should be",
+        &preview.open,
+    );
     lines(text, "Changes of the graph", &preview.graph);
     if let Some(definition) = &preview.definition {
         text.push_str("Changes of the custom resource definition:\n\n");

@@ -157,6 +157,9 @@ pub(super) struct Manifests {
     #[cfg(feature = "serve")]
     #[arg(long)]
     pub(super) service_monitor: bool,
+    /// Also print the admission policies by which only those approve plans who have the verb `approve`.
+    #[arg(long)]
+    pub(super) policy: bool,
     /// As given to `run`: how many replicas act at the same time.
     #[arg(long, value_name = "auto|NUMBER", default_value = "1", value_parser = shards)]
     pub(super) shards: Shards,

@@ -25,8 +25,10 @@ use okt_view::Kind;
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::lifecycle_of;
 use okt_wire::texts::chain;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::install::policy::approval_policy;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 use crate::preview::{Preview, Record, preview};
 
@@ -54,6 +56,9 @@ pub(super) trait ProgramPart {
         namespaces: &[String],
         account: Option<&ServiceAccount>,
     ) -> Result<Rbac, String>;
+
+    /// Returns the admission policies of approvals.
+    fn policies(&self) -> Vec<Value>;
 
     /// Returns the graphs that the application declares.
     fn graphs(&self) -> Vec<&'static Graph<'static>>;
@@ -132,6 +137,10 @@ impl<O: IntoOperator + 'static> ProgramPart for Connecting<O> {
         account: Option<&ServiceAccount>,
     ) -> Result<Rbac, String> {
         rbac::<O::Application>(namespaces, account).map_err(|error| chain(&error))
+    }
+
+    fn policies(&self) -> Vec<Value> {
+        approval_policy::<O::Application>()
     }
 
     fn graphs(&self) -> Vec<&'static Graph<'static>> {

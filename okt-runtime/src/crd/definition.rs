@@ -263,6 +263,13 @@ fn leave_lifecycle_unset<K: LifecycleObject>(spec: &mut JSONSchemaProps) {
     }
 }
 
+/// Returns the field of a spec that holds the desired state, if there is one.
+pub fn lifecycle_field<K: LifecycleObject>() -> Option<String> {
+    let crd = serde_json::to_value(K::crd()).ok()?;
+    let spec = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")?;
+    lifecycle_fields::<K>(spec).into_iter().next()
+}
+
 /// Returns the fields of a spec that hold a desired state.
 pub(crate) fn lifecycle_fields<K: LifecycleObject>(spec: &Value) -> Vec<String> {
     let desired = SchemaGenerator::default().into_root_schema_for::<Desired<K::State>>();

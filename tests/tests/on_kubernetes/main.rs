@@ -5,6 +5,7 @@ mod manifests;
 mod memory;
 mod nested;
 mod passes;
+mod policy;
 mod preview;
 mod refused;
 mod requests;

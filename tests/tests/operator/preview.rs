@@ -5,18 +5,22 @@ use std::process::Output;
 use expect_test::expect_file;
 use okt_testing::{Fault, RequestRecord, Verb};
 use okt_tests::lamps::first::{LampState, Lamps};
-use okt_tests::{Rig, assert_contains};
+use okt_tests::{Mills, Rig, Served, assert_contains};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 /// Runs the second release against the API of a rig.
 async fn run(rig: &Rig<Lamps>, args: &[&str]) -> Output {
+    run_program(env!("CARGO_BIN_EXE_lamps"), rig, args).await
+}
+
+async fn run_program<A: Served>(program: &str, rig: &Rig<A>, args: &[&str]) -> Output {
     let served = rig.server.serve().await.expect("it listens");
     let folder = TempDir::new().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, served.kubeconfig()).expect("a file");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_lamps"));
+    let mut program = Command::new(program);
     let program = program.args(args).env("KUBECONFIG", kubeconfig);
     program.output().await.expect("it runs")
 }
@@ -87,4 +91,32 @@ async fn a_kind_that_cannot_be_listed_is_named() {
     let output = run(&rig, &["preview"]).await;
     let text = String::from_utf8_lossy(&output.stdout);
     assert_contains(&text, "ConfigMap objects cannot be listed: 404");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lack_of_a_policy_of_approvals_is_said_and_the_manifests_have_it_if_asked() {
+    let rig = Rig::<Mills>::of().await;
+    rig.kill().await;
+    let none = Fault::answer(404, "NotFound", "no such policy");
+    let policies = none.on(Verb::Get).resource("validatingadmissionpolicies");
+    let _fault = rig.server.inject(policies);
+    let mills = env!("CARGO_BIN_EXE_mills");
+    let preview = run_program(mills, &rig, &["preview"]).await;
+    assert_contains(
+        &String::from_utf8_lossy(&preview.stdout),
+        "whoever may edit an object may approve its plans: `manifests --policy` prints the policy mills-approvals.demo.okt.dev",
+    );
+    let image = ["manifests", "--image", "registry.example/mills:1"];
+    let printed = run_program(mills, &rig, &image).await;
+    let printed = String::from_utf8(printed.stdout).expect("text");
+    assert_contains(&printed, "name: mills.demo.okt.dev:approve");
+    assert!(!printed.contains("ValidatingAdmissionPolicy"));
+    let with_policy = run_program(mills, &rig, &[&image[..], &["--policy"]].concat()).await;
+    let with_policy = String::from_utf8(with_policy.stdout).expect("text");
+    for kind in [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ] {
+        assert_contains(&with_policy, &format!("kind: {kind}\n"));
+    }
 }
