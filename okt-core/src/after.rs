@@ -216,13 +216,13 @@ impl Record {
         let Verdict::Go(go) = decide(graph, &Recorded::At(*self), &open) else {
             return answered;
         };
-        let gate = self.first_shut(graph, facts, go.to)?;
+        let gate = self.first_shut(graph, facts, (go.to, go.why))?;
         let kind = graph.gates.get(gate.index()).map(|gate| gate.kind);
         // Until the plan is known again, after a restart, the recorded one stands.
         let plan = || {
             let is_same = |it: &WaitRecord| (it.gate, it.to) == (gate, go.to);
             let before = self.waiting.filter(is_same).and_then(|it| it.plan);
-            self.plan(graph, facts, go.to).or(before)
+            self.plan(graph, facts, (go.to, go.why)).or(before)
         };
         let is_approval = kind == Some(GateKind::Approval);
         Some(WaitRecord {

@@ -202,11 +202,17 @@ impl Situation<'_, '_> {
     /// Returns whether an answer leads along a child edge before which the object waits: then it counts as `Wait`.
     fn waits_for(&self, answer: ActionResult) -> bool {
         let child = match answer {
-            ActionResult::To(to) => Some(to).filter(|to| self.state.children.contains(to)),
-            ActionResult::Next => self.state.next().filter(|_| self.leads_out().is_none()),
+            ActionResult::To(to) => Some(to)
+                .filter(|to| self.state.children.contains(to))
+                .map(|to| (to, Why::Handler)),
+            ActionResult::Next => self
+                .state
+                .next()
+                .filter(|_| self.leads_out().is_none())
+                .map(|to| (to, Why::Next)),
             ActionResult::Stay | ActionResult::Wait(_) | ActionResult::Failed { .. } => None,
         };
-        child.is_some_and(|to| self.is_shut(to))
+        child.is_some_and(|(to, why)| self.is_shut(to, why))
     }
 
     /// Returns whether the observation names a state, as an event or as the state of the application, and counts here.
@@ -249,7 +255,7 @@ impl Situation<'_, '_> {
     fn triggered(&self, work: WorkState) -> Option<Verdict> {
         self.state.triggers.iter().find_map(|trigger| {
             let why = self.raised(trigger, work)?;
-            let waits = why == Why::OnChange && self.is_shut(trigger.to);
+            let waits = why == Why::OnChange && self.is_shut(trigger.to, why);
             (!waits).then(|| go(trigger.to, By::Trigger, why))
         })
     }
@@ -403,7 +409,7 @@ impl Situation<'_, '_> {
             let why = match hop {
                 _ if work == WorkState::Named(*child) => Why::Handler,
                 Some((to, why)) if to == *child => why,
-                _ if self.seen(*child) && !self.is_shut(*child) => Why::Observed,
+                _ if self.seen(*child) && !self.is_shut(*child, Why::Observed) => Why::Observed,
                 _ => return None,
             };
             Some((*child, why))
@@ -530,7 +536,7 @@ impl Situation<'_, '_> {
                 .then_some((next.state, record.transition))
         };
         // Before a gate, a visit keeps its precedence: otherwise the desired state would lead away, and the visit back.
-        let is_open = |(hop, _): &(StateId, Why)| !self.is_shut(*hop);
+        let is_open = |(hop, why): &(StateId, Why)| !self.is_shut(*hop, *why);
         let visit = towards(on_way, Why::Request)
             .or_else(|| towards(record.open_visit(graph, facts), Why::Visit));
         if visit.is_some() {
@@ -546,11 +552,14 @@ impl Situation<'_, '_> {
     }
 
     /// Returns whether a gate is shut between a resting state and another one: an object waits nowhere else.
-    fn is_shut(&self, to: StateId) -> bool {
+    fn is_shut(&self, to: StateId, why: Why) -> bool {
         !self.facts.shut.is_empty()
             && self.state.is(Mark::Rest)
             && !self.facts.deleting
-            && self.record.first_shut(self.graph, self.facts, to).is_some()
+            && self
+                .record
+                .first_shut(self.graph, self.facts, (to, why))
+                .is_some()
     }
 
     /// Returns the move to a state along a child edge, or else along a trigger edge.

@@ -43,19 +43,47 @@ impl GateKind {
     }
 }
 
-/// A planned move, as a person approves it: another state, revision, release or transition makes it another plan.
+/// A planned move, as a person approves it: another goal, request, revision, release or transition makes it another plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Plan(pub u32);
 
+/// A move, as far as its plan depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlannedMove<'a> {
+    /// A hash of the uid of the object.
+    pub object: u64,
+    /// The number of its last transition.
+    pub transition: u64,
+    /// The state that it goes to.
+    pub to: &'a str,
+    /// Why, on the wire.
+    pub why: &'a str,
+    /// The state that it is to reach, if a desired state, a visit or a request leads it.
+    pub goal: &'a str,
+    /// The request that the move begins, if it begins one.
+    pub request: u64,
+    /// The revision.
+    pub revision: u64,
+    /// A hash of the declared resources that the move may change.
+    pub resources: u64,
+}
+
 impl Plan {
-    /// Returns the plan of a move. `object` is a hash of its uid, and `resources` one of the declared resources that it may
-    /// change.
-    pub fn of(object: u64, transition: u64, to: &str, revision: u64, resources: u64) -> Self {
+    /// Returns the plan of a move.
+    pub fn of(planned: &PlannedMove<'_>) -> Self {
+        let numbers = [
+            planned.object,
+            planned.transition,
+            planned.request,
+            planned.revision,
+            planned.resources,
+        ];
+        let numbers = numbers.into_iter().flat_map(u64::to_le_bytes);
+        let texts = [planned.to, planned.why, planned.goal];
+        let texts = texts.iter().flat_map(|text| text.bytes().chain([0]));
         // FNV-1a, which is the same in every process.
-        let numbers = [object, transition, revision, resources];
-        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
-        let hash = bytes
-            .chain(to.bytes())
+        let hash = numbers
+            .chain(texts)
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
             });

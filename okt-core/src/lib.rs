@@ -55,7 +55,7 @@ pub mod __private;
 pub use answer::{Answer, Successor, VisitSuccessor};
 pub use decide::{Verdict, decide};
 pub use facts::LifecycleFacts;
-pub use gate::{Gate, GateId, GateKind, Gates, Passes, Plan};
+pub use gate::{Gate, GateId, GateKind, Gates, Passes, Plan, PlannedMove};
 pub use graph::{
     Cause, ConditionStatus, Declared, Event, Graph, Kind, Mark, Marks, NoRoute, Parts, State,
     StateId, Taken, Trigger,

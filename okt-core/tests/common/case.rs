@@ -15,7 +15,7 @@ use okt_core::record::{
     ActionRecord, DesiredRecord, Phase, Record, Recorded, VisitOutcome, VisitRecord, WaitRecord,
 };
 use okt_core::request::{RequestOutcome, RequestRecord};
-use okt_core::{GateId, Gates, Graph, Mark, Parts, Plan, StateId};
+use okt_core::{GateId, Gates, Graph, Mark, Parts, Plan, PlannedMove, StateId};
 
 /// The revision at the arrival. The transition at the arrival is 5: a desired state with a lower number is older.
 pub(crate) const REVISION: u64 = 7;
@@ -185,9 +185,19 @@ impl Case {
         match *words {
             ["outdated", to] => facts.outdated = Some(id(to)),
             ["content", content] => facts.content = content.parse().ok(),
-            ["approved", to] => {
-                let plan = Plan::of(facts.uid, at().transition, to, REVISION, 1);
-                facts.approved = Some(plan);
+            // The move to a state, which leads to a goal for this reason.
+            ["approved", to, why, goal] => {
+                let is_request = why == "Request";
+                facts.approved = Some(Plan::of(&PlannedMove {
+                    object: facts.uid,
+                    transition: at().transition,
+                    to,
+                    why,
+                    goal,
+                    request: if is_request { 2 } else { 0 },
+                    revision: REVISION,
+                    resources: 1,
+                }));
             }
             ["shut", gate] => facts.shut = facts.shut.with(gate_of(&graph, gate)),
             ["waiting", gate, to] => {
@@ -210,10 +220,11 @@ impl Case {
         let record = self.record.as_mut();
         let record = || record.expect("a record to change");
         match *words {
-            ["request", to] => {
+            ["request", to] => self = self.but_request(&["request", to, "2"]),
+            ["request", to, token] => {
                 self.facts.request = Some(NextRequest {
                     state: named(to).known().expect("a state"),
-                    token: 2,
+                    token: number(token),
                 });
             }
             ["serves", to] => {

@@ -58,20 +58,31 @@ fn approvals() {
         An object waits for the approval of the plan, and goes with it.
             Up, revision 9, shut major -> Stay(Settled), waiting major Swap OnChange
             Up, newly desired Down, shut major -> Stay(Settled), waiting major Down DesiredState
-            Up, newly desired Down, shut major, approved Down -> Down by Child for DesiredState, waiting -
+            Up, newly desired Down, shut major, approved Down DesiredState Down -> Down by Child for DesiredState, waiting -
         A plan of another move, and one of other resources, is another plan.
-            Up, newly desired Down, shut major, approved Swap -> Stay(Settled), waiting major Down DesiredState
-            Up, newly desired Down, content 2, shut major, approved Down -> Stay(Settled), waiting major Down DesiredState
+            Up, newly desired Down, shut major, approved Swap DesiredState Down -> Stay(Settled), waiting major Down DesiredState
+            Up, newly desired Down, content 2, shut major, approved Down DesiredState Down -> Stay(Settled), waiting major Down DesiredState
         As long as it is not known which resources it changes, nothing is approved.
-            Up, newly desired Down, content ?, shut major, approved Down -> Stay(Settled), waiting major Down DesiredState
+            Up, newly desired Down, content ?, shut major, approved Down DesiredState Down -> Stay(Settled), waiting major Down DesiredState
         It waits for the window first.
             Up, revision 9, shut major, shut night -> Stay(Settled), waiting night Swap OnChange
             Up, revision 9, shut night -> Stay(Settled), waiting night Swap OnChange
         An approval of no present plan does nothing, and neither does one that is not needed.
-            Up, approved Down -> Stay(Settled), waiting -
+            Up, approved Down DesiredState Down -> Stay(Settled), waiting -
             Up, newly desired Down -> Down by Child for DesiredState
         Nothing holds up a deletion.
             Up, deleting, shut major -> Gone by Child for Deletion
+
+        graph: entry Start >Up | rest Up >Mid >Gone | Mid >Down >Far | rest Down >Up >Gone | rest Far >Up >Gone | leaf Gone | approval major Mid
+        Another goal by the same way, and another reason, are other plans.
+            Up, newly desired Down, shut major, approved Mid DesiredState Down -> Mid by Child for DesiredState
+            Up, newly desired Far, shut major, approved Mid DesiredState Down -> Stay(Settled), waiting major Mid DesiredState
+            Up, newly desired Down, shut major, approved Mid Visit Down -> Stay(Settled), waiting major Mid DesiredState
+
+        graph: entry Start >Up | rest Up >Back >Gone | visit args Back >Up | leaf Gone | approval major Back
+        Another request for the same state is another plan.
+            Up, request Back, shut major, approved Back Request Back -> Back by Child for Request
+            Up, request Back 3, shut major, approved Back Request Back -> Stay(Settled), waiting major Back Request
         ",
     );
 }
