@@ -103,7 +103,7 @@ async fn a_window_of_which_too_little_is_left_is_shut() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_but_the_move_waits() {
-    let (rig, _) = running().await;
+    let (rig, since) = running().await;
     upgrade(&rig, "2").await;
     rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
         .await;
@@ -114,11 +114,11 @@ async fn nothing_but_the_move_waits() {
         json!({ "metadata": { "annotations": { "okt.dev/reconcile": "1" } } }),
     )
     .await;
-    rig.patch(
-        "m",
-        json!({ "spec": { "maintenance": [{ "start": "0 2 * * 6", "duration": "4h" }] } }),
-    )
-    .await;
+    // Another spec: the work of the resting state runs again.
+    let mut windows = in_half_an_hour(since);
+    windows[0]["duration"] = json!("21m");
+    rig.patch("m", json!({ "spec": { "maintenance": windows } }))
+        .await;
     rig.until_in("m", MillState::Broken).await;
     rig.app.answers.lock().clear();
     rig.ask_for("m", json!({ "state": "Running", "request": "again" }))
