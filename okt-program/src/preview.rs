@@ -25,10 +25,11 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
+use okt_core::Lifecycle;
 use okt_runtime::__program::watched;
 use okt_runtime::Application;
-use okt_runtime::Operator;
 use okt_runtime::crd;
+use okt_runtime::{Operator, StateOf};
 use okt_view::{Kind, View};
 use okt_wire::api_timeout::limit_answers;
 use okt_wire::object::memory_of;
@@ -42,7 +43,7 @@ pub(crate) use self::dry_run::{Record, dry_run};
 use self::owned::{Owned, OwnedChange};
 use self::places::{lost, moved, moved_by_change, revised};
 pub(crate) use self::report::text;
-use crate::install::policy::{has_approvals, policy_name};
+use crate::install::policy::policy_name;
 use crate::install::rbac::{Rbac, ServiceAccount, rbac};
 
 /// What a release would do to the objects of one kind.
@@ -152,12 +153,12 @@ pub(crate) async fn preview<A: Application>(
             }
         }
     }
-    if has_approvals::<A>() {
-        match has_policy(&client, &policy_name::<A>()).await {
+    if StateOf::<A>::GRAPH.has_approvals() {
+        let policy = policy_name::<A>();
+        match has_policy(&client, &policy).await {
             Ok(true) => {}
             Ok(false) => found.open.push(format!(
-                "whoever may edit an object may approve its plans: `manifests --policy` prints the policy {}",
-                policy_name::<A>()
+                "whoever may edit an object may approve its plans: `manifests --policy` prints the policy {policy}"
             )),
             Err(why) => found.unseen.push(why),
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use okt_core::facts::Named;
-use okt_core::{GateKind, Lifecycle, Mark, Plan};
+use okt_core::{Lifecycle, Mark, Plan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
@@ -174,11 +174,7 @@ impl<S: Lifecycle> JsonSchema for Desired<S> {
                 },
             });
         }
-        if graph
-            .gates
-            .iter()
-            .any(|gate| gate.kind == GateKind::Approval)
-        {
+        if graph.has_approvals() {
             properties["approve"] = json!({
                 "type": "string",
                 "description": "The plan to approve, from status.lifecycle.waiting.plan.",

@@ -1,19 +1,13 @@
 //! The admission policy of approvals: who may approve a plan.
 
 use kube::{CustomResourceExt, Resource};
-use okt_core::{GateKind, Lifecycle};
+use okt_core::Lifecycle;
 use okt_runtime::__program::lifecycle_field;
 use okt_runtime::{Application, StateOf};
 use serde_json::{Value, json};
 
 /// The verb that approves plans.
 pub(crate) const VERB: &str = "approve";
-
-/// Returns whether objects of an application wait for approvals.
-pub(crate) fn has_approvals<A: Application>() -> bool {
-    let mut gates = StateOf::<A>::GRAPH.gates.iter();
-    gates.any(|gate| gate.kind == GateKind::Approval)
-}
 
 /// Returns the name of the policy of an application, and of its binding.
 pub(crate) fn policy_name<A: Application>() -> String {
@@ -35,7 +29,9 @@ pub(crate) fn policy_name<A: Application>() -> String {
 /// # }
 /// ```
 pub fn approval_policy<A: Application>() -> Vec<Value> {
-    let Some(field) = lifecycle_field::<A::Resource>().filter(|_| has_approvals::<A>()) else {
+    let Some(field) =
+        lifecycle_field::<A::Resource>().filter(|_| StateOf::<A>::GRAPH.has_approvals())
+    else {
         return Vec::new();
     };
     let (name, crd) = (policy_name::<A>(), A::Resource::crd_name());

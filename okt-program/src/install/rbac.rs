@@ -11,10 +11,11 @@ use kube::{CustomResourceExt, Resource};
 use serde::Serialize;
 use serde_json::Value;
 
+use okt_core::Lifecycle;
 use okt_runtime::__program::{ResourceKind, ServedKind, WatchedKinds, is_label};
-use okt_runtime::{Application, OperatorError, Requests, Watches};
+use okt_runtime::{Application, OperatorError, Requests, StateOf, Watches};
 
-use super::policy::{self, has_approvals};
+use super::policy;
 
 /// The API group of roles.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -219,7 +220,7 @@ pub fn rbac<A: Application>(
     }
     // Added after the bindings, because these are for people.
     rbac.cluster_roles.extend([names.view(), names.edit()]);
-    if has_approvals::<A>() {
+    if StateOf::<A>::GRAPH.has_approvals() {
         let name = format!("{}:approve", names.crd);
         rbac.grant(
             &name,

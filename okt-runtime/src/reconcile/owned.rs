@@ -69,8 +69,12 @@ fn never_changed(graph: &Graph<'_>, resources: &Resources) -> Vec<(Option<usize>
     failures.collect()
 }
 
-/// Returns a hash of the declared resources that change in some states only, the same in every process.
-fn content(resources: &Resources) -> u64 {
+/// Returns a hash of the declared resources that change in some states only, the same in every process; 0 where no plan
+/// needs it.
+fn content(graph: &Graph<'_>, resources: &Resources) -> u64 {
+    if !graph.has_approvals() {
+        return 0;
+    }
     let declared = resources.declared.iter();
     let held = declared.filter(|declared| !declared.changes_in.is_empty());
     let objects: Vec<_> = held.map(|declared| &declared.object).collect();
@@ -140,7 +144,7 @@ impl<A: Application> Reconciliation<'_, A> {
             status,
             due,
             outdated,
-            content: Some(content(&declared)),
+            content: Some(content(graph, &declared)),
         }
     }
 

@@ -67,10 +67,10 @@ pub(crate) fn read<K: LifecycleObject>(
             })
         }),
         desired: read::desired(desired, position.and_then(|it| it.desired.as_ref())),
-        uid: if K::State::GRAPH.gates.is_empty() {
-            0
-        } else {
+        uid: if K::State::GRAPH.has_approvals() {
             digest::revision_hash(uid.as_bytes())
+        } else {
+            0
         },
         approved: desired.approved(),
         visit: read::visit(desired, position.and_then(|it| it.visit.as_ref())),

@@ -197,16 +197,17 @@ fn read_with<A: Application>(
     let acting = position.filter(|_| !state.is_some_and(|it| counts_wall_time(shared, it)));
     let begun = memory.acts_since(acting, shared.clock.now());
     let read = reading::read(object, revision, &mut memory.parts, begun, &shared.clock);
+    let gates = gates.times();
     Object {
         newer: position.is_some_and(is_newer),
         requests: known(
             &shared.requests,
             object,
             &read.recorded,
-            gates.times().shut,
+            gates.shut,
             &shared.clock,
         ),
-        gates: gates.times(),
+        gates,
         owns_any: position.is_none() && shared.cluster.owns_anything(object.meta()),
         observe_every: state.map_or(Duration::ZERO, |state| {
             shared.application.observe_every(state)

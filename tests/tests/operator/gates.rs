@@ -187,14 +187,14 @@ async fn a_visit_waits_and_the_schema_refuses_six_fields() {
     rig.pass(Duration::from_mins(30)).await;
     rig.until_visited("m").await;
     let six = json!({ "spec": { "maintenance": [{ "start": "0 0 2 * * 6", "duration": "4h" }] } });
-    let refused = rig
-        .api()
-        .patch("m", &PatchParams::default(), &Patch::Merge(six))
-        .await;
-    assert_contains(
-        &refused.expect_err("six fields").to_string(),
-        "spec.maintenance[0].start",
-    );
+    is_refused(&rig, six, "spec.maintenance[0].start").await;
+}
+
+/// Asserts that the schema refuses a field of a patch.
+async fn is_refused(rig: &Milling, patch: Value, field: &str) {
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+    let refused = rig.api().patch("m", &params, &patch).await;
+    assert_contains(&refused.expect_err("refused").to_string(), field);
 }
 
 /// Creates a mill with a `ConfigMap` of the first release, whose window opens in half an hour.
@@ -391,14 +391,7 @@ async fn a_deletion_waits_for_no_approval_and_the_schema_refuses_what_is_no_plan
     upgrade(&rig, "2").await;
     plan(&rig).await;
     let word = json!({ "spec": { "lifecycle": { "approve": "all" } } });
-    let refused = rig
-        .api()
-        .patch("m", &PatchParams::default(), &Patch::Merge(word))
-        .await;
-    assert_contains(
-        &refused.expect_err("a word").to_string(),
-        "spec.lifecycle.approve",
-    );
+    is_refused(&rig, word, "spec.lifecycle.approve").await;
     rig.delete_until_gone("m").await;
 }
 
