@@ -552,10 +552,12 @@ impl Situation<'_, '_> {
     }
 
     /// Returns whether a gate is shut between a resting state and another one: an object waits nowhere else.
+    ///
+    /// A deletion waits for nothing, and a change that waits leads no object astray that is on its way out.
     fn is_shut(&self, to: StateId, why: Why) -> bool {
         !self.facts.shut.is_empty()
             && self.state.is(Mark::Rest)
-            && !self.facts.deleting
+            && (why == Why::OnChange || !self.facts.deleting)
             && self
                 .record
                 .first_shut(self.graph, self.facts, (to, why))

@@ -438,3 +438,61 @@ async fn a_controller_of_its_own_waits_for_windows_and_approvals_too() {
     let history = rig.position("m").await.history;
     assert!(history.iter().any(|it| it.to == "Upgrading"), "{history:?}");
 }
+
+/// The acceptance case A7. The gate needs ten minutes, and an upgrade takes half an hour.
+#[tokio::test(start_paused = true)]
+async fn a_window_opens_once_on_each_day_on_which_clocks_change() {
+    let zone = TimeZone::get("Europe/Berlin").expect("a zone");
+    let hour = Duration::from_hours(1);
+    for nth in 0..2 {
+        let rig = Milling::of().await;
+        let nightly =
+            json!([{ "start": "0 2 * * *", "duration": "4h", "timeZone": "Europe/Berlin" }]);
+        rig.create_with("m", json!({ "version": "1", "maintenance": nightly }))
+            .await;
+        rig.until_ready("m", MillState::Running).await;
+        let now = rig.position("m").await.since.expect("a time");
+        let change = zone.following(now).nth(nth).expect("a change");
+        let (at, back) = (change.timestamp(), Duration::from_secs(1));
+        let is_forward = change.offset() > zone.to_offset(at - back);
+        // Two o'clock does not exist in spring, and comes twice in autumn.
+        let opens = if is_forward { at } else { at - hour };
+        rig.kill().await;
+        let until_then: Duration = (opens - 2 * hour).duration_since(now).unsigned_abs();
+        tokio::time::advance(until_then).await;
+        rig.start();
+
+        upgrade(&rig, "2").await;
+        rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+            .await;
+        let waiting = rig.position("m").await.waiting.expect("a wait");
+        assert_eq!(waiting.openings[0], opens);
+        let next = waiting.openings[1].to_zoned(zone.clone());
+        let day = opens.to_zoned(zone.clone()).date();
+        assert_eq!(
+            (next.date(), next.hour()),
+            (day.tomorrow().expect("a day"), 2)
+        );
+        rig.pass(Duration::from_mins(119)).await;
+        assert_eq!(state(&rig).await, "Running");
+        rig.pass(Duration::from_mins(2)).await;
+        assert_eq!(state(&rig).await, "Upgrading");
+
+        // The work goes on when the window is shut, four hours later.
+        rig.pass(Duration::from_mins(220)).await;
+        upgrade(&rig, "3").await;
+        rig.until_in("m", MillState::Upgrading).await;
+        rig.pass(Duration::from_mins(25)).await;
+        assert_eq!(state(&rig).await, "Upgrading");
+        rig.pass(Duration::from_mins(10)).await;
+        upgrade(&rig, "4").await;
+        rig.until_reason("m", "Ready", reasons::WAITING_FOR_WINDOW)
+            .await;
+        // A deletion waits for nothing, and the upgrade is not made.
+        rig.delete_until_gone("m").await;
+        let entered = rig.server.versions().resource("mills").name("m");
+        let entered = entered.course("/status/lifecycle/state");
+        let upgrades = entered.iter().filter(|state| *state == "Upgrading");
+        assert_eq!(upgrades.count(), 2);
+    }
+}
